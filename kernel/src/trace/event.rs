@@ -1,0 +1,586 @@
+//! What can happen, as types: one [`Line`] an event, one [`Event`] variant a verb.
+//!
+//! Data only. The text of a line is in `text.rs`, its parser in `parse.rs`; the kernel makes
+//! these values and knows nothing of either.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use traps::time::Time;
+
+/// Text that is borrowed where the kernel makes an event and owned where a parser does.
+pub type Text<'a> = Cow<'a, str>;
+
+/// The number of an event: gapless, from 1, in the order of the log.
+pub type Seq = u64;
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line<'a> {
+    /// Kernel time.
+    pub at: Time,
+    /// The turn of the loop; 0 before the first.
+    pub turn: u64,
+    /// The number of this event.
+    pub seq: Seq,
+    /// The task it happened to; 0 is the kernel itself.
+    pub task: u64,
+    /// The task's name, `kernel` for 0. White space and control characters are shown as `_`.
+    pub name: Text<'a>,
+    /// What happened.
+    pub event: Event<'a>,
+    /// What only a timed trace shows; `None` in a stable one.
+    pub timed: Option<Timed>,
+}
+
+/// Measured spans, in timed traces only. Microseconds inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Timed {
+    /// How long the task ran before this line (`block`, `exit`).
+    pub ran: Option<Duration>,
+    /// How long it was ready before it ran (`run`).
+    pub waited: Option<Duration>,
+    /// How long after its time it fired (`fire`).
+    pub late: Option<Duration>,
+}
+
+/// A place in the user's source: `file:line`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site<'a> {
+    /// As the compiler was given it.
+    pub file: Text<'a>,
+    /// From 1.
+    pub line: u32,
+}
+
+/// A dense name for a descriptor: a letter for its kind, a number in order of first use (`c1`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Alias {
+    /// `l` listener, `c` connection, `p` pipe, `e` event, `f` any other.
+    pub kind: char,
+    /// From 1, per letter.
+    pub number: u32,
+}
+
+/// One direction of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// `read`
+    Read,
+    /// `write`
+    Write,
+}
+
+/// What a trap asks for, as it is shown behind `trap`, `block`, `wake` and `deliver`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op<'a> {
+    /// `clock`
+    Clock,
+    /// `wall_clock`
+    WallClock,
+    /// `current_task`
+    CurrentTask,
+    /// `deadline` : the effective deadline was asked for.
+    Deadline,
+    /// `yield`
+    Yield,
+    /// `sleep 1s until=1.000000`: the span as asked for, and the point it comes to.
+    Sleep {
+        /// As asked for.
+        span: Duration,
+        /// Absolute.
+        until: Time,
+    },
+    /// `io c1 read`
+    Io {
+        /// Which descriptor.
+        alias: Alias,
+        /// Which way.
+        direction: Direction,
+    },
+    /// `set_timeout 0.5s` / `set_timeout none`: a scope was opened (`span`: `None` for no own limit).
+    SetTimeout {
+        /// From the trap to the deadline.
+        span: Option<Duration>,
+        /// Absolute; shown as `until=`, left out where there is none.
+        until: Option<Time>,
+    },
+    /// `unset_timeout s1`: a scope was closed.
+    UnsetTimeout {
+        /// Its number.
+        scope: u64,
+    },
+    /// `branch`: a scope without a deadline was opened for one branch of a combinator.
+    Branch,
+    /// `shield`: a scope was opened that holds back interrupts from outside.
+    Shield,
+    /// `spawn NAME`
+    Spawn {
+        /// The child's name.
+        name: Text<'a>,
+    },
+    /// `join 3`
+    Join {
+        /// The task waited for.
+        task: u64,
+    },
+    /// `cancel 3 reason=TEXT`; the reason is the last field, to the next ` = ` or ` cause=`,
+    /// with white space and `=` as `_`.
+    Cancel {
+        /// The task to cancel.
+        task: u64,
+        /// Why, in one word or several joined by `_`; left out when empty.
+        reason: Text<'a>,
+    },
+    /// `wait q1`
+    Wait {
+        /// The scheduling queue, numbered in order of first use.
+        queue: u64,
+    },
+    /// `wake q1 n=1`
+    Wake {
+        /// The scheduling queue.
+        queue: u64,
+        /// How many at most; `u64::MAX` is `all`.
+        n: u64,
+    },
+    /// `offload o1`
+    Offload {
+        /// The job, numbered in order.
+        job: u64,
+    },
+    /// `signal`
+    Signal,
+    /// `waker`: waiting on a waker alone (no trap was made).
+    Waker,
+    /// `foreign` / `foreign external`: a trap that stands beside a wait on a waker.
+    Foreign {
+        /// Whether something outside the kernel will wake it.
+        external: bool,
+    },
+    /// `parked n=3`: polled, made no trap, and stays parked in these many earlier ones.
+    Parked {
+        /// How many tickets.
+        tickets: u64,
+    },
+}
+
+/// How a trap came out, as it is shown behind `=`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome<'a> {
+    /// `ok`
+    Ok,
+    /// `0.500000`: a reading of the clock.
+    Time(Time),
+    /// `none`: no deadline in force.
+    NoTime,
+    /// `3`: a task's id, or a count.
+    Number(u64),
+    /// `s1`: a scope.
+    Scope(u64),
+    /// `!cancelled by=2 reason=TEXT`, `!timeout scope=s3 set-at=examples/nested.rs:14`,
+    /// `!timeout-cancellation scope=…`, `!uncaught-timeout …`. `by=-` is the kernel.
+    Interrupt {
+        /// Which of the four.
+        kind: Interrupted,
+        /// The scope whose deadline fired; 0 for a cancellation (and then not shown).
+        scope: u64,
+        /// Where that scope was opened (timeouts only).
+        set_at: Option<Site<'a>>,
+        /// Who cancelled (cancellations only).
+        by: Option<u64>,
+        /// Why (cancellations only); left out when empty.
+        reason: Text<'a>,
+    },
+    /// `!busy`, `!closed`, `!refused TEXT`: the operation's own error.
+    Error(Text<'a>),
+    /// `SIGINT` and so on.
+    Signal(Text<'a>),
+}
+
+/// The four words of an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupted {
+    /// `cancelled`
+    Cancelled,
+    /// `timeout`
+    Timeout,
+    /// `timeout-cancellation`
+    TimeoutCancellation,
+    /// `uncaught-timeout`
+    UncaughtTimeout,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// `ok`
+    Ok,
+    /// `panic`
+    Panic,
+    /// `cancelled`: it ended after a cancellation was delivered to it.
+    Cancelled,
+    /// `dropped`: its future was dropped before it ended.
+    Dropped,
+}
+
+/// Why a registration was dropped or left in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// `wake`: policy Eager, a wake ends it.
+    Wake,
+    /// `suspend`: policy NextSleep, the task left the CPU for something else.
+    Suspend,
+    /// `other`: policy NextSleep, the task waits for another descriptor or direction.
+    Other,
+    /// `exit`: policy NextSleep, the task ended.
+    Exit,
+    /// `unwanted`: policy Lazy, the 16th event that nobody waited for.
+    Unwanted,
+    /// `interrupt`: the wait was interrupted or withdrawn (Eager and NextSleep).
+    Interrupt,
+    /// `close`: the handle was closed.
+    Close,
+}
+
+/// What fired, behind `fire`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// `k=12`: the sleep of that ticket.
+    Sleep(u64),
+    /// `s3`: the deadline of that scope.
+    Scope(u64),
+    /// `grace`: the end of a shutdown's grace.
+    Grace,
+    /// `d4`: a connection deadline.
+    Deadline(u64),
+}
+
+/// One answered ticket in a `run` line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered<'a> {
+    /// The ticket's number.
+    pub ticket: u64,
+    /// What it came to.
+    pub outcome: Outcome<'a>,
+}
+
+/// What happened. One variant a verb; the fields stand in the order in which they are printed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// `spawn parent=1 at=FILE:LINE` : a task exists. `parent=-` for the kernel's own and main.
+    Spawn {
+        /// Who spawned it.
+        parent: Option<u64>,
+        /// Where.
+        at: Option<Site<'a>>,
+    },
+    /// `run cause=#4 k=3 = ok` : it has the CPU; with each ticket that is answered, or none.
+    Run {
+        /// The line that made it ready.
+        cause: Seq,
+        /// Tickets answered, in order of their answers: ` k=3 = ok, k=4 = !busy`.
+        answered: Cow<'a, [Answered<'a>]>,
+    },
+    /// `trap OP = OUTCOME at=FILE:LINE` : answered at once. `at=` is left out for posts.
+    Trap {
+        /// What was asked.
+        op: Op<'a>,
+        /// The answer.
+        outcome: Outcome<'a>,
+        /// Where in the user's source.
+        at: Option<Site<'a>>,
+    },
+    /// `block OP k=3 at=FILE:LINE` : parked. `k=` and `at=` are left out for `waker` and `parked`.
+    Block {
+        /// What it waits for.
+        op: Op<'a>,
+        /// The ticket.
+        ticket: Option<u64>,
+        /// Where in the user's source.
+        at: Option<Site<'a>>,
+    },
+    /// `wake OP k=3 cause=#8` : a completion made it ready.
+    Wake {
+        /// What it waited for; `Op::Sleep` prints as `sleep` alone here, `Op::Io` in full.
+        op: WakeOp,
+        /// The ticket; none for a bare waker.
+        ticket: Option<u64>,
+        /// The line behind it.
+        cause: Seq,
+    },
+    /// `deliver k=3 = !timeout … cause=#8` : an interrupt ends the wait of that ticket.
+    Deliver {
+        /// The ticket.
+        ticket: u64,
+        /// The interrupt.
+        outcome: Outcome<'a>,
+        /// The `fire` or `cancel` line behind it.
+        cause: Seq,
+    },
+    /// `withdraw k=3` : the future was dropped first.
+    Withdraw {
+        /// The ticket.
+        ticket: u64,
+    },
+    /// `cancel by=2 reason=TEXT cause=#8 = delivered|pending|again|ended`.
+    Cancel {
+        /// Who; `-` for the kernel.
+        by: Option<u64>,
+        /// Why; left out when empty.
+        reason: Text<'a>,
+        /// The line of the request.
+        cause: Seq,
+        /// What came of it.
+        effect: Effect,
+    },
+    /// `exit ok cause=#8` (cause: its last `run`).
+    Exit {
+        /// How.
+        how: Exit,
+        /// The `run` in which it ended, or the line that dropped it.
+        cause: Seq,
+    },
+    /// `drop TEXT` : a future or job was dropped before its end.
+    Drop {
+        /// Which and why, in words joined by `_`.
+        what: Text<'a>,
+    },
+    /// `join 3` : the output of that task was taken.
+    Join {
+        /// The task.
+        task: u64,
+    },
+    /// `yielded budget=128` : its I/O never blocked, so it gives way.
+    Yielded {
+        /// Operations since it began to run.
+        budget: u32,
+    },
+    /// `longrun ran=0.060000 from=TEXT to=TEXT`
+    Longrun {
+        /// How long.
+        ran: Time,
+    },
+    /// `late s1 deadline=0.500000 over=0.1s` : a scope closed in time's despite.
+    Late {
+        /// The scope.
+        scope: u64,
+        /// Its deadline.
+        deadline: Time,
+        /// How much later it was closed.
+        over: Duration,
+    },
+    /// `race winner=value loser=timeout s1`.
+    Race {
+        /// `value`, `timeout` or `cancel`.
+        winner: Text<'a>,
+        /// The same.
+        loser: Text<'a>,
+        /// The scope whose deadline took part; 0 for none.
+        scope: u64,
+    },
+    /// `warn TEXT` to the end of the line.
+    Warn {
+        /// In words.
+        text: Text<'a>,
+    },
+    /// `panic TEXT` to the end of the line.
+    Panic {
+        /// The message, one line.
+        text: Text<'a>,
+    },
+    /// `register c1 both`
+    Register {
+        /// Which descriptor.
+        alias: Alias,
+    },
+    /// `defer c1 read` : it stays registered after a wake.
+    Defer {
+        /// Which descriptor.
+        alias: Alias,
+        /// Which way it was woken.
+        direction: Direction,
+    },
+    /// `reuse c1 read` : a wait found it registered.
+    Reuse {
+        /// Which descriptor.
+        alias: Alias,
+        /// Which way it waits.
+        direction: Direction,
+    },
+    /// `remember c1 read n=3` : an event that nobody waited for (`n` unwanted since the last wait).
+    Remember {
+        /// Which descriptor.
+        alias: Alias,
+        /// Which way it is ready.
+        direction: Direction,
+        /// How many since the last wait.
+        n: u32,
+    },
+    /// `unregister c1 why=suspend`
+    Unregister {
+        /// Which descriptor.
+        alias: Alias,
+        /// Why.
+        why: Why,
+    },
+    /// `refuse c1 TEXT` to the end of the line: the poller did not take it.
+    Refuse {
+        /// Which descriptor.
+        alias: Alias,
+        /// Its error.
+        text: Text<'a>,
+    },
+    /// `arm s1 until=0.500000` or `arm d1 until=…`
+    Arm {
+        /// Whose.
+        timer: Timer,
+        /// When.
+        until: Time,
+    },
+    /// `disarm s1`
+    Disarm {
+        /// Whose.
+        timer: Timer,
+    },
+    /// `fire s1 deadline=0.500000 cause=#3` (cause: the line that armed it).
+    Fire {
+        /// Whose.
+        timer: Timer,
+        /// When it was due.
+        deadline: Time,
+        /// The `block` or `trap` line that set it.
+        cause: Seq,
+    },
+    /// `tick moved=3 far=120` : a scan moved deadlines from the far table to the near heap.
+    Tick {
+        /// How many moved.
+        moved: u64,
+        /// How many stay.
+        far: u64,
+    },
+    /// `offload o1 running=1 queued=0`
+    Offload {
+        /// The job.
+        job: u64,
+        /// Jobs on threads, this one included if it is.
+        running: u32,
+        /// Jobs that wait for a thread.
+        queued: u32,
+    },
+    /// `done o1`
+    Done {
+        /// The job.
+        job: u64,
+    },
+    /// `abandon o1` : its caller was answered first; the thread runs on.
+    Abandon {
+        /// The job.
+        job: u64,
+    },
+    /// `orphan o1` : the late result of an abandoned job.
+    Orphan {
+        /// The job.
+        job: u64,
+    },
+    /// `shield s2 open` / `shield s2 close`
+    Shield {
+        /// The scope.
+        scope: u64,
+        /// Whether it opens.
+        open: bool,
+    },
+    /// `cleanup s1` : an interrupt is pending again, for the next blocking trap in that scope.
+    Cleanup {
+        /// Where it is pending; 0 is the task's root scope, printed `root`.
+        scope: u64,
+        /// The interrupt.
+        outcome: Outcome<'a>,
+    },
+    /// `cap TEXT` to the end of the line: a limit was hit.
+    Cap {
+        /// In `key=value` words.
+        text: Text<'a>,
+    },
+    /// `boot TEXT` to the end of the line; timed traces only.
+    Boot {
+        /// In `key=value` words.
+        text: Text<'a>,
+    },
+    /// `phase TEXT tasks=3`
+    Phase {
+        /// `cancel`, `cleanup`, `drop`.
+        name: Text<'a>,
+        /// Tasks that it concerns.
+        tasks: u64,
+    },
+    /// `halt tasks=0 tickets=0 timers=0 handles=0`
+    Halt {
+        /// Tasks left.
+        tasks: u64,
+        /// Tickets left.
+        tickets: u64,
+        /// Timers left.
+        timers: u64,
+        /// Registered descriptors left (the kernel's own not counted).
+        handles: u64,
+    },
+}
+
+/// What a completed wait was for, behind `wake`: one word, and an alias where there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WakeOp {
+    /// `yield`
+    Yield,
+    /// `sleep`
+    Sleep,
+    /// `io c1 read`
+    Io {
+        /// Which descriptor.
+        alias: Alias,
+        /// Which way.
+        direction: Direction,
+    },
+    /// `join 3`
+    Join {
+        /// The task that ended.
+        task: u64,
+    },
+    /// `wait q1`
+    Wait {
+        /// The scheduling queue.
+        queue: u64,
+    },
+    /// `offload o1`
+    Offload {
+        /// The job.
+        job: u64,
+    },
+    /// `signal`
+    Signal,
+    /// `waker`
+    Waker,
+    /// `closed c1`: the handle was closed under it.
+    Closed {
+        /// Which descriptor.
+        alias: Alias,
+    },
+    /// `scope s1`: a scope fired around a wait on a bare waker.
+    Scope {
+        /// The scope, 0 for `root`.
+        scope: u64,
+    },
+}
+
+/// What came of a request to cancel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// `delivered`: the task was parked and has it.
+    Delivered,
+    /// `pending`: it gets it at its next blocking trap.
+    Pending,
+    /// `again`: an earlier request stands.
+    Again,
+    /// `ended`: the task had ended.
+    Ended,
+}
