@@ -1,1 +1,5 @@
-//! t
+//! Sockets, streams and a minimal HTTP handler, made of traps.
+
+#![forbid(unsafe_code)]
+
+pub mod stream;

@@ -1,2 +1,52 @@
-//! t
+//! The trap protocol of trapline: all that a task may ask of a kernel, and nothing of how a
+//! kernel answers.
+//!
+//! A task is an ordinary [`Future`]. At the bottom of every chain of awaits sits a hand-written
+//! future that files one [`Request`](protocol::Request) at the [`gate`] and returns `Pending`; the
+//! kernel answers it, and the next poll takes the result. A request either **answers** (the task is
+//! polled on at once) or **blocks** (the task leaves the CPU until the result exists). A blocking
+//! trap can end early with an [`Interrupt`]; *a trap that returned an interrupt did nothing*.
+//!
+//! Read in this order: [`protocol`] (what can be asked), [`gate`] (how it travels), `call.rs` (the
+//! one future that traps), then any verb: [`sleep()`], [`spawn()`], [`timeout_after`].
+//!
+//! What is absent: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
+//! unsafe code.
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod combine;
+mod error;
+mod foreign;
+pub mod gate;
+mod interrupt;
+pub mod io;
+pub mod protocol;
+mod queue;
+mod scope;
+mod signal;
+pub mod sync;
+mod task;
+pub mod threads;
 pub mod time;
+mod verbs;
+
+pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
+pub use error::Error;
+pub use foreign::{Foreign, foreign};
+pub use interrupt::{Interrupt, Interruptible, Kind};
+pub use queue::{Wait, WaitQueue, Wake};
+pub use scope::{
+    Branch, IgnoreAfter, Shield, TimeoutAfter, branch, ignore_after, ignore_at, shield,
+    timeout_after, timeout_at,
+};
+pub use signal::{Signal, WaitSignal, wait_signal};
+pub use task::{Cancel, CancelNow, Join, JoinError, Spawn, Task, TaskId, WaitTask, spawn};
+pub use threads::run_in_thread;
+pub use time::Time;
+pub use verbs::{
+    Budget, Clock, CurrentDeadline, CurrentTask, Sleep, WallClock, Yield, budget, clock,
+    current_deadline, current_task, note_cap, note_warning, remaining, sleep, wall_clock,
+    yield_now,
+};

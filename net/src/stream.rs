@@ -1,0 +1,31 @@
+//! What a byte stream is to the code above it, whatever carries the bytes.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+
+/// A byte stream in both directions, used by one task at a time.
+///
+/// Every method traps only when it would block; a wait that is interrupted comes back as an
+/// `io::Error` that carries the [`traps::Interrupt`], and then nothing was read or written.
+#[allow(async_fn_in_trait, reason = "tasks of one thread need no Send bound")]
+pub trait Stream {
+    /// Reads what is there into `buf`, waiting until something is. Zero: the peer has finished.
+    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>>;
+
+    /// Writes some of `buf`, waiting until there is room. Returns how much.
+    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>>;
+
+    /// Writes some of the slices, in order, in one go. Returns how much in all.
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>>;
+
+    /// Waits until there is something to read, or the end of the stream, without reading it: so
+    /// that a waiting connection owns no buffer.
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>>;
+
+    /// Says that nothing more will be written.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    fn shutdown(&mut self) -> io::Result<()>;
+}

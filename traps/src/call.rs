@@ -1,0 +1,79 @@
+//! The one future that traps. Every verb is a few lines around it.
+
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::gate;
+use crate::protocol::{Request, Site, Ticket, TrapResult};
+
+/// One request, from before it is filed until its result is read.
+///
+/// First poll: files the request and pends. Later polls: take the result if it is there. A ticket
+/// that matches nothing any more was of a kernel that is gone; the request is filed anew.
+///
+/// Neither `Send` nor `Sync`: a request belongs to the gate of its thread.
+#[derive(Debug)]
+pub(crate) struct Call {
+    ticket: Option<Ticket>,
+    site: Site,
+    local: PhantomData<Rc<()>>,
+}
+
+impl Call {
+    /// A request not yet made, at the caller's place in the source.
+    #[track_caller]
+    pub(crate) fn here() -> Call {
+        Call::at(Location::caller())
+    }
+
+    pub(crate) fn at(site: Site) -> Call {
+        Call { ticket: None, site, local: PhantomData }
+    }
+
+    pub(crate) fn site(&self) -> Site {
+        self.site
+    }
+
+    /// Whether the request is filed and its result not yet read.
+    pub(crate) fn is_filed(&self) -> bool {
+        self.ticket.is_some()
+    }
+
+    /// Files what `request` makes, or takes the result.
+    #[inline]
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: impl FnOnce() -> Request,
+    ) -> Poll<TrapResult> {
+        if let Some(ticket) = self.ticket {
+            match gate::collect(ticket, cx) {
+                gate::Look::Result(result) => {
+                    self.ticket = None;
+                    return Poll::Ready(result);
+                }
+                gate::Look::Nothing => return Poll::Pending,
+                gate::Look::Gone => {}
+            }
+        }
+        self.ticket = Some(gate::file(request(), self.site, cx));
+        Poll::Pending
+    }
+
+    /// Gives the request up. A result that was there and unread comes back; an unread interrupt
+    /// is pending again in its scope and does not.
+    pub(crate) fn abandon(&mut self) -> Option<TrapResult> {
+        gate::withdraw(self.ticket.take()?)
+    }
+}
+
+impl Drop for Call {
+    #[inline]
+    fn drop(&mut self) {
+        if self.ticket.is_some() {
+            drop(self.abandon());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Several things at once in one task, without a macro: each child is a [`branch`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use crate::scope::{Branch, branch};
+
+pin_project! {
+    /// A branch, and its output once there is one.
+    struct Child<F: Future> {
+        #[pin]
+        branch: Option<Branch<F>>,
+        output: Option<F::Output>,
+    }
+}
+
+impl<F: Future> Child<F> {
+    #[track_caller]
+    fn new(future: F) -> Child<F> {
+        Child { branch: Some(branch(future)), output: None }
+    }
+
+    /// Polls the branch unless it is done; true once it is.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> bool {
+        let mut this = self.project();
+        if let Some(running) = this.branch.as_mut().as_pin_mut() {
+            let Poll::Ready(output) = running.poll(cx) else { return false };
+            *this.output = Some(output);
+            this.branch.set(None);
+        }
+        true
+    }
+
+    fn take(self: Pin<&mut Self>) -> F::Output {
+        let output = self.project().output.take();
+        output.expect("rule: a future is not polled after it was ready")
+    }
+}
+
+/// Runs two futures in one task and gives both outputs when both are there.
+#[track_caller]
+pub fn join<A: Future, B: Future>(a: A, b: B) -> Join2<A, B> {
+    Join2 { a: Child::new(a), b: Child::new(b) }
+}
+
+pin_project! {
+    /// The future of [`join`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Join2<A: Future, B: Future> {
+        #[pin]
+        a: Child<A>,
+        #[pin]
+        b: Child<B>,
+    }
+}
+
+impl<A: Future, B: Future> Future for Join2<A, B> {
+    type Output = (A::Output, B::Output);
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let a = this.a.as_mut().poll(cx);
+        let b = this.b.as_mut().poll(cx);
+        if a && b { Poll::Ready((this.a.take(), this.b.take())) } else { Poll::Pending }
+    }
+}
+
+/// Runs all the futures in one task and gives their outputs, in order, when all are there. Polls
+/// each that is not done whenever the task runs: for many thousands, spawn tasks instead.
+#[track_caller]
+pub fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> JoinAll<F> {
+    let mut children = Vec::new();
+    // Not a closure: it would hide the caller's place in the source.
+    for future in futures {
+        children.push(Box::pin(Child::new(future)));
+    }
+    JoinAll { children }
+}
+
+/// The future of [`join_all`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct JoinAll<F: Future> {
+    children: Vec<Pin<Box<Child<F>>>>,
+}
+
+impl<F: Future> Unpin for JoinAll<F> {}
+
+impl<F: Future> Future for JoinAll<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut all = true;
+        for child in &mut self.children {
+            all &= child.as_mut().poll(cx);
+        }
+        if !all {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.children.iter_mut().map(|child| child.as_mut().take()).collect())
+    }
+}
+
+/// One of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Either<A, B> {
+    /// The first.
+    Left(A),
+    /// The second.
+    Right(B),
+}
+
+/// Runs two futures in one task until one is done; the other is dropped. The first is polled
+/// first, so it wins where both are done.
+#[track_caller]
+pub fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
+    Race { a: Child::new(a), b: Child::new(b) }
+}
+
+pin_project! {
+    /// The future of [`race`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Race<A: Future, B: Future> {
+        #[pin]
+        a: Child<A>,
+        #[pin]
+        b: Child<B>,
+    }
+}
+
+impl<A: Future, B: Future> Future for Race<A, B> {
+    type Output = Either<A::Output, B::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if this.a.as_mut().poll(cx) {
+            this.b.project().branch.set(None);
+            return Poll::Ready(Either::Left(this.a.take()));
+        }
+        if this.b.as_mut().poll(cx) {
+            this.a.project().branch.set(None);
+            return Poll::Ready(Either::Right(this.b.take()));
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,102 @@
+//! The error of a trap that can fail in more ways than by an interrupt.
+
+use std::fmt;
+use std::io;
+
+use crate::interrupt::{Interrupt, Interruptible};
+use crate::protocol::{Answer, Failure};
+
+/// Why a wait for a descriptor came to nothing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The wait ended early: a timeout or a cancellation.
+    Interrupt(Interrupt),
+    /// Another task already waits for this direction of this descriptor; it is not affected.
+    Busy,
+    /// The handle was closed, here or by another task.
+    Closed,
+    /// The operating system refused, for example to watch a regular file.
+    Io(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Interrupt(interrupt) => interrupt.fmt(f),
+            Error::Busy => f.write_str("another task already waits for this direction"),
+            Error::Closed => f.write_str("the handle was closed"),
+            Error::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Interrupt(interrupt) => Some(interrupt),
+            Error::Io(error) => Some(error),
+            Error::Busy | Error::Closed => None,
+        }
+    }
+}
+
+impl From<Interrupt> for Error {
+    fn from(interrupt: Interrupt) -> Error {
+        Error::Interrupt(interrupt)
+    }
+}
+
+impl Interruptible for Error {
+    fn interrupt(&self) -> Option<&Interrupt> {
+        match self {
+            Error::Interrupt(interrupt) => Some(interrupt),
+            Error::Io(error) => error.interrupt(),
+            Error::Busy | Error::Closed => None,
+        }
+    }
+    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+        match self {
+            Error::Interrupt(interrupt) => Some(interrupt),
+            Error::Io(error) => error.interrupt_mut(),
+            Error::Busy | Error::Closed => None,
+        }
+    }
+}
+
+/// `Busy` becomes kind `ResourceBusy`, `Closed` becomes `NotConnected`.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        match error {
+            Error::Interrupt(interrupt) => interrupt.into(),
+            Error::Io(error) => error,
+            Error::Busy => io::Error::new(io::ErrorKind::ResourceBusy, error),
+            Error::Closed => io::Error::new(io::ErrorKind::NotConnected, error),
+        }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        match failure {
+            Failure::Interrupt(interrupt) => Error::Interrupt(interrupt),
+            Failure::Busy => Error::Busy,
+            Failure::Closed => Error::Closed,
+            Failure::Refused(error) => Error::Io(error),
+        }
+    }
+}
+
+/// The interrupt in `failure`, for a trap that can fail in no other way.
+pub(crate) fn only_interrupt(failure: Failure) -> Interrupt {
+    match failure {
+        Failure::Interrupt(interrupt) => interrupt,
+        other => unreachable!("rule: this trap fails by an interrupt only, not by {other:?}"),
+    }
+}
+
+/// For a match on an answer: the kernel broke the protocol.
+#[cold]
+pub(crate) fn wrong_answer(answer: &Answer) -> ! {
+    unreachable!("rule: a request is answered in kind, not by {answer:?}")
+}

@@ -1,0 +1,58 @@
+//! Waiting for a future that knows nothing of traps, in a way that can be interrupted.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use crate::call::Call;
+use crate::error::only_interrupt;
+use crate::interrupt::Interrupt;
+use crate::protocol::Request;
+
+/// Awaits a future that waits on a waker alone, such as a channel of another library.
+///
+/// A bare foreign wait has no trap that an interrupt could fail; this files one beside it, so that
+/// a timeout or a cancellation ends the wait in place. *Blocks* while the future pends.
+#[track_caller]
+pub fn foreign<F: Future>(future: F) -> Foreign<F> {
+    Foreign { future, external: false, call: Call::here() }
+}
+
+pin_project! {
+    /// The future of [`foreign`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Foreign<F> {
+        #[pin]
+        future: F,
+        external: bool,
+        call: Call,
+    }
+}
+
+impl<F> Foreign<F> {
+    /// Something outside the kernel will wake it: a virtual clock stands still until it does.
+    pub fn external(mut self) -> Foreign<F> {
+        self.external = true;
+        self
+    }
+}
+
+impl<F: Future> Future for Foreign<F> {
+    type Output = Result<F::Output, Interrupt>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(value) = this.future.poll(cx) {
+            drop(this.call.abandon());
+            return Poll::Ready(Ok(value));
+        }
+        let external = *this.external;
+        this.call.poll(cx, || Request::Foreign { external }).map(|result| match result {
+            Err(failure) => Err(only_interrupt(failure)),
+            Ok(answer) => unreachable!("rule: nothing completes a foreign wait, not {answer:?}"),
+        })
+    }
+}

@@ -1,0 +1,650 @@
+//! Where requests go out and results come back: one gate per thread.
+//!
+//! A task touches it only through a trap future; a kernel through the functions under
+//! [`kernel_side`]. Nothing else passes between them: no reference from a task to a kernel or back.
+//!
+//! One rule holds throughout: a waker, a result, a request or anything else with a foreign `Drop`
+//! is never dropped, cloned or called while a table here is borrowed, because it may come back in.
+
+use std::cell::{Cell, RefCell};
+use std::mem;
+use std::num::NonZeroU64;
+use std::ptr;
+use std::task::{Context, Waker};
+
+use crate::interrupt::Interrupt;
+use crate::protocol::{
+    Failure, Filed, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+};
+
+/// What is being polled now, and for whom.
+#[derive(Clone, Copy)]
+struct Current {
+    task: TaskRef,
+    scope: ScopeId,
+}
+
+/// One ticket: who filed it, and its result once there is one.
+struct Slot {
+    serial: NonZeroU64,
+    epoch: u32,
+    task: TaskRef,
+    scope: ScopeId,
+    state: State,
+    /// A waker other than the task's own (a combinator's), to be called with the result.
+    waker: Option<Waker>,
+}
+
+enum State {
+    /// Not in use; the next free slot.
+    Free(u32),
+    /// The kernel has not looked at it yet.
+    Filed,
+    /// The kernel keeps it.
+    Parked,
+    /// Its future is gone, the kernel has yet to hear of it.
+    Withdrawn,
+    /// To be read.
+    Done(TrapResult),
+}
+
+const END: u32 = u32::MAX;
+
+/// The tables of a gate.
+struct Tables {
+    slots: Vec<Slot>,
+    free: u32,
+    serial: u64,
+    /// For the kernel that runs, in the order in which it was filed.
+    filed: Vec<Filed>,
+    /// For kernels of this thread that do not run now.
+    elsewhere: Vec<(u32, Post)>,
+    /// Kernels of this thread that exist.
+    kernels: Vec<u32>,
+    epochs: u32,
+    free_handles: Vec<u32>,
+    handles: u32,
+    /// Scopes that fired around a wait on a bare waker.
+    bare: Vec<(ScopeId, Interrupt)>,
+}
+
+struct Gate {
+    /// The kernel that runs on this thread, 0 for none.
+    epoch: Cell<u32>,
+    current: Cell<Option<Current>>,
+    /// The waker of the current task, told apart without touching its reference count.
+    own: Cell<(*const (), *const ())>,
+    budget: Cell<u32>,
+    any_bare: Cell<bool>,
+    tables: RefCell<Tables>,
+}
+
+thread_local! {
+    static GATE: Gate = const {
+        Gate {
+            epoch: Cell::new(0),
+            current: Cell::new(None),
+            own: Cell::new((ptr::null(), ptr::null())),
+            budget: Cell::new(0),
+            any_bare: Cell::new(false),
+            tables: RefCell::new(Tables {
+                slots: Vec::new(),
+                free: END,
+                serial: 0,
+                filed: Vec::new(),
+                elsewhere: Vec::new(),
+                kernels: Vec::new(),
+                epochs: 0,
+                free_handles: Vec::new(),
+                handles: 0,
+                bare: Vec::new(),
+            }),
+        }
+    };
+}
+
+fn identity(waker: &Waker) -> (*const (), *const ()) {
+    (waker.data(), ptr::from_ref(waker.vtable()).cast())
+}
+
+impl Tables {
+    fn next_serial(&mut self) -> NonZeroU64 {
+        self.serial += 1;
+        NonZeroU64::new(self.serial).expect("a counter from 1 does not wrap in 64 bits")
+    }
+
+    #[inline]
+    fn live(&mut self, ticket: Ticket) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(ticket.index as usize)?;
+        (slot.serial == ticket.serial && !matches!(slot.state, State::Free(_))).then_some(slot)
+    }
+
+    /// Frees a slot and hands out what was in it, to be dropped outside.
+    #[inline]
+    fn free(&mut self, index: u32) -> (State, Option<Waker>) {
+        let slot = &mut self.slots[index as usize];
+        let state = mem::replace(&mut slot.state, State::Free(self.free));
+        self.free = index;
+        (state, slot.waker.take())
+    }
+
+    /// Queues a post; gives it back if its kernel is gone.
+    fn post(&mut self, running: u32, post: Post) -> Option<Post> {
+        let epoch = post.epoch().unwrap_or(running);
+        if epoch == running && running != 0 {
+            self.filed.push(Filed::Post(post));
+        } else if self.kernels.contains(&epoch) {
+            self.elsewhere.push((epoch, post));
+        } else {
+            return Some(post);
+        }
+        None
+    }
+}
+
+// ---- The task's side ---------------------------------------------------------------------------
+
+/// What [`collect`] found.
+pub(crate) enum Look {
+    /// The result.
+    Result(TrapResult),
+    /// No result yet.
+    Nothing,
+    /// No such ticket in the kernel that runs: file anew.
+    Gone,
+}
+
+/// Files a request of the task that is being polled.
+#[inline]
+pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
+    GATE.with(|gate| {
+        let Some(Current { task, scope }) = gate.current.get() else { outside(site) };
+        let own = gate.own.get() == identity(cx.waker());
+        let waker = if own { None } else { Some(cx.waker().clone()) };
+        let tables = &mut *gate.tables.borrow_mut();
+        let serial = tables.next_serial();
+        let slot = Slot { serial, epoch: task.epoch, task, scope, state: State::Filed, waker };
+        let index = tables.free;
+        let index = if index == END {
+            let index = u32::try_from(tables.slots.len()).expect("fewer than 2^32 tickets");
+            tables.slots.push(slot);
+            index
+        } else {
+            let place = &mut tables.slots[index as usize];
+            let State::Free(next) = place.state else {
+                unreachable!("the free list holds free slots")
+            };
+            tables.free = next;
+            *place = slot;
+            index
+        };
+        let ticket = Ticket { index, epoch: task.epoch, serial };
+        tables.filed.push(Filed::Request { ticket, scope, request, site });
+        ticket
+    })
+}
+
+#[cold]
+fn outside(site: Site) -> ! {
+    panic!("rule: traps are made by tasks; the trap at {site} was polled outside a kernel's poll")
+}
+
+/// Looks for the result of `ticket`, and sees to it that the right task and waker will hear of it.
+#[inline]
+pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
+    GATE.with(|gate| {
+        let Some(current) = gate.current.get() else { return Look::Nothing };
+        let own = gate.own.get() == identity(cx.waker());
+        {
+            let tables = &mut *gate.tables.borrow_mut();
+            let Some(slot) = tables.live(ticket) else { return Look::Gone };
+            if slot.epoch != current.task.epoch {
+                return Look::Gone;
+            }
+            if matches!(slot.state, State::Done(_)) {
+                // Completion took the waker, so nothing foreign is dropped here.
+                let (State::Done(result), _) = tables.free(ticket.index) else {
+                    unreachable!("the state was looked at above")
+                };
+                return Look::Result(result);
+            }
+            if slot.task != current.task || slot.scope != current.scope {
+                slot.task = current.task;
+                slot.scope = current.scope;
+                if matches!(slot.state, State::Parked) {
+                    tables.filed.push(Filed::Post(Post::Rehome(ticket)));
+                }
+            }
+            if own && tables.slots[ticket.index as usize].waker.is_none() {
+                return Look::Nothing;
+            }
+        }
+        let fresh = if own { None } else { Some(cx.waker().clone()) };
+        let stale = gate.tables.borrow_mut().live(ticket).map(|slot| {
+            let keep = match (&slot.waker, &fresh) {
+                (Some(old), Some(new)) => old.will_wake(new),
+                _ => false,
+            };
+            if keep { fresh } else { mem::replace(&mut slot.waker, fresh) }
+        });
+        drop(stale);
+        Look::Nothing
+    })
+}
+
+/// Gives a ticket up: its future is gone. Hands back a result that nobody read, unless it is an
+/// interrupt, which becomes pending again. Harmless outside a kernel and while a thread ends.
+pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
+    GATE.try_with(|gate| {
+        let running = gate.epoch.get();
+        let (result, request, waker);
+        {
+            let tables = &mut *gate.tables.borrow_mut();
+            let slot = tables.live(ticket)?;
+            match slot.state {
+                State::Done(_) => {
+                    let (state, _) = tables.free(ticket.index);
+                    let State::Done(found) = state else { unreachable!("looked at above") };
+                    (result, request, waker) = (Some(found), None, None);
+                }
+                State::Filed => {
+                    let mine = |filed: &Filed| matches!(filed, Filed::Request { ticket: t, .. } if *t == ticket);
+                    match tables.filed.iter().rposition(mine) {
+                        Some(place) => {
+                            request = Some(tables.filed.remove(place));
+                            waker = tables.free(ticket.index).1;
+                        }
+                        None => {
+                            // The kernel has taken it and is about to look at it.
+                            slot_mut(tables, ticket).state = State::Withdrawn;
+                            (request, waker) = (None, slot_mut(tables, ticket).waker.take());
+                        }
+                    }
+                    result = None;
+                }
+                State::Parked => {
+                    slot.state = State::Withdrawn;
+                    waker = slot.waker.take();
+                    (result, request) = (None, None);
+                    let refused = tables.post(running, Post::Withdraw(ticket));
+                    debug_assert!(refused.is_none(), "a parked ticket has a kernel");
+                }
+                State::Withdrawn | State::Free(_) => return None,
+            }
+        }
+        drop((request, waker));
+        match result {
+            Some(Err(Failure::Interrupt(interrupt))) => {
+                post(Post::Unread(interrupt));
+                None
+            }
+            other => other,
+        }
+    })
+    .ok()
+    .flatten()
+}
+
+fn slot_mut(tables: &mut Tables, ticket: Ticket) -> &mut Slot {
+    &mut tables.slots[ticket.index as usize]
+}
+
+/// Tells the kernel something. Harmless outside a kernel and while a thread ends.
+pub(crate) fn post(post: Post) {
+    let refused = GATE.try_with(|gate| gate.tables.borrow_mut().post(gate.epoch.get(), post));
+    drop(refused);
+}
+
+/// The scope in force, `None` outside a poll.
+pub(crate) fn scope() -> Option<ScopeId> {
+    GATE.with(|gate| gate.current.get().map(|current| current.scope))
+}
+
+/// The task that is being polled, `None` outside a poll.
+pub(crate) fn task() -> Option<TaskRef> {
+    GATE.with(|gate| gate.current.get().map(|current| current.task))
+}
+
+/// Makes `scope` the one in force until the guard is dropped, also by a panic.
+#[inline]
+pub(crate) fn enter_scope(scope: ScopeId) -> ScopeGuard {
+    GATE.with(|gate| {
+        let before = gate.current.get();
+        if let Some(current) = before {
+            gate.current.set(Some(Current { scope, ..current }));
+        }
+        ScopeGuard(before.map(|current| current.scope))
+    })
+}
+
+/// Restores the scope around.
+pub(crate) struct ScopeGuard(Option<ScopeId>);
+
+impl Drop for ScopeGuard {
+    #[inline]
+    fn drop(&mut self) {
+        GATE.with(|gate| {
+            if let (Some(scope), Some(current)) = (self.0, gate.current.get()) {
+                gate.current.set(Some(Current { scope, ..current }));
+            }
+        });
+    }
+}
+
+/// How much the current poll has filed so far.
+#[inline]
+pub(crate) fn filed_so_far() -> usize {
+    GATE.with(|gate| if gate.any_bare.get() { gate.tables.borrow().filed.len() } else { 0 })
+}
+
+/// The interrupt of `scope`, if it fired around a wait on a bare waker and the poll filed nothing
+/// since it had filed `before`.
+#[inline]
+pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
+    GATE.with(|gate| {
+        if !gate.any_bare.get() {
+            return None;
+        }
+        let tables = &mut *gate.tables.borrow_mut();
+        if tables.filed.len() != before {
+            return None;
+        }
+        let place = tables.bare.iter().position(|(bare, _)| *bare == scope)?;
+        Some(tables.bare.remove(place).1)
+    })
+}
+
+/// Takes one operation from the task's budget; false if it is spent.
+#[inline]
+pub(crate) fn spend() -> bool {
+    GATE.with(|gate| match gate.budget.get().checked_sub(1) {
+        Some(rest) => {
+            gate.budget.set(rest);
+            true
+        }
+        None => false,
+    })
+}
+
+/// A name for a descriptor, in the kernel that runs.
+pub(crate) fn new_handle() -> Option<HandleId> {
+    GATE.with(|gate| {
+        let epoch = gate.epoch.get();
+        let tables = &mut *gate.tables.borrow_mut();
+        let index = tables.free_handles.pop().unwrap_or_else(|| {
+            tables.handles += 1;
+            tables.handles - 1
+        });
+        (epoch != 0).then(|| HandleId { index, epoch, serial: tables.next_serial() })
+    })
+}
+
+/// The kernel that runs on this thread, 0 for none.
+#[inline]
+pub(crate) fn epoch() -> u32 {
+    GATE.with(|gate| gate.epoch.get())
+}
+
+// ---- The kernel's side -------------------------------------------------------------------------
+
+/// What a kernel calls; a task never does.
+pub mod kernel_side {
+    use super::*;
+
+    /// What became of a result.
+    pub enum Completion {
+        /// It lies ready to be read; the waker, if there is one, is to be called.
+        Ready(Option<Waker>),
+        /// The future was gone: here it is again, for the next in line.
+        Withdrawn(TrapResult),
+    }
+
+    /// Registers a kernel on this thread and numbers it, from 1.
+    #[must_use]
+    pub fn open() -> u32 {
+        GATE.with(|gate| {
+            let tables = &mut *gate.tables.borrow_mut();
+            tables.epochs += 1;
+            tables.kernels.push(tables.epochs);
+            tables.epochs
+        })
+    }
+
+    /// Forgets a kernel: its tickets, and the posts that nobody will read.
+    pub fn close(epoch: u32) {
+        let _ = GATE.try_with(|gate| {
+            let mut dropped = Vec::new();
+            let mut posts = Vec::new();
+            {
+                let tables = &mut *gate.tables.borrow_mut();
+                tables.kernels.retain(|kernel| *kernel != epoch);
+                for index in 0..tables.slots.len() {
+                    let slot = &tables.slots[index];
+                    if slot.epoch == epoch && !matches!(slot.state, State::Free(_)) {
+                        dropped.push(tables.free(u32::try_from(index).expect("a slot's index")));
+                    }
+                }
+                for entry in mem::take(&mut tables.elsewhere) {
+                    if entry.0 == epoch {
+                        posts.push(entry.1);
+                    } else {
+                        tables.elsewhere.push(entry);
+                    }
+                }
+            }
+            drop((dropped, posts));
+        });
+    }
+
+    /// Makes the kernel the one that runs on this thread.
+    ///
+    /// # Panics
+    ///
+    /// If one runs already: a kernel does not run inside a kernel.
+    pub fn enter(epoch: u32) {
+        GATE.with(|gate| {
+            assert!(
+                gate.epoch.get() == 0,
+                "rule: one kernel runs on a thread at a time; `run` was called inside `run`"
+            );
+            gate.epoch.set(epoch);
+            let tables = &mut *gate.tables.borrow_mut();
+            for entry in mem::take(&mut tables.elsewhere) {
+                if entry.0 == epoch {
+                    tables.filed.push(Filed::Post(entry.1));
+                } else {
+                    tables.elsewhere.push(entry);
+                }
+            }
+        });
+    }
+
+    /// The kernel stops running; what is filed and was not taken waits for its next run.
+    pub fn leave(epoch: u32) {
+        let _ = GATE.try_with(|gate| {
+            gate.epoch.set(0);
+            gate.current.set(None);
+            let mut requests = Vec::new();
+            let tables = &mut *gate.tables.borrow_mut();
+            for filed in mem::take(&mut tables.filed) {
+                match filed {
+                    Filed::Post(post) => tables.elsewhere.push((epoch, post)),
+                    request @ Filed::Request { .. } => requests.push(request),
+                }
+            }
+            requests
+        });
+    }
+
+    /// Before a poll: says for whom, with which waker, and how many operations it may do.
+    #[inline]
+    pub fn begin(task: TaskRef, root: ScopeId, waker: &Waker) {
+        GATE.with(|gate| {
+            gate.current.set(Some(Current { task, scope: root }));
+            gate.own.set(identity(waker));
+        });
+    }
+
+    /// Gives the task that begins to run so many operations.
+    #[inline]
+    pub fn set_budget(budget: u32) {
+        GATE.with(|gate| gate.budget.set(budget));
+    }
+
+    /// After a poll, also one that panicked.
+    #[inline]
+    pub fn end() {
+        GATE.with(|gate| gate.current.set(None));
+    }
+
+    /// Whether a kernel of that number runs on this thread now.
+    #[inline]
+    #[must_use]
+    pub fn is_running(epoch: u32) -> bool {
+        GATE.try_with(|gate| gate.epoch.get() == epoch).unwrap_or(false)
+    }
+
+    /// Posts from the kernel's own wakers.
+    pub fn post(post: Post) {
+        super::post(post);
+    }
+
+    /// Whether anything is filed.
+    #[inline]
+    #[must_use]
+    pub fn has_filed() -> bool {
+        GATE.with(|gate| !gate.tables.borrow().filed.is_empty())
+    }
+
+    /// Takes what is filed, in order, in exchange for an empty `inbox`.
+    #[inline]
+    pub fn take(inbox: &mut Vec<Filed>) {
+        debug_assert!(inbox.is_empty(), "what was taken is heeded first");
+        GATE.with(|gate| mem::swap(&mut gate.tables.borrow_mut().filed, inbox));
+    }
+
+    /// Whether a request that was taken is still wanted; frees its ticket if not.
+    #[inline]
+    #[must_use]
+    pub fn is_wanted(ticket: Ticket) -> bool {
+        let freed = GATE.with(|gate| {
+            let tables = &mut *gate.tables.borrow_mut();
+            match tables.live(ticket).map(|slot| &slot.state) {
+                Some(State::Withdrawn) => Some(Some(tables.free(ticket.index))),
+                Some(_) => None,
+                None => Some(None),
+            }
+        });
+        freed.is_none()
+    }
+
+    /// The kernel keeps the request.
+    #[inline]
+    pub fn park(ticket: Ticket) {
+        GATE.with(|gate| {
+            if let Some(slot) = gate.tables.borrow_mut().live(ticket) {
+                slot.state = State::Parked;
+            }
+        });
+    }
+
+    /// The result of a request.
+    #[inline]
+    #[must_use]
+    pub fn complete(ticket: Ticket, result: TrapResult) -> Completion {
+        GATE.with(|gate| {
+            let tables = &mut *gate.tables.borrow_mut();
+            match tables.live(ticket) {
+                Some(slot) if !matches!(slot.state, State::Withdrawn) => {
+                    slot.state = State::Done(result);
+                    Completion::Ready(slot.waker.take())
+                }
+                _ => Completion::Withdrawn(result),
+            }
+        })
+    }
+
+    /// Puts another result in place of one that was not read yet; gives the old one back.
+    ///
+    /// # Errors
+    ///
+    /// The new one, if the old one was read or withdrawn meanwhile.
+    pub fn replace(ticket: Ticket, result: TrapResult) -> Result<TrapResult, TrapResult> {
+        GATE.with(|gate| {
+            let tables = &mut *gate.tables.borrow_mut();
+            match tables.live(ticket).map(|slot| &mut slot.state) {
+                Some(State::Done(old)) => Ok(mem::replace(old, result)),
+                _ => Err(result),
+            }
+        })
+    }
+
+    /// Whether the ticket was parked and is now withdrawn.
+    #[must_use]
+    pub fn is_withdrawn(ticket: Ticket) -> bool {
+        GATE.with(|gate| {
+            let tables = &mut *gate.tables.borrow_mut();
+            matches!(tables.live(ticket).map(|slot| &slot.state), Some(State::Withdrawn) | None)
+        })
+    }
+
+    /// Frees a ticket that was withdrawn.
+    pub fn forget(ticket: Ticket) {
+        let freed = GATE.with(|gate| {
+            let tables = &mut *gate.tables.borrow_mut();
+            tables.live(ticket)?;
+            Some(tables.free(ticket.index))
+        });
+        drop(freed);
+    }
+
+    /// Which task and scope poll the future of that ticket now.
+    #[must_use]
+    pub fn home(ticket: Ticket) -> Option<(TaskRef, ScopeId)> {
+        GATE.with(|gate| {
+            let tables = &mut *gate.tables.borrow_mut();
+            tables.live(ticket).map(|slot| (slot.task, slot.scope))
+        })
+    }
+
+    /// Lets the next poll of the task end the scope, which fired around a wait on a bare waker.
+    pub fn set_bare(scope: ScopeId, interrupt: Interrupt) {
+        GATE.with(|gate| {
+            gate.any_bare.set(true);
+            gate.tables.borrow_mut().bare.push((scope, interrupt));
+        });
+    }
+
+    /// Takes back what that poll did not use.
+    pub fn clear_bare() {
+        let dropped = GATE.with(|gate| {
+            if gate.any_bare.replace(false) {
+                mem::take(&mut gate.tables.borrow_mut().bare)
+            } else {
+                Vec::new()
+            }
+        });
+        drop(dropped);
+    }
+
+    /// The place of a handle is free again.
+    pub fn free_handle(handle: HandleId) {
+        let _ = GATE.try_with(|gate| gate.tables.borrow_mut().free_handles.push(handle.index));
+    }
+
+    /// A number that no ticket, handle or scope of this thread has.
+    #[must_use]
+    pub fn next_serial() -> NonZeroU64 {
+        GATE.with(|gate| gate.tables.borrow_mut().next_serial())
+    }
+
+    /// Tickets of that kernel that are in use: for its counters and tests.
+    #[must_use]
+    pub fn tickets(epoch: u32) -> usize {
+        GATE.with(|gate| {
+            let tables = gate.tables.borrow();
+            let used = |slot: &&Slot| slot.epoch == epoch && !matches!(slot.state, State::Free(_));
+            tables.slots.iter().filter(used).count()
+        })
+    }
+}

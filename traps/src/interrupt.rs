@@ -1,0 +1,332 @@
+//! Why a blocking trap ended early, and how an error carries that upwards.
+//!
+//! Only the kernel makes interrupts; only a scope that closes relabels them.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use crate::protocol::{ScopeId, Site};
+use crate::task::TaskId;
+use crate::time::Time;
+
+/// Which of the four an interrupt is, seen from where it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The task was cancelled.
+    Cancelled,
+    /// The deadline of the scope that it leaves (or is about to leave) has passed.
+    TaskTimeout,
+    /// The deadline of a scope further out has passed.
+    TimeoutCancellation,
+    /// The deadline of a scope further in passed and nobody handled it there.
+    UncaughtTimeout,
+}
+
+/// A wait that ended early: a cancellation or a timeout, on its way up by `?`.
+///
+/// Costs one allocation, made when it is delivered.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Interrupt(Box<Inner>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Inner {
+    kind: Kind,
+    /// The scope whose deadline fired, or the root scope of the cancelled task.
+    source: ScopeId,
+    /// The timeout that it will leave next, or the root. A closing timeout converts only what
+    /// stands in it, so that an interrupt cannot be forged or replayed into another scope.
+    position: ScopeId,
+    /// The scope of the trap that it ended.
+    delivered_in: ScopeId,
+    /// Whether it has left its source.
+    passed: bool,
+    deadline: Time,
+    reading: Time,
+    set_at: Option<Site>,
+    by: Option<TaskId>,
+    reason: &'static str,
+    scope: u64,
+}
+
+impl Interrupt {
+    /// Kernel side: the deadline of `source` fired; delivered to a trap in `delivered_in`, whose
+    /// nearest timeout is `position`.
+    #[must_use]
+    pub fn timeout(
+        kind: Kind,
+        source: ScopeId,
+        position: ScopeId,
+        delivered_in: ScopeId,
+        deadline: Time,
+        reading: Time,
+        set_at: Site,
+    ) -> Interrupt {
+        Interrupt(Box::new(Inner {
+            kind,
+            source,
+            position,
+            delivered_in,
+            passed: false,
+            deadline,
+            reading,
+            set_at: Some(set_at),
+            by: None,
+            reason: "",
+            scope: source.serial.get(),
+        }))
+    }
+
+    /// Kernel side: the task whose root scope is `source` was cancelled.
+    #[must_use]
+    pub fn cancelled(
+        source: ScopeId,
+        position: ScopeId,
+        delivered_in: ScopeId,
+        reading: Time,
+        by: Option<TaskId>,
+        reason: &'static str,
+    ) -> Interrupt {
+        Interrupt(Box::new(Inner {
+            kind: Kind::Cancelled,
+            source,
+            position,
+            delivered_in,
+            passed: false,
+            deadline: Time::NEVER,
+            reading,
+            set_at: None,
+            by,
+            reason,
+            scope: 0,
+        }))
+    }
+
+    /// Which of the four it is here.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// Whether it is a cancellation; else it is a timeout of some kind.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.kind == Kind::Cancelled
+    }
+
+    /// The number of the scope that timed out, as the log shows it; `None` for a cancellation.
+    #[must_use]
+    pub fn scope(&self) -> Option<u64> {
+        (self.0.scope != 0).then_some(self.0.scope)
+    }
+
+    /// The deadline that passed; `None` for a cancellation.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        (!self.is_cancelled()).then_some(self.0.deadline)
+    }
+
+    /// The kernel clock when it was delivered.
+    #[must_use]
+    pub fn reading(&self) -> Time {
+        self.0.reading
+    }
+
+    /// Where the timeout was set; `None` for a cancellation.
+    #[must_use]
+    pub fn set_at(&self) -> Option<Site> {
+        self.0.set_at
+    }
+
+    /// Who cancelled; `None` for a timeout, and for the kernel itself at shutdown.
+    #[must_use]
+    pub fn by(&self) -> Option<TaskId> {
+        self.0.by
+    }
+
+    /// The canceller's reason; empty if none was given.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        self.0.reason
+    }
+
+    /// Kernel side: the scope whose deadline fired, or the cancelled task's root.
+    #[must_use]
+    pub fn source(&self) -> ScopeId {
+        self.0.source
+    }
+
+    /// Kernel side: the scope of the trap that it ended.
+    #[must_use]
+    pub fn delivered_in(&self) -> ScopeId {
+        self.0.delivered_in
+    }
+
+    /// Moves out of the timeout `scope` into `outer`, the one around it, and takes the name that
+    /// it has there. Returns whether `scope` itself timed out.
+    pub(crate) fn leave(
+        &mut self,
+        scope: ScopeId,
+        outer: ScopeId,
+        deadline: Time,
+        set_at: Site,
+    ) -> bool {
+        let inner = &mut *self.0;
+        if inner.position != scope {
+            return false;
+        }
+        inner.position = outer;
+        if inner.kind == Kind::Cancelled {
+            return false;
+        }
+        let own = inner.source == scope;
+        if !own && !inner.passed {
+            inner.kind = Kind::TimeoutCancellation;
+            return false;
+        }
+        inner.passed = true;
+        if own || deadline <= inner.reading {
+            inner.kind = Kind::TaskTimeout;
+            inner.deadline = deadline;
+            inner.set_at = Some(set_at);
+            inner.scope = scope.serial.get();
+            return true;
+        }
+        inner.kind = Kind::UncaughtTimeout;
+        false
+    }
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Interrupt({self})")
+    }
+}
+
+impl fmt::Display for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        let what = match inner.kind {
+            Kind::Cancelled => {
+                f.write_str("cancelled")?;
+                if let Some(by) = inner.by {
+                    write!(f, " by task {by}")?;
+                }
+                if !inner.reason.is_empty() {
+                    write!(f, ": {}", inner.reason)?;
+                }
+                return Ok(());
+            }
+            Kind::TaskTimeout => "timed out",
+            Kind::TimeoutCancellation => "cancelled by the timeout of an enclosing scope",
+            Kind::UncaughtTimeout => "a timeout further in was not handled",
+        };
+        write!(f, "{what}: deadline {} passed at {}", inner.deadline, inner.reading)?;
+        match inner.set_at {
+            Some(site) => write!(f, ", set at {}:{}", site.file(), site.line()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl StdError for Interrupt {}
+
+/// An error type that can carry an [`Interrupt`] from a trap up to the scope that it belongs to.
+///
+/// `io::Error`, boxed errors and the crate's own errors do already.
+///
+/// ```
+/// use traps::{Interrupt, Interruptible};
+///
+/// enum AppError {
+///     NotFound,
+///     Interrupted(Interrupt),
+/// }
+///
+/// impl From<Interrupt> for AppError {
+///     fn from(interrupt: Interrupt) -> Self {
+///         AppError::Interrupted(interrupt)
+///     }
+/// }
+///
+/// impl Interruptible for AppError {
+///     fn interrupt(&self) -> Option<&Interrupt> {
+///         match self {
+///             AppError::Interrupted(interrupt) => Some(interrupt),
+///             AppError::NotFound => None,
+///         }
+///     }
+///     fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+///         match self {
+///             AppError::Interrupted(interrupt) => Some(interrupt),
+///             AppError::NotFound => None,
+///         }
+///     }
+/// }
+/// ```
+pub trait Interruptible: From<Interrupt> {
+    /// The interrupt inside, if this error is one.
+    fn interrupt(&self) -> Option<&Interrupt>;
+    /// The same, to be relabelled by a closing scope.
+    fn interrupt_mut(&mut self) -> Option<&mut Interrupt>;
+}
+
+impl Interruptible for Interrupt {
+    fn interrupt(&self) -> Option<&Interrupt> {
+        Some(self)
+    }
+    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+        Some(self)
+    }
+}
+
+/// A timeout becomes kind `TimedOut`, a cancellation `Other`; never `Interrupted`, which loops of
+/// the standard library swallow.
+impl From<Interrupt> for io::Error {
+    fn from(interrupt: Interrupt) -> io::Error {
+        let kind =
+            if interrupt.is_cancelled() { io::ErrorKind::Other } else { io::ErrorKind::TimedOut };
+        io::Error::new(kind, interrupt)
+    }
+}
+
+impl Interruptible for io::Error {
+    fn interrupt(&self) -> Option<&Interrupt> {
+        let inner = self.get_ref()?;
+        inner.downcast_ref().or_else(|| inner.downcast_ref::<crate::Error>()?.interrupt())
+    }
+    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+        let inner = self.get_mut()?;
+        if inner.is::<Interrupt>() {
+            return inner.downcast_mut();
+        }
+        inner.downcast_mut::<crate::Error>()?.interrupt_mut()
+    }
+}
+
+macro_rules! boxed {
+    ($($boxed:ty),*) => {$(
+        impl Interruptible for $boxed {
+            fn interrupt(&self) -> Option<&Interrupt> {
+                if let Some(error) = self.downcast_ref::<io::Error>() {
+                    return error.interrupt();
+                }
+                if let Some(error) = self.downcast_ref::<crate::Error>() {
+                    return error.interrupt();
+                }
+                self.downcast_ref()
+            }
+            fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+                if self.is::<io::Error>() {
+                    return self.downcast_mut::<io::Error>()?.interrupt_mut();
+                }
+                if self.is::<crate::Error>() {
+                    return self.downcast_mut::<crate::Error>()?.interrupt_mut();
+                }
+                self.downcast_mut()
+            }
+        }
+    )*};
+}
+
+boxed!(Box<dyn StdError>, Box<dyn StdError + Send + Sync>);

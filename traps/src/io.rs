@@ -1,0 +1,216 @@
+//! Waiting for descriptors. Reading and writing them is up to whoever owns them.
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::call::Call;
+use crate::error::{Error, wrong_answer};
+use crate::gate;
+use crate::protocol::{Answer, HandleId, Post, Request, Site};
+
+pub use crate::protocol::{Descriptor, Direction};
+
+/// What an [`Io`] can own: something with a descriptor in non-blocking mode.
+pub trait Source: 'static {
+    /// The descriptor that the kernel waits for.
+    fn descriptor(&self) -> Descriptor;
+
+    /// The letter of its alias in the log: `l` listener, `c` connection, `p` pipe, `f` any other.
+    fn kind(&self) -> char {
+        'f'
+    }
+
+    /// Gives the descriptor up, to be closed once the kernel has let go of it.
+    fn into_owner(self) -> Option<OwnedFd>;
+
+    /// Whether no duplicate of the descriptor exists, so that closing it ends its registration and
+    /// saves a system call. `false` is always safe.
+    fn is_sole(&self) -> bool {
+        false
+    }
+}
+
+macro_rules! source {
+    ($($source:ty, $kind:literal;)*) => {$(
+        impl Source for $source {
+            fn descriptor(&self) -> Descriptor {
+                Descriptor::Real(self.as_raw_fd())
+            }
+            fn kind(&self) -> char {
+                $kind
+            }
+            fn into_owner(self) -> Option<OwnedFd> {
+                Some(self.into())
+            }
+        }
+    )*};
+}
+
+source! {
+    OwnedFd, 'f';
+    std::fs::File, 'f';
+    std::net::TcpListener, 'l';
+    std::net::TcpStream, 'c';
+    std::net::UdpSocket, 'f';
+    std::os::unix::net::UnixStream, 'p';
+}
+
+/// A descriptor that exists only in the script of a simulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scripted(pub u32);
+
+impl Source for Scripted {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::Scripted(self.0)
+    }
+    fn kind(&self) -> char {
+        'f'
+    }
+    fn into_owner(self) -> Option<OwnedFd> {
+        None
+    }
+}
+
+/// An owned descriptor that tasks wait for.
+///
+/// The kernel knows it by a name that is never used twice, not by its number, so a number that the
+/// system gives out again cannot be taken for the old one. Dropping it closes the descriptor when
+/// the kernel has let go of it; a task that still waits for it gets [`Error::Closed`].
+pub struct Io<S: Source> {
+    source: Option<S>,
+    handle: Cell<Option<HandleId>>,
+    local: PhantomData<Rc<()>>,
+}
+
+impl<S: Source> Io<S> {
+    /// Takes ownership. Nothing is registered before the first wait.
+    pub fn new(source: S) -> Io<S> {
+        Io { source: Some(source), handle: Cell::new(None), local: PhantomData }
+    }
+
+    /// Waits until it looks ready for reading. *Blocks.* Readiness is edge-triggered: wait only
+    /// after an operation said that it would block, or read less than it was offered.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    #[track_caller]
+    pub fn readable(&self) -> Ready<'_, S> {
+        self.ready(Direction::Read, Location::caller())
+    }
+
+    /// Waits until it looks ready for writing. *Blocks.*
+    ///
+    /// # Errors
+    ///
+    /// Any [`Error`].
+    #[track_caller]
+    pub fn writable(&self) -> Ready<'_, S> {
+        self.ready(Direction::Write, Location::caller())
+    }
+
+    /// The same for a wrapper that knows its own caller's place in the source.
+    pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
+        Ready { io: self, direction, call: Call::at(site) }
+    }
+
+    fn handle(&self) -> HandleId {
+        match self.handle.get() {
+            Some(handle) if handle.epoch == gate::epoch() => handle,
+            earlier => {
+                if let (Some(handle), Some(source)) = (earlier, &self.source) {
+                    let descriptor = source.descriptor();
+                    gate::post(Post::Release { handle, descriptor, owner: None, sole: false });
+                }
+                let handle = gate::new_handle().expect("a trap is polled inside a kernel");
+                self.handle.set(Some(handle));
+                handle
+            }
+        }
+    }
+}
+
+impl<S: Source> Deref for Io<S> {
+    type Target = S;
+    fn deref(&self) -> &S {
+        self.source.as_ref().expect("an Io owns its source until it is dropped")
+    }
+}
+
+impl<S: Source> DerefMut for Io<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        self.source.as_mut().expect("an Io owns its source until it is dropped")
+    }
+}
+
+impl<S: Source> fmt::Debug for Io<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.source.as_ref().map(Source::descriptor) {
+            Some(Descriptor::Real(fd)) => write!(f, "Io(fd {fd})"),
+            Some(Descriptor::Scripted(n)) => write!(f, "Io(scripted {n})"),
+            None => f.write_str("Io(closed)"),
+        }
+    }
+}
+
+impl<S: Source> AsRawFd for Io<S>
+where
+    S: AsRawFd,
+{
+    fn as_raw_fd(&self) -> RawFd {
+        (**self).as_raw_fd()
+    }
+}
+
+impl<S: Source> Drop for Io<S> {
+    fn drop(&mut self) {
+        let Some(source) = self.source.take() else { return };
+        if let Some(handle) = self.handle.get() {
+            let (descriptor, sole) = (source.descriptor(), source.is_sole());
+            let owner = source.into_owner();
+            gate::post(Post::Release { handle, descriptor, owner, sole });
+        }
+    }
+}
+
+/// The future of [`Io::readable`] and [`Io::writable`].
+#[must_use = "a trap that is not awaited is never made"]
+pub struct Ready<'a, S: Source> {
+    io: &'a Io<S>,
+    direction: Direction,
+    call: Call,
+}
+
+impl<S: Source> fmt::Debug for Ready<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ready").field("io", self.io).field("direction", &self.direction).finish()
+    }
+}
+
+impl<S: Source> Future for Ready<'_, S> {
+    type Output = Result<(), Error>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Ready { io, direction, call } = &mut *self;
+        let request = || Request::Io {
+            handle: io.handle(),
+            descriptor: io.descriptor(),
+            kind: io.kind(),
+            direction: *direction,
+        };
+        call.poll(cx, request).map(|result| match result {
+            Ok(Answer::Unit) => Ok(()),
+            Ok(other) => wrong_answer(&other),
+            Err(failure) => Err(failure.into()),
+        })
+    }
+}

@@ -1,0 +1,423 @@
+//! The vocabulary between a task and its kernel: requests, posts, answers, and what they name.
+//!
+//! Plain data: nothing here files, answers or decides anything.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::num::NonZeroU64;
+use std::os::fd::{OwnedFd, RawFd};
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use crate::interrupt::Interrupt;
+use crate::signal::{Signal, SignalSet};
+use crate::threads::Work;
+use crate::time::Time;
+
+/// Where in the user's source a trap was made.
+pub type Site = &'static Location<'static>;
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        ///
+        /// The index says where a table keeps it, the serial number which one it is, the epoch
+        /// whose kernel: a name that outlives its owner matches nothing.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name {
+            /// Slot in a table.
+            pub index: u32,
+            /// Number of the kernel on this thread.
+            pub epoch: u32,
+            /// Never used twice.
+            pub serial: NonZeroU64,
+        }
+    )*};
+}
+
+names! {
+    /// A filed request, from its filing until its result is read.
+    Ticket
+    /// A scope. The root scope of a task has index [`ROOT`] and the task's number.
+    ScopeId
+    /// A task.
+    TaskRef
+    /// An owned descriptor's place in the tables, given out when it is first waited for.
+    HandleId
+}
+
+/// The index of every task's root scope.
+pub const ROOT: u32 = u32::MAX;
+
+/// What a task asks of its kernel.
+///
+/// A request **answers** (the same task is polled on at once) or **blocks** (the task parks until
+/// the result exists). Every blocking request, and no other, can end with
+/// [`Failure::Interrupt`].
+pub enum Request {
+    /// *Answers* with a reading of the kernel clock.
+    Clock,
+    /// *Answers* with the time of day.
+    WallClock,
+    /// *Answers* with the task's own name.
+    CurrentTask,
+    /// *Answers* with the nearest deadline in force, if any.
+    Deadline,
+    /// *Blocks* until every task that is ready now has run once.
+    Yield {
+        /// Whether the budget of operations forced it.
+        spent: bool,
+    },
+    /// *Blocks* until `span` has passed.
+    Sleep {
+        /// From the trap; rounded up to a microsecond. Zero costs one turn and beats a deadline.
+        span: Duration,
+    },
+    /// *Blocks* until the descriptor looks ready, or until its handle is closed.
+    Io {
+        /// Which handle.
+        handle: HandleId,
+        /// What it stands for.
+        descriptor: Descriptor,
+        /// The letter of its alias.
+        kind: char,
+        /// The one direction waited for; a second waiter of it gets [`Failure::Busy`].
+        direction: Direction,
+    },
+    /// *Answers* with a new scope inside the current one.
+    OpenScope {
+        /// Its own limit; the sooner of this and those around it is in force.
+        limit: Limit,
+        /// What it is for.
+        kind: ScopeKind,
+    },
+    /// *Answers* with a new task at the tail of the ready queue.
+    Spawn(Pin<Box<dyn Body>>),
+    /// *Blocks* until the task has ended; *answers* if it has.
+    Join {
+        /// Which.
+        task: TaskRef,
+        /// Whether to take its output.
+        take: bool,
+    },
+    /// *Answers* once the cancellation is delivered or pending.
+    Cancel {
+        /// Which.
+        task: TaskRef,
+        /// Shown in the log and in the interrupt.
+        reason: &'static str,
+    },
+    /// *Blocks* at the tail of the queue until a wake or a permit comes.
+    Wait {
+        /// Where.
+        queue: Rc<QueueCore>,
+    },
+    /// *Answers* with how many waiters were made ready.
+    Wake {
+        /// Where.
+        queue: Rc<QueueCore>,
+        /// At most so many, from the head.
+        n: u64,
+    },
+    /// *Blocks* until the job has run on a worker thread.
+    Offload(Box<dyn Work>),
+    /// *Blocks* until one of the signals arrives.
+    Signal(SignalSet),
+    /// *Blocks* until interrupted: it stands beside a wait on a foreign waker.
+    Foreign {
+        /// Whether something outside the kernel will wake it (a virtual clock waits for that).
+        external: bool,
+    },
+}
+
+impl Request {
+    /// Whether the contract of this request is to block (a few answer when the result exists).
+    #[must_use]
+    pub fn blocks(&self) -> bool {
+        match self {
+            Request::Yield { .. }
+            | Request::Sleep { .. }
+            | Request::Io { .. }
+            | Request::Join { .. }
+            | Request::Wait { .. }
+            | Request::Offload(_)
+            | Request::Signal(_)
+            | Request::Foreign { .. } => true,
+            Request::Clock
+            | Request::WallClock
+            | Request::CurrentTask
+            | Request::Deadline
+            | Request::OpenScope { .. }
+            | Request::Spawn(_)
+            | Request::Cancel { .. }
+            | Request::Wake { .. } => false,
+        }
+    }
+}
+
+/// What a task tells its kernel without waiting for an answer; safe to make in a `Drop`.
+pub enum Post {
+    /// The future of a parked ticket is gone.
+    Withdraw(Ticket),
+    /// An interrupt was delivered but its future was dropped unread: it is pending again.
+    Unread(Interrupt),
+    /// The future of a parked ticket is now polled in another task or scope.
+    Rehome(Ticket),
+    /// A scope's future is now polled in another task or scope.
+    RehomeScope {
+        /// Which.
+        scope: ScopeId,
+        /// The task that polls it now.
+        task: TaskRef,
+        /// The scope around it there.
+        parent: ScopeId,
+    },
+    /// A scope ends.
+    CloseScope {
+        /// Which.
+        scope: ScopeId,
+        /// Whether its future came to a value, so that lateness is worth a line.
+        in_time: bool,
+    },
+    /// A handle is closed: its waiters end with [`Failure::Closed`].
+    Release {
+        /// Which.
+        handle: HandleId,
+        /// What it stood for.
+        descriptor: Descriptor,
+        /// The descriptor itself, closed when the kernel has let go of it.
+        owner: Option<OwnedFd>,
+        /// Whether closing `owner` ends its registration (no duplicate of it exists).
+        sole: bool,
+    },
+    /// Nobody will join the task.
+    Detach(TaskRef),
+    /// The task's waker was called on the kernel's own thread.
+    Woken(TaskRef),
+    /// Wake one waiter, or keep a permit for the next.
+    Permit {
+        /// Where.
+        queue: Rc<QueueCore>,
+        /// Whether it is kept if nobody waits.
+        keep: bool,
+    },
+    /// Wake at most `n` waiters.
+    Wake {
+        /// Where.
+        queue: Rc<QueueCore>,
+        /// At most so many.
+        n: u64,
+    },
+    /// A line for the log.
+    Note(Note),
+}
+
+impl Post {
+    /// The kernel it is for; `None`: whichever runs.
+    #[must_use]
+    pub fn epoch(&self) -> Option<u32> {
+        match self {
+            Post::Withdraw(ticket) | Post::Rehome(ticket) => Some(ticket.epoch),
+            Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),
+            Post::RehomeScope { scope, .. } | Post::CloseScope { scope, .. } => Some(scope.epoch),
+            Post::Release { handle, .. } => Some(handle.epoch),
+            Post::Detach(task) | Post::Woken(task) => Some(task.epoch),
+            Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
+            Post::Note(_) => None,
+        }
+    }
+}
+
+/// A line that code outside the kernel puts into the log.
+pub enum Note {
+    /// Something a user should know.
+    Warning(Cow<'static, str>),
+    /// A limit was hit.
+    Cap(Cow<'static, str>),
+}
+
+/// What the kernel took from the gate.
+pub enum Filed {
+    /// To be answered.
+    Request {
+        /// Where the result goes.
+        ticket: Ticket,
+        /// In which scope it was filed.
+        scope: ScopeId,
+        /// What is asked.
+        request: Request,
+        /// By whom.
+        site: Site,
+    },
+    /// To be heeded.
+    Post(Post),
+}
+
+/// What comes back for a request.
+pub type TrapResult = Result<Answer, Failure>;
+
+/// The answer to a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// Done; nothing to add.
+    Unit,
+    /// A reading of the clock.
+    Time(Time),
+    /// The time of day.
+    Wall(SystemTime),
+    /// A deadline, or none.
+    Deadline(Option<Time>),
+    /// The asking task, or the spawned one.
+    Task(TaskRef),
+    /// How many.
+    Count(u64),
+    /// A new scope and its own deadline.
+    Scope {
+        /// Which.
+        scope: ScopeId,
+        /// The nearest timeout around it, or the task's root.
+        outer: ScopeId,
+        /// Absolute, [`Time::NEVER`] for none.
+        deadline: Time,
+    },
+    /// A task has ended.
+    Ended(Ended),
+    /// A job came back from its thread.
+    Job(Box<dyn Work>),
+    /// A signal arrived.
+    Signal(Signal),
+}
+
+/// How a joined task ended.
+pub enum Ended {
+    /// With an output, which is in its body (none if only its end was waited for).
+    Output(Option<Pin<Box<dyn Body>>>),
+    /// Its code panicked, with this message.
+    Panicked(Box<String>),
+    /// Its future was dropped before its end.
+    Dropped,
+    /// Its output was taken by an earlier join, or there is no such task any more.
+    Taken,
+}
+
+impl std::fmt::Debug for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Ended::Output(_) => "Output",
+            Ended::Panicked(_) => "Panicked",
+            Ended::Dropped => "Dropped",
+            Ended::Taken => "Taken",
+        })
+    }
+}
+
+/// Why a request came to nothing.
+#[derive(Debug)]
+pub enum Failure {
+    /// The wait ended early; nothing was done.
+    Interrupt(Interrupt),
+    /// Another task already waits for this direction of this descriptor.
+    Busy,
+    /// The handle was closed.
+    Closed,
+    /// The machine below refused.
+    Refused(std::io::Error),
+}
+
+/// The limit of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// None of its own.
+    Never,
+    /// From the trap that opens it.
+    After(Duration),
+    /// At a point, which may have passed.
+    At(Time),
+}
+
+/// What a scope is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// A timeout, perhaps without a limit.
+    Timeout,
+    /// One branch of a combinator.
+    Branch,
+    /// Holds back interrupts from scopes outside it.
+    Shield,
+}
+
+/// One direction of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Bytes to read, a connection to accept, or the end of the stream.
+    Read,
+    /// Room to write.
+    Write,
+}
+
+/// What a handle stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptor {
+    /// A descriptor of the operating system, in non-blocking mode.
+    Real(RawFd),
+    /// One that a simulated machine makes ready by script.
+    Scripted(u32),
+}
+
+/// The body of a task: its future, then its output, in one allocation.
+pub trait Body {
+    /// Polls the future; keeps its output.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
+    /// Moves the output into `slot`, an `Option` of the output's type.
+    fn take(self: Pin<&mut Self>, slot: &mut dyn Any);
+    /// The task's name.
+    fn name(&self) -> &str;
+    /// Where it was spawned.
+    fn site(&self) -> Site;
+}
+
+/// A first-in, first-out list of waiting tickets, and permits that nobody waited for.
+///
+/// The kernel keeps the list; this is its two ends. Everything else goes through
+/// [`WaitQueue`](crate::WaitQueue).
+#[derive(Debug)]
+pub struct QueueCore {
+    /// First ticket's index, [`QueueCore::NONE`] if nobody waits.
+    pub head: Cell<u32>,
+    /// Last ticket's index.
+    pub tail: Cell<u32>,
+    /// How many wait.
+    pub waiting: Cell<u32>,
+    /// Permits kept.
+    pub permits: Cell<u32>,
+    /// Its number in the log; 0 until it is first used there.
+    pub number: Cell<u64>,
+    /// The kernel that numbered it; 0 for none.
+    pub home: Cell<u32>,
+}
+
+impl QueueCore {
+    /// No ticket.
+    pub const NONE: u32 = u32::MAX;
+
+    /// An empty list with so many permits.
+    #[must_use]
+    pub fn new(permits: u32) -> QueueCore {
+        QueueCore {
+            head: Cell::new(Self::NONE),
+            tail: Cell::new(Self::NONE),
+            waiting: Cell::new(0),
+            permits: Cell::new(permits),
+            number: Cell::new(0),
+            home: Cell::new(0),
+        }
+    }
+
+    fn epoch(&self) -> Option<u32> {
+        (self.home.get() != 0).then(|| self.home.get())
+    }
+}

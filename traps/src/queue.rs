@@ -1,0 +1,146 @@
+//! The scheduling queue: where tasks wait in line for each other. Locks and channels are built on it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::call::Call;
+use crate::error::{only_interrupt, wrong_answer};
+use crate::gate;
+use crate::interrupt::Interrupt;
+use crate::protocol::{Answer, Post, QueueCore, Request};
+
+/// A first-in, first-out line of waiting tasks.
+///
+/// Cheap to clone; clones are the same line. Belongs to one thread, and while somebody waits in it
+/// to one kernel.
+#[derive(Clone, Debug)]
+pub struct WaitQueue(Rc<QueueCore>);
+
+impl Default for WaitQueue {
+    fn default() -> WaitQueue {
+        WaitQueue::new()
+    }
+}
+
+impl WaitQueue {
+    /// An empty line.
+    #[must_use]
+    pub fn new() -> WaitQueue {
+        WaitQueue::with_permits(0)
+    }
+
+    /// An empty line with so many permits for [`WaitQueue::try_take_permit`].
+    #[must_use]
+    pub fn with_permits(permits: u32) -> WaitQueue {
+        WaitQueue(Rc::new(QueueCore::new(permits)))
+    }
+
+    /// Waits at the tail until woken. Always blocks. Can be interrupted; a wake that was handed to
+    /// a wait whose future is then dropped passes to the next in line.
+    #[track_caller]
+    pub fn wait(&self) -> Wait {
+        Wait { queue: self.0.clone(), keep: false, call: Call::here() }
+    }
+
+    /// Waits at the tail for a permit, which is kept if the future is dropped with it.
+    #[track_caller]
+    pub fn wait_for_permit(&self) -> Wait {
+        Wait { queue: self.0.clone(), keep: true, call: Call::here() }
+    }
+
+    /// Wakes at most `n` waiters, from the head. Answers with how many.
+    #[track_caller]
+    pub fn wake(&self, n: u64) -> Wake {
+        Wake { queue: self.0.clone(), n, call: Call::here() }
+    }
+
+    /// Wakes at most `n` waiters when the task next traps or parks; may be called in a `Drop`.
+    pub fn wake_soon(&self, n: u64) {
+        if self.0.waiting.get() > 0 {
+            gate::post(Post::Wake { queue: self.0.clone(), n });
+        }
+    }
+
+    /// Hands a permit to the first waiter, or keeps it; may be called in a `Drop`.
+    pub fn give_permit(&self) {
+        if self.0.home.get() == 0 {
+            self.0.permits.set(self.0.permits.get() + 1);
+        } else {
+            gate::post(Post::Permit { queue: self.0.clone(), keep: true });
+        }
+    }
+
+    /// Takes a permit if one is free and nobody waits for it.
+    #[must_use]
+    pub fn try_take_permit(&self) -> bool {
+        let free = self.0.permits.get();
+        if free > 0 {
+            self.0.permits.set(free - 1);
+        }
+        free > 0
+    }
+
+    /// How many wait now.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        self.0.waiting.get()
+    }
+}
+
+/// The future of [`WaitQueue::wait`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct Wait {
+    queue: Rc<QueueCore>,
+    keep: bool,
+    call: Call,
+}
+
+impl Future for Wait {
+    type Output = Result<(), Interrupt>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Wait { queue, call, .. } = &mut *self;
+        let home = queue.home.get();
+        assert!(
+            home == 0 || home == gate::epoch() || queue.waiting.get() == 0,
+            "rule: a queue in which tasks of one kernel wait cannot be waited on in another"
+        );
+        call.poll(cx, || Request::Wait { queue: queue.clone() }).map(|result| match result {
+            Ok(Answer::Unit) => Ok(()),
+            Ok(other) => wrong_answer(&other),
+            Err(failure) => Err(only_interrupt(failure)),
+        })
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(Ok(_)) = self.call.abandon() {
+            gate::post(Post::Permit { queue: self.queue.clone(), keep: self.keep });
+        }
+    }
+}
+
+/// The future of [`WaitQueue::wake`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct Wake {
+    queue: Rc<QueueCore>,
+    n: u64,
+    call: Call,
+}
+
+impl Future for Wake {
+    type Output = u64;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u64> {
+        let Wake { queue, n, call } = &mut *self;
+        call.poll(cx, || Request::Wake { queue: queue.clone(), n: *n }).map(|result| match result {
+            Ok(Answer::Count(n)) => n,
+            other => unreachable!("rule: a wake is answered with a count, not {other:?}"),
+        })
+    }
+}

@@ -1,0 +1,317 @@
+//! Scopes: one mechanism for timeouts, branches and shields.
+//!
+//! A scope is opened by a trap, is the one in force while its inner future is polled, and is
+//! closed by a post. The tree of scopes, and what fires in it, is the kernel's.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::call::Call;
+use crate::gate;
+use crate::interrupt::{Interrupt, Interruptible};
+use crate::protocol::{Answer, Limit, Post, Request, ScopeId, ScopeKind, TaskRef};
+use crate::time::Time;
+
+/// An open scope and where it hangs.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    scope: ScopeId,
+    parent: ScopeId,
+    /// The timeout around it, where an interrupt stands when it has left this one.
+    outer: ScopeId,
+    task: TaskRef,
+    deadline: Time,
+}
+
+pin_project! {
+    /// A future inside a scope of its own.
+    #[derive(Debug)]
+    struct Scoped<F> {
+        call: Call,
+        limit: Limit,
+        kind: ScopeKind,
+        open: Option<Open>,
+        #[pin]
+        inner: Option<F>,
+    }
+
+    impl<F> PinnedDrop for Scoped<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            // What is inside goes first, so that the kernel never sees a scope close around it.
+            this.inner.set(None);
+            close(this.open, false);
+        }
+    }
+}
+
+fn close(open: &mut Option<Open>, in_time: bool) {
+    if let Some(open) = open.take() {
+        gate::post(Post::CloseScope { scope: open.scope, in_time });
+    }
+}
+
+/// What a scope's inner future came to.
+enum Inner<T> {
+    Value(T),
+    /// The scope fired around a wait on a bare waker.
+    Bare(Interrupt),
+}
+
+impl<F: Future> Scoped<F> {
+    fn new(call: Call, limit: Limit, kind: ScopeKind, inner: F) -> Scoped<F> {
+        Scoped { call, limit, kind, open: None, inner: Some(inner) }
+    }
+
+    /// Opens the scope, then polls inside it. The scope is still open when this is ready.
+    #[inline]
+    fn poll_inner(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<(Open, Inner<F::Output>)> {
+        let mut this = self.project();
+        let open = match *this.open {
+            Some(open) if open.scope.epoch == gate::epoch() => open,
+            _ => {
+                let (limit, kind) = (*this.limit, *this.kind);
+                let answer = ready!(this.call.poll(cx, || Request::OpenScope { limit, kind }));
+                let Ok(Answer::Scope { scope, outer, deadline }) = answer else {
+                    unreachable!("rule: opening a scope is answered with a scope, not {answer:?}")
+                };
+                let here = (gate::scope(), gate::task());
+                let (Some(parent), Some(task)) = here else {
+                    unreachable!("an answer is read inside a poll")
+                };
+                *this.open.insert(Open { scope, parent, outer, task, deadline })
+            }
+        };
+        let open = rehome(this.open, open);
+        let before = gate::filed_so_far();
+        let polled = {
+            let _scope = gate::enter_scope(open.scope);
+            let inner = this.inner.as_mut().as_pin_mut();
+            inner.expect("rule: a future is not polled after it was ready").poll(cx)
+        };
+        match polled {
+            Poll::Ready(value) => Poll::Ready((open, Inner::Value(value))),
+            Poll::Pending => match gate::take_bare(open.scope, before) {
+                Some(interrupt) => Poll::Ready((open, Inner::Bare(interrupt))),
+                None => Poll::Pending,
+            },
+        }
+    }
+
+    /// Drops what is inside and closes the scope.
+    fn finish(self: Pin<&mut Self>, in_time: bool) {
+        let mut this = self.project();
+        this.inner.set(None);
+        close(this.open, in_time);
+    }
+}
+
+/// Follows the scope's future to the task and scope in which it is polled now.
+fn rehome(place: &mut Option<Open>, open: Open) -> Open {
+    let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else { return open };
+    if parent == open.parent && task == open.task {
+        return open;
+    }
+    gate::post(Post::RehomeScope { scope: open.scope, task, parent });
+    *place.insert(Open { parent, task, ..open })
+}
+
+/// Polls a timeout: `Ok` with the inner output, relabelled, and whether this scope timed out.
+fn poll_timeout<F, T, E>(
+    mut scoped: Pin<&mut Scoped<F>>,
+    cx: &mut Context<'_>,
+) -> Poll<(Result<T, E>, bool)>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    let (open, inner) = ready!(scoped.as_mut().poll_inner(cx));
+    let mut result = match inner {
+        Inner::Value(result) => result,
+        Inner::Bare(interrupt) => Err(E::from(interrupt)),
+    };
+    let mut own = false;
+    if let Err(error) = &mut result
+        && let Some(interrupt) = error.interrupt_mut()
+    {
+        let site = scoped.call.site();
+        own = interrupt.leave(open.scope, open.outer, open.deadline, site);
+    }
+    scoped.finish(result.is_ok());
+    Poll::Ready((result, own))
+}
+
+fn limit(span: Option<Duration>) -> Limit {
+    span.map_or(Limit::Never, Limit::After)
+}
+
+/// Runs `future` under a deadline `span` from the first poll; `None` sets no limit of its own.
+///
+/// The sooner of this deadline and those around it is in force. A deadline that has passed ends
+/// the first trap inside that parks; a span of zero has passed at once, yet a first
+/// `sleep(ZERO)` completes. Costs one trap to open, no system call, no allocation.
+///
+/// # Errors
+///
+/// Those of `future`. The interrupt in them has the kind [`TaskTimeout`](crate::Kind::TaskTimeout) if this deadline
+/// passed, [`TimeoutCancellation`](crate::Kind::TimeoutCancellation) if one further out did, [`UncaughtTimeout`](crate::Kind::UncaughtTimeout) if one
+/// further in did and was not handled there.
+#[track_caller]
+pub fn timeout_after<F, T, E>(span: impl Into<Option<Duration>>, future: F) -> TimeoutAfter<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    TimeoutAfter::new(Call::here(), limit(span.into()), future)
+}
+
+/// Runs `future` under a deadline at a point of kernel time, which may have passed; else like
+/// [`timeout_after`].
+#[track_caller]
+pub fn timeout_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> TimeoutAfter<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    TimeoutAfter::new(Call::here(), deadline.into().map_or(Limit::Never, Limit::At), future)
+}
+
+pin_project! {
+    /// The future of [`timeout_after`] and [`timeout_at`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct TimeoutAfter<F> {
+        #[pin]
+        scoped: Scoped<F>,
+    }
+}
+
+impl<F: Future> TimeoutAfter<F> {
+    fn new(call: Call, limit: Limit, future: F) -> TimeoutAfter<F> {
+        TimeoutAfter { scoped: Scoped::new(call, limit, ScopeKind::Timeout, future) }
+    }
+}
+
+impl<F, T, E> Future for TimeoutAfter<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    type Output = Result<T, E>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        poll_timeout(self.project().scoped, cx).map(|(result, _)| result)
+    }
+}
+
+/// Like [`timeout_after`], but its own timeout is not an error: `Ok(None)`.
+///
+/// # Errors
+///
+/// Those of `future`, but for an interrupt by this deadline.
+#[track_caller]
+pub fn ignore_after<F, T, E>(span: impl Into<Option<Duration>>, future: F) -> IgnoreAfter<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    IgnoreAfter { timeout: TimeoutAfter::new(Call::here(), limit(span.into()), future) }
+}
+
+/// Like [`timeout_at`], but its own timeout is not an error: `Ok(None)`.
+///
+/// # Errors
+///
+/// Those of `future`, but for an interrupt by this deadline.
+#[track_caller]
+pub fn ignore_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> IgnoreAfter<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    let limit = deadline.into().map_or(Limit::Never, Limit::At);
+    IgnoreAfter { timeout: TimeoutAfter::new(Call::here(), limit, future) }
+}
+
+pin_project! {
+    /// The future of [`ignore_after`] and [`ignore_at`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct IgnoreAfter<F> {
+        #[pin]
+        timeout: TimeoutAfter<F>,
+    }
+}
+
+impl<F, T, E> Future for IgnoreAfter<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    type Output = Result<Option<T>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let scoped = self.project().timeout.project().scoped;
+        poll_timeout(scoped, cx).map(|(result, own)| match result {
+            Ok(value) => Ok(Some(value)),
+            Err(_) if own => Ok(None),
+            Err(error) => Err(error),
+        })
+    }
+}
+
+/// Makes `future` one branch of a combinator: interrupts from outside are delivered to each branch
+/// once, and a timeout in one branch does not touch another.
+///
+/// The crate's own [`join`](crate::join), [`join_all`](crate::join_all) and
+/// [`race`](crate::race) do this for each child; a foreign `join!` needs it written.
+#[track_caller]
+pub fn branch<F: Future>(future: F) -> Branch<F> {
+    Branch { scoped: Scoped::new(Call::here(), Limit::Never, ScopeKind::Branch, future) }
+}
+
+/// Holds back interrupts from scopes outside while `future` runs; they are delivered at the first
+/// blocking trap after it. Timeouts opened inside work as usual.
+#[track_caller]
+pub fn shield<F: Future>(future: F) -> Shield<F> {
+    Shield { scoped: Scoped::new(Call::here(), Limit::Never, ScopeKind::Shield, future) }
+}
+
+macro_rules! plain {
+    ($name:ident, $verb:literal) => {
+        pin_project! {
+            #[doc = concat!("The future of [`", $verb, "`](fn@", $verb, ").")]
+            #[derive(Debug)]
+            #[must_use = "futures do nothing unless awaited"]
+            pub struct $name<F> {
+                #[pin]
+                scoped: Scoped<F>,
+            }
+        }
+
+        impl<F: Future> Future for $name<F> {
+            type Output = F::Output;
+
+            #[inline]
+            fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+                let mut scoped = self.project().scoped;
+                let (_, inner) = ready!(scoped.as_mut().poll_inner(cx));
+                scoped.finish(false);
+                match inner {
+                    Inner::Value(value) => Poll::Ready(value),
+                    Inner::Bare(_) => {
+                        unreachable!("rule: a scope without a deadline does not fire")
+                    }
+                }
+            }
+        }
+    };
+}
+
+plain!(Branch, "branch");
+plain!(Shield, "shield");

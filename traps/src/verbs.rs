@@ -1,0 +1,191 @@
+//! The small verbs: time, the task's own name, giving way, and notes for the log.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime};
+
+use crate::call::Call;
+use crate::error::{only_interrupt, wrong_answer};
+use crate::gate;
+use crate::interrupt::Interrupt;
+use crate::protocol::{Answer, Note, Post, Request};
+use crate::task::TaskId;
+use crate::time::Time;
+
+/// An answering verb: one request, one kind of answer, never interrupted.
+macro_rules! answering {
+    ($(#[$doc:meta])* $verb:ident, $future:ident, $request:expr, $answer:pat => $value:expr, $output:ty) => {
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $verb() -> $future {
+            $future { call: Call::here() }
+        }
+
+        #[doc = concat!("The future of [`", stringify!($verb), "`].")]
+        #[derive(Debug)]
+        #[must_use = "a trap that is not awaited is never made"]
+        pub struct $future {
+            call: Call,
+        }
+
+        impl Future for $future {
+            type Output = $output;
+
+            #[inline]
+            fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<$output> {
+                self.call.poll(cx, || $request).map(|result| match result {
+                    Ok($answer) => $value,
+                    Ok(other) => wrong_answer(&other),
+                    Err(failure) => unreachable!(
+                        "rule: an answering trap does not fail, not even by {failure:?}"
+                    ),
+                })
+            }
+        }
+    };
+}
+
+answering! {
+    /// Reads the kernel clock. *Answers.* Costs one reading of the machine's clock.
+    clock, Clock, Request::Clock, Answer::Time(time) => time, Time
+}
+
+answering! {
+    /// Reads the time of day. *Answers.* Never used for deadlines.
+    wall_clock, WallClock, Request::WallClock, Answer::Wall(time) => time, SystemTime
+}
+
+answering! {
+    /// The number of the task that asks. *Answers.*
+    current_task, CurrentTask, Request::CurrentTask, Answer::Task(task) => task.id(), TaskId
+}
+
+answering! {
+    /// The nearest deadline in force here, or `None`. *Answers.* A shield hides those outside it.
+    current_deadline, CurrentDeadline, Request::Deadline, Answer::Deadline(time) => time, Option<Time>
+}
+
+/// The time left until the nearest deadline in force, or `None` if there is none. *Answers.*
+#[track_caller]
+pub fn remaining() -> impl Future<Output = Option<Duration>> {
+    let (deadline, now) = (current_deadline(), clock());
+    async move {
+        match deadline.await {
+            Some(deadline) => Some(deadline.since(now.await)),
+            None => None,
+        }
+    }
+}
+
+/// Waits until `span` has passed on the kernel clock; gives the clock's reading. *Blocks.*
+///
+/// The span counts from the first poll and is rounded up to a microsecond: it never ends early.
+/// Zero gives way for one turn and completes even under a deadline that has passed.
+///
+/// # Errors
+///
+/// The interrupt that ended it.
+#[track_caller]
+pub fn sleep(span: Duration) -> Sleep {
+    Sleep { span, call: Call::here() }
+}
+
+/// The future of [`sleep`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct Sleep {
+    span: Duration,
+    call: Call,
+}
+
+impl Future for Sleep {
+    type Output = Result<Time, Interrupt>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Sleep { span, call } = &mut *self;
+        let span = *span;
+        call.poll(cx, || Request::Sleep { span }).map(|result| match result {
+            Ok(Answer::Time(time)) => Ok(time),
+            Ok(other) => wrong_answer(&other),
+            Err(failure) => Err(only_interrupt(failure)),
+        })
+    }
+}
+
+/// Gives way until every task that is ready now has run once. *Blocks.*
+///
+/// # Errors
+///
+/// The interrupt that was pending.
+#[track_caller]
+pub fn yield_now() -> Yield {
+    Yield { call: Call::here() }
+}
+
+/// The future of [`yield_now`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct Yield {
+    call: Call,
+}
+
+impl Future for Yield {
+    type Output = Result<(), Interrupt>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        poll_yield(&mut self.call, cx, false)
+    }
+}
+
+fn poll_yield(call: &mut Call, cx: &mut Context<'_>, spent: bool) -> Poll<Result<(), Interrupt>> {
+    let result = ready!(call.poll(cx, || Request::Yield { spent }));
+    Poll::Ready(match result {
+        Ok(Answer::Unit) => Ok(()),
+        Ok(other) => wrong_answer(&other),
+        Err(failure) => Err(only_interrupt(failure)),
+    })
+}
+
+/// Takes one operation from the budget that a task has until it next parks; gives way for one
+/// turn when it is spent. For I/O whose system call may succeed for ever: await it before the call.
+///
+/// # Errors
+///
+/// The interrupt that was pending when it gave way.
+#[track_caller]
+pub fn budget() -> Budget {
+    Budget { call: Call::here() }
+}
+
+/// The future of [`budget`].
+#[derive(Debug)]
+#[must_use = "a budget that is not awaited is not taken from"]
+pub struct Budget {
+    call: Call,
+}
+
+impl Future for Budget {
+    type Output = Result<(), Interrupt>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if !self.call.is_filed() && gate::spend() {
+            return Poll::Ready(Ok(()));
+        }
+        poll_yield(&mut self.call, cx, true)
+    }
+}
+
+/// Puts a `warn` line into the log. Does not trap.
+pub fn note_warning(text: impl Into<Cow<'static, str>>) {
+    gate::post(Post::Note(Note::Warning(text.into())));
+}
+
+/// Puts a `cap` line into the log: a limit was hit. Does not trap.
+pub fn note_cap(text: impl Into<Cow<'static, str>>) {
+    gate::post(Post::Note(Note::Cap(text.into())));
+}
