@@ -1,1 +1,27 @@
-fn main(){}
+//! Spawn, sleep, join: the smallest program with two tasks.
+
+mod common;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use common::About;
+use kernel::Sim;
+use traps::{JoinError, sleep, spawn};
+
+async fn hello() -> Result<(), JoinError> {
+    let mut child = spawn("child", async {
+        sleep(Duration::from_millis(500)).await?;
+        Ok::<_, traps::Interrupt>("hello")
+    })
+    .await;
+    sleep(Duration::from_secs(1)).await?;
+    child.join().await??;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let what = "two tasks: spawn, sleep, join";
+    let about = About { name: "hello", what, server: false, policy: false };
+    about.parse().run_lesson(Sim::new(), hello())
+}

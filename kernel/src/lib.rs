@@ -1,4 +1,47 @@
-//! t
-pub mod trace;
-#[allow(dead_code)]
+//! The kernel of trapline: runs tasks and answers their traps, on one thread.
+//!
+//! A *turn* is: wait for the machine, completed I/O, the wake queue, expired deadlines, and then
+//! exactly the tasks that were ready when that step began, first in, first out. Every decision is
+//! an event of the [`trace`].
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! let mut kernel = kernel::Kernel::new(kernel::Sim::new());
+//! let both = kernel.run(async {
+//!     let mut child = traps::spawn("child", traps::sleep(Duration::from_secs(1))).await;
+//!     traps::sleep(Duration::from_secs(2)).await.unwrap();
+//!     child.join().await.unwrap()
+//! });
+//! assert_eq!(both.unwrap().unwrap().as_micros(), 1_000_000);
+//! ```
+//!
+//! Read `kernel.rs` (what there is), `turn.rs` (the loop), `table.rs` (the trap table); then
+//! `delivery.rs` (interrupts), `io.rs` (descriptors), and the tables that they use, which are pure
+//! structures: `tasks.rs`, `waits.rs`, `scopes.rs`, `timers.rs`, `registrations.rs`.
+//!
+//! What is absent: priorities, preemption, a second thread that runs tasks, a hash map.
+
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
+
+mod delivery;
+mod io;
+mod kernel;
+mod log;
+mod machine;
+mod registrations;
+mod scopes;
+mod table;
+mod tasks;
+mod threads;
 mod timers;
+pub mod trace;
+mod turn;
+mod waits;
+mod wake;
+mod waker;
+
+pub use kernel::{Counters, Error, Kernel, Options, run};
+pub use log::Activation;
+pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
+pub use registrations::Policy;

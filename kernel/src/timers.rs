@@ -171,6 +171,11 @@ impl TimeQueue {
     }
 
     /// How many timers are armed, those that are never due included. O(1).
+    /// How many wait in the far table.
+    pub(crate) fn far(&self) -> usize {
+        self.waiting
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

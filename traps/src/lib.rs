@@ -41,7 +41,7 @@ pub use scope::{
     Branch, IgnoreAfter, Shield, TimeoutAfter, branch, ignore_after, ignore_at, shield,
     timeout_after, timeout_at,
 };
-pub use signal::{Signal, WaitSignal, wait_signal};
+pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};
 pub use task::{Cancel, CancelNow, Join, JoinError, Spawn, Task, TaskId, WaitTask, spawn};
 pub use threads::run_in_thread;
 pub use time::Time;

@@ -98,7 +98,7 @@ pub enum Op<'a> {
         /// Which way.
         direction: Direction,
     },
-    /// `set_timeout 0.5s` / `set_timeout none`: a scope was opened (`span`: `None` for no own limit).
+    /// `set_timeout 0.5s` / `set_timeout none`: a scope was opened.
     SetTimeout {
         /// From the trap to the deadline.
         span: Option<Duration>,
@@ -356,7 +356,7 @@ pub enum Event<'a> {
         /// Operations since it began to run.
         budget: u32,
     },
-    /// `longrun ran=0.060000 from=TEXT to=TEXT`
+    /// `longrun ran=0.060000`
     Longrun {
         /// How long.
         ran: Time,
@@ -490,7 +490,7 @@ pub enum Event<'a> {
         /// Whether it opens.
         open: bool,
     },
-    /// `cleanup s1` : an interrupt is pending again, for the next blocking trap in that scope.
+    /// `cleanup s1 = !timeout …` : an interrupt that nobody read is pending again in that scope.
     Cleanup {
         /// Where it is pending; 0 is the task's root scope, printed `root`.
         scope: u64,

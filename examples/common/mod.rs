@@ -1,0 +1,211 @@
+//! What every example shares: its command line, its trace, its way to a kernel.
+//!
+//! Nothing here is about tasks; read the example first.
+
+// Each example uses a part of this file.
+#![allow(dead_code)]
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
+
+/// A parsed command line.
+pub struct Args {
+    pub addr: SocketAddr,
+    pub policy: Policy,
+    pub trace: Option<String>,
+    pub virtual_clock: bool,
+    pub timed: bool,
+}
+
+/// What an example is, for its `--help`.
+pub struct About {
+    pub name: &'static str,
+    pub what: &'static str,
+    /// Listens on `--addr`; else it is a lesson and has `--virtual`.
+    pub server: bool,
+    /// Has `--policy`.
+    pub policy: bool,
+}
+
+impl About {
+    fn usage(&self) -> String {
+        let mut text = format!("{}: {}\n\nOptions:\n", self.name, self.what);
+        if self.server {
+            text +=
+                "  --addr HOST:PORT  where to listen (127.0.0.1:8080; port 0 picks a free one)\n";
+        } else {
+            text += "  --virtual         run on a virtual clock and print the stable trace\n";
+        }
+        if self.policy {
+            text += "  --policy NAME     when to unregister: lazy (default), next-sleep, eager\n";
+        }
+        text += "  --trace FILE      write the trace to FILE (`-`: standard output)\n";
+        text += "  --timed           add measured spans to the trace\n";
+        text += "  --help            print this\n";
+        text
+    }
+
+    /// Parses the command line; prints help or a clear error and ends the process where asked.
+    pub fn parse(&self) -> Args {
+        match self.try_parse(std::env::args().skip(1)) {
+            Ok(Some(args)) => args,
+            Ok(None) => {
+                print!("{}", self.usage());
+                std::process::exit(0);
+            }
+            Err(message) => {
+                eprintln!("{}: {message}\n\n{}", self.name, self.usage());
+                std::process::exit(2);
+            }
+        }
+    }
+
+    fn try_parse(&self, words: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
+        let mut words = words;
+        let mut args = Args {
+            addr: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            policy: Policy::Lazy,
+            trace: None,
+            virtual_clock: false,
+            timed: false,
+        };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("expected a value after {word}"));
+            match word.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--trace" => args.trace = Some(value()?),
+                "--timed" => args.timed = true,
+                "--addr" if self.server => {
+                    args.addr = parse(&word, "an address such as 127.0.0.1:8080", &value()?)?
+                }
+                "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
+                "--virtual" if !self.server => args.virtual_clock = true,
+                other => return Err(format!("unknown option `{other}`")),
+            }
+        }
+        if args.virtual_clock && args.trace.is_none() {
+            args.trace = Some("-".to_owned());
+        }
+        Ok(Some(args))
+    }
+}
+
+fn parse<T: FromStr>(option: &str, expected: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{option}: expected {expected}, not `{text}`"))
+}
+
+impl Args {
+    /// The operating system below, with these options.
+    pub fn real_kernel(&self) -> io::Result<Kernel<Real>> {
+        self.kernel(Real::new()?)
+    }
+
+    /// A kernel over any machine, with these options and this trace.
+    pub fn kernel<M: Machine>(&self, machine: M) -> io::Result<Kernel<M>> {
+        let mut kernel = Kernel::with_options(machine, Options::new().policy(self.policy));
+        if self.timed {
+            kernel.time_the_trace();
+        }
+        match self.trace.as_deref() {
+            None => {}
+            Some("-") => kernel.trace_to(LineWriter(io::stdout())),
+            Some(path) => {
+                let file = File::create(path).map_err(|error| {
+                    io::Error::new(
+                        error.kind(),
+                        format!("cannot write the trace to {path}: {error}"),
+                    )
+                })?;
+                kernel.trace_to(BufWriter::new(file));
+            }
+        }
+        Ok(kernel)
+    }
+
+    /// Runs a lesson on the real clock, or on `sim` if `--virtual` asks for it.
+    #[track_caller]
+    pub fn run_lesson<F: Future>(&self, sim: Sim, lesson: F) -> ExitCode
+    where
+        F::Output: Outcome,
+    {
+        if self.virtual_clock {
+            run(self.kernel(sim), lesson)
+        } else {
+            run(self.real_kernel(), lesson)
+        }
+    }
+}
+
+/// Runs a main future to its end, shuts down, and says what went wrong if something did.
+#[track_caller]
+pub fn run<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> ExitCode
+where
+    F::Output: Outcome,
+{
+    let error = match kernel {
+        Err(error) => Some(error.to_string()),
+        Ok(mut kernel) => match kernel.run(main) {
+            Err(error) => Some(error.to_string()),
+            Ok(output) => {
+                let output = output.error();
+                output.or(kernel.shutdown().err().map(|error| error.to_string()))
+            }
+        },
+    };
+    match error {
+        None => ExitCode::SUCCESS,
+        Some(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says `listening on ADDR` on standard output, for whoever waits for it.
+pub fn say_listening(addr: SocketAddr) {
+    let mut out = io::stdout().lock();
+    // Whoever closed our standard output does not want to know.
+    let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
+}
+
+/// Logs to standard error, at `info` unless `RUST_LOG` says otherwise.
+pub fn log_to_stderr() {
+    let level = env_logger::Env::default().default_filter_or("info");
+    env_logger::Builder::from_env(level)
+        .format(|out, record| writeln!(out, "{}", record.args()))
+        .init();
+}
+
+/// What a main future may come to.
+pub trait Outcome {
+    fn error(self) -> Option<String>;
+}
+
+impl Outcome for () {
+    fn error(self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: std::fmt::Display> Outcome for Result<(), E> {
+    fn error(self) -> Option<String> {
+        self.err().map(|error| error.to_string())
+    }
+}
+
+/// Standard output without a panic when it is closed.
+struct LineWriter(io::Stdout);
+
+impl Write for LineWriter {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.0.write(buf)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

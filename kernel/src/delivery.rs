@@ -1,0 +1,347 @@
+//! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
+
+use traps::gate::kernel_side;
+use traps::protocol::{Failure, ROOT, ScopeKind};
+use traps::{Interrupt, Kind, TaskId, Time};
+
+use crate::kernel::Kernel;
+use crate::log;
+use crate::machine::Machine;
+use crate::scopes::{Pending, Source};
+use crate::tasks::{Cancellation, State};
+use crate::trace::{Effect, Event, Op, Outcome, Seq, Timer, WakeOp};
+use crate::turn::{emit, emit_for, quietly};
+
+impl<M: Machine> Kernel<M> {
+    /// The interrupt of `source` as a trap filed in `from` sees it.
+    pub(crate) fn interrupt(&self, task: u32, source: Source, from: u32) -> Interrupt {
+        let position = self.scopes.timeout_at(from);
+        let position = self.scopes.name_of(&self.tasks, task, position);
+        let delivered_in = self.scopes.name_of(&self.tasks, task, from);
+        match source {
+            Source::Cancel => {
+                let cancel = self.tasks.get(task).cancel.as_ref().expect("it was cancelled");
+                let (by, reason) = (cancel.by, cancel.reason);
+                let root = self.tasks.root(task);
+                Interrupt::cancelled(root, position, delivered_in, self.log.now, by, reason)
+            }
+            Source::Scope(index) => {
+                let scope = self.scopes.get(index);
+                let nearest = self.scopes.limit_at(from) == index;
+                let kind = if nearest { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
+                let reading = scope.fired.unwrap_or(self.log.now);
+                let name = self.scopes.name_of(&self.tasks, task, index);
+                Interrupt::timeout(
+                    kind,
+                    name,
+                    position,
+                    delivered_in,
+                    scope.deadline,
+                    reading,
+                    scope.site,
+                )
+            }
+        }
+    }
+
+    pub(crate) fn mark_delivered(&mut self, task: u32, source: Source, delivered: bool) {
+        match source {
+            Source::Cancel => {
+                if let Some(cancel) = &mut self.tasks.get_mut(task).cancel {
+                    cancel.delivered = delivered;
+                }
+            }
+            Source::Scope(index) => self.scopes.get_mut(index).delivered = delivered,
+        }
+    }
+
+    /// The deadline of a scope has passed.
+    pub(crate) fn fire_scope(&mut self, index: u32, deadline: Time) {
+        let now = self.log.now;
+        let scope = self.scopes.get_mut(index);
+        scope.fired = Some(now);
+        let (task, number, cause) = (scope.task, scope.serial.get(), scope.seq);
+        let event = Event::Fire { timer: Timer::Scope(number), deadline, cause };
+        let seq = emit_for!(self, 0, "kernel", event, log::late(deadline, now));
+        self.scopes.get_mut(index).seq = seq;
+        let hit = self.spread(task, Source::Scope(index), seq);
+        if hit == 0 && self.tasks.get(task).state == State::Ready {
+            let interrupted = self.tasks.get(task).interrupted;
+            let winner = if interrupted { "timeout" } else { "value" };
+            let winner = match &self.tasks.get(task).cancel {
+                Some(cancel) if interrupted && cancel.delivered => "cancel",
+                _ => winner,
+            };
+            let event =
+                Event::Race { winner: winner.into(), loser: "timeout".into(), scope: number };
+            emit!(self, task, event);
+        }
+        if hit == 0 {
+            self.hit_bare_wait(task, index, seq);
+        }
+    }
+
+    /// A wait on a bare waker has no trap to fail: the task is polled once, and its timeout ends
+    /// the wait by dropping it.
+    fn hit_bare_wait(&mut self, task: u32, index: u32, cause: Seq) {
+        if self.tasks.get(task).state != State::Parked {
+            return;
+        }
+        let holds_ticket = self.waits.of(&self.tasks, task).into_iter().any(|ticket| {
+            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
+            let from = self.scopes.find(entry.scope).unwrap_or(ROOT);
+            self.scopes.is_within(index, from)
+        });
+        if holds_ticket {
+            return;
+        }
+        self.tasks.get_mut(task).bare = Some(index);
+        let number = self.scopes.get(index).serial.get();
+        let op = WakeOp::Scope { scope: number };
+        let seq = emit!(self, task, Event::Wake { op, ticket: None, cause });
+        self.make_ready(task, seq);
+    }
+
+    /// Before a poll: lets the timeout that fired around a bare wait end it.
+    pub(crate) fn offer_bare(&mut self, task: u32) {
+        let Some(index) = self.tasks.get_mut(task).bare.take() else { return };
+        if !self.scopes.of(&self.tasks, task).contains(&index) {
+            return;
+        }
+        let interrupt = self.interrupt(task, Source::Scope(index), index);
+        let name = self.scopes.name_of(&self.tasks, task, index);
+        kernel_side::set_bare(name, interrupt);
+    }
+
+    /// Delivers an interrupt to every trap that it reaches; to a branch that is in no trap, it is
+    /// pending. Gives how many traps it ended.
+    fn spread(&mut self, task: u32, source: Source, cause: Seq) -> usize {
+        let from = match source {
+            Source::Cancel => ROOT,
+            Source::Scope(index) => index,
+        };
+        let branches = self.scopes.branches(&self.tasks, task, from);
+        let mut hit = 0;
+        let mut reached = Vec::new();
+        for ticket in self.waits.of(&self.tasks, task) {
+            let Some(entry) = self.waits.get(ticket) else { continue };
+            let scope = self.scopes.find(entry.scope).unwrap_or(ROOT);
+            if self.scopes.reaches(from, scope) && self.deliver(ticket, source, scope, cause) {
+                reached.push(scope);
+                hit += 1;
+            }
+        }
+        for at in branches {
+            if !reached.contains(&at) {
+                self.scopes.pend(&mut self.tasks, Pending { task, at, source });
+            }
+        }
+        hit
+    }
+
+    /// Ends the wait of a ticket with an interrupt. False if its future was gone.
+    fn deliver(&mut self, index: u32, source: Source, scope: u32, cause: Seq) -> bool {
+        let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return false };
+        self.undo(&entry);
+        let interrupt = self.interrupt(entry.task, source, scope);
+        let outcome = self.log.listening.then(|| log::interrupt(&interrupt));
+        match kernel_side::complete(entry.ticket, Err(Failure::Interrupt(interrupt))) {
+            kernel_side::Completion::Ready(waker) => {
+                let ticket = entry.number;
+                let shown = outcome.clone().unwrap_or(Outcome::Ok);
+                let event = Event::Deliver { ticket, outcome: shown, cause };
+                let seq = emit!(self, entry.task, event);
+                self.note_answer(entry.task, ticket, outcome);
+                self.mark_delivered(entry.task, source, true);
+                self.scratch.delivered.push((entry.task, entry.ticket, source));
+                self.make_ready(entry.task, seq);
+                self.tasks.get_mut(entry.task).interrupted = true;
+                if let Some(waker) = waker {
+                    quietly(|| waker.wake());
+                }
+                true
+            }
+            kernel_side::Completion::Withdrawn(_) => {
+                emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
+                kernel_side::forget(entry.ticket);
+                false
+            }
+        }
+    }
+
+    /// Cancels a task: once in its life, and before any timeout.
+    pub(crate) fn cancel_task(
+        &mut self,
+        index: u32,
+        by: Option<TaskId>,
+        reason: &'static str,
+        cause: Seq,
+    ) {
+        let task = self.tasks.get_mut(index);
+        let by_number = by.map(|task| task.0);
+        let event = |effect| Event::Cancel { by: by_number, reason: reason.into(), cause, effect };
+        if task.state == State::Ended {
+            emit!(self, index, event(Effect::Ended));
+            return;
+        }
+        if task.cancel.is_some() {
+            emit!(self, index, event(Effect::Again));
+            return;
+        }
+        task.cancel = Some(Box::new(Cancellation { by, reason, delivered: false, seq: 0 }));
+        let has_traps = self.can_be_hit(index);
+        let effect = if has_traps { Effect::Delivered } else { Effect::Pending };
+        let seq = emit!(self, index, event(effect));
+        self.tasks.get_mut(index).cancel.as_mut().expect("set above").seq = seq;
+        let hit = self.spread(index, Source::Cancel, seq) + self.replace_timeouts(index, seq);
+        if hit == 0 && self.tasks.get(index).state == State::Parked {
+            // Parked on bare wakers: it may look at itself once; the grace ends it else.
+            let op = WakeOp::Scope { scope: 0 };
+            let seq = emit!(self, index, Event::Wake { op, ticket: None, cause: seq });
+            self.make_ready(index, seq);
+        }
+    }
+
+    /// Whether a cancellation finds a trap to end, or an undelivered timeout to replace.
+    fn can_be_hit(&self, index: u32) -> bool {
+        let reached = self.waits.of(&self.tasks, index).into_iter().any(|ticket| {
+            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
+            let scope = self.scopes.find(entry.scope).unwrap_or(ROOT);
+            self.scopes.reaches(ROOT, scope)
+        });
+        let timeout =
+            |(task, _, source): &(u32, _, Source)| *task == index && *source != Source::Cancel;
+        reached || self.scratch.delivered.iter().any(timeout)
+    }
+
+    /// A timeout that was delivered and not read yet gives way to the cancellation, and is pending
+    /// again.
+    fn replace_timeouts(&mut self, index: u32, cause: Seq) -> usize {
+        let mut replaced = 0;
+        let unread = std::mem::take(&mut self.scratch.delivered);
+        for (task, ticket, source) in unread {
+            let scope = kernel_side::home(ticket).and_then(|(_, scope)| self.scopes.find(scope));
+            let (Source::Scope(timeout), Some(scope)) = (source, scope) else {
+                self.scratch.delivered.push((task, ticket, source));
+                continue;
+            };
+            if task != index || !self.scopes.reaches(ROOT, scope) {
+                self.scratch.delivered.push((task, ticket, source));
+                continue;
+            }
+            let interrupt = self.interrupt(task, Source::Cancel, scope);
+            let failure = Err(Failure::Interrupt(interrupt));
+            if kernel_side::replace(ticket, failure).is_ok() {
+                replaced += 1;
+                let loser = self.scopes.get(timeout).serial.get();
+                emit!(
+                    self,
+                    task,
+                    Event::Race { winner: "cancel".into(), loser: "timeout".into(), scope: loser }
+                );
+                self.scratch.delivered.push((task, ticket, Source::Cancel));
+                self.mark_delivered(task, Source::Cancel, true);
+                self.mark_delivered(task, source, false);
+                self.scopes.drop_pending(&mut self.tasks, |p| {
+                    p.task == task && p.at == scope && p.source == Source::Cancel
+                });
+                self.scopes.pend(&mut self.tasks, Pending { task, at: scope, source });
+                self.relabel_answers(task, scope);
+            }
+        }
+        let _ = cause;
+        replaced
+    }
+
+    /// The `run` line to come shows the cancellation, not the timeout that it replaced.
+    fn relabel_answers(&mut self, task: u32, scope: u32) {
+        if !self.log.listening {
+            return;
+        }
+        let shown = log::interrupt(&self.interrupt(task, Source::Cancel, scope));
+        for (owner, answered) in &mut self.scratch.answered {
+            if *owner == task && matches!(answered.outcome, Outcome::Interrupt { .. }) {
+                answered.outcome = log::without_place(shown.clone());
+            }
+        }
+    }
+
+    /// An interrupt was delivered, but its future was dropped before it was read.
+    pub(crate) fn unread(&mut self, interrupt: &Interrupt) {
+        let Some(at) = self.scopes.find(interrupt.delivered_in()) else { return };
+        let task = if at == ROOT {
+            let root = interrupt.delivered_in();
+            self.tasks.find_by_number(root.serial)
+        } else {
+            Some(self.scopes.get(at).task)
+        };
+        let Some(task) = task.filter(|task| self.tasks.get(*task).state != State::Ended) else {
+            return;
+        };
+        let source = if interrupt.is_cancelled() {
+            Source::Cancel
+        } else {
+            match self.scopes.find(interrupt.source()) {
+                Some(index) if index != ROOT => Source::Scope(index),
+                _ => return,
+            }
+        };
+        self.mark_delivered(task, source, false);
+        if self.scopes.pend(&mut self.tasks, Pending { task, at, source }) {
+            let scope = if at == ROOT { 0 } else { self.scopes.get(at).serial.get() };
+            let outcome = log::interrupt(interrupt);
+            emit!(self, task, Event::Cleanup { scope, outcome });
+        }
+    }
+
+    /// A scope ends: its own interrupt ends with it, one from outside moves outwards, and an
+    /// enclosing deadline that has passed is pending again in this branch.
+    pub(crate) fn close_scope(&mut self, index: u32, in_time: bool) {
+        let scope = self.scopes.get(index);
+        let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
+        let (number, deadline) = (scope.serial.get(), scope.deadline);
+        if let Some(timer) = self.scopes.get_mut(index).timer.take() {
+            self.timers.disarm(timer);
+        }
+        emit!(self, task, {
+            Event::Trap { op: Op::UnsetTimeout { scope: number }, outcome: Outcome::Ok, at: None }
+        });
+        if in_time && deadline != Time::NEVER && self.machine.is_past(deadline) {
+            let now = self.machine.now();
+            let event = Event::Late { scope: number, deadline, over: now.since(deadline) };
+            emit!(self, task, event);
+        }
+        if self.tasks.get(task).pending > 0 {
+            let here = self.scopes.pending_at(task, index);
+            self.scopes.drop_pending(&mut self.tasks, |pending| {
+                pending.task == task
+                    && (pending.at == index || pending.source == Source::Scope(index))
+            });
+            for source in here {
+                let unheard = match source {
+                    Source::Cancel => {
+                        self.tasks.get(task).cancel.as_ref().is_some_and(|cancel| !cancel.delivered)
+                    }
+                    Source::Scope(from) => from != index && !self.scopes.get(from).delivered,
+                };
+                if unheard {
+                    self.scopes.pend(&mut self.tasks, Pending { task, at: parent, source });
+                }
+            }
+        }
+        if kind == ScopeKind::Timeout {
+            for around in self.scopes.around(index) {
+                if self.scopes.get(around).fired.is_some() {
+                    let source = Source::Scope(around);
+                    self.scopes.get_mut(around).delivered = false;
+                    self.scopes.pend(&mut self.tasks, Pending { task, at: parent, source });
+                }
+            }
+        }
+        self.scratch.delivered.retain(|(_, _, source)| *source != Source::Scope(index));
+        if self.tasks.get(task).bare == Some(index) {
+            self.tasks.get_mut(task).bare = None;
+        }
+        self.scopes.close(&mut self.tasks, index);
+    }
+}

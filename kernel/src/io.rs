@@ -1,0 +1,229 @@
+//! Descriptors: waits for them, what arrives, and when a registration ends.
+
+use std::os::fd::OwnedFd;
+
+use traps::gate::kernel_side;
+use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
+
+use crate::kernel::Kernel;
+use crate::machine::{Arrival, Machine};
+use crate::registrations::{Policy, UNWANTED, shown, side};
+use crate::table::At;
+use crate::tasks::NONE;
+use crate::trace::{Event, Op, WakeOp, Why};
+use crate::turn::{announce, drop_quietly, emit, emit_for};
+use crate::waits::Wait;
+
+const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
+
+impl<M: Machine> Kernel<M> {
+    /// The `io` trap: answers if readiness is remembered, else parks, registering if need be.
+    pub(crate) fn wait_for_io(
+        &mut self,
+        at: At,
+        handle: HandleId,
+        descriptor: Descriptor,
+        kind: char,
+        direction: Direction,
+    ) {
+        let registration = self.registrations.of(handle, descriptor, kind);
+        let alias = registration.alias;
+        let op = Op::Io { alias, direction: shown(direction) };
+        let waiting = registration.waiting[side(direction)];
+        if waiting != NONE {
+            // It may have been withdrawn in this very poll.
+            let ticket = self.waits.get(waiting).expect("a waiting ticket is parked").ticket;
+            if !kernel_side::is_withdrawn(ticket) {
+                return self.answer(at.task, at.ticket, Err(Failure::Busy), op, at.site);
+            }
+            let number = self.waits.get(waiting).expect("looked at above").number;
+            emit!(self, at.task, Event::Withdraw { ticket: number });
+            self.forget_wait(waiting);
+        }
+        self.keep_or_undefer(at.task, handle.index, direction);
+        let registration = self.registrations.of(handle, descriptor, kind);
+        registration.unwanted = 0;
+        let closed = registration.closed && direction == Direction::Read;
+        if registration.ready[side(direction)] || closed {
+            registration.ready[side(direction)] = false;
+            return self.answer(at.task, at.ticket, Ok(Answer::Unit), op, at.site);
+        }
+        if registration.registered {
+            let event = Event::Reuse { alias, direction: shown(direction) };
+            emit!(self, at.task, event);
+        } else {
+            let token = registration.token();
+            if let Err(error) = self.machine.register(descriptor, token) {
+                let (id, name) = self.tasks.label(at.task);
+                let text = error.to_string();
+                announce!(self, id, name, Event::Refuse { alias, text: text.into() });
+                let result = Err(Failure::Refused(error));
+                return self.answer(at.task, at.ticket, result, op, at.site);
+            }
+            self.counts.registers += 1;
+            self.registrations.registered += 1;
+            self.registrations.of(handle, descriptor, kind).registered = true;
+            emit!(self, at.task, Event::Register { alias });
+        }
+        let registration = self.registrations.of(handle, descriptor, kind);
+        registration.waiting[side(direction)] = at.ticket.index;
+        self.park(at, Wait::Io { handle: handle.index, direction }, op);
+    }
+
+    /// Step 2 for one descriptor: wakes who waits, remembers for who does not.
+    pub(crate) fn arrive(&mut self, arrival: Arrival) {
+        // A stale event is of a handle that is gone: the name does not match any more.
+        let Some(index) = self.registrations.find_token(arrival.token) else { return };
+        let registration = self.registrations.get(index).expect("found above");
+        registration.closed |= arrival.closed;
+        let mut served = false;
+        let mut news = false;
+        for direction in BOTH {
+            let ready = match direction {
+                Direction::Read => arrival.readable,
+                Direction::Write => arrival.writable,
+            };
+            if !ready {
+                continue;
+            }
+            let registration = self.registrations.get(index).expect("handles close in posts only");
+            let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
+            if waiting == NONE {
+                news |= !std::mem::replace(&mut registration.ready[side(direction)], true);
+            } else {
+                served |= self.wake_io(index, waiting, direction);
+            }
+        }
+        if !served {
+            self.remember(index, arrival, news);
+        }
+    }
+
+    /// Wakes a waiter and leaves the registration as the policy says.
+    fn wake_io(&mut self, index: u32, ticket: u32, direction: Direction) -> bool {
+        let alias = self.registrations.get(index).expect("it has a waiter").alias;
+        let entry = self.waits.get(ticket).expect("a waiting ticket is parked");
+        let (task, cause) = (entry.task, entry.seq);
+        let op = WakeOp::Io { alias, direction: shown(direction) };
+        if !self.complete(ticket, Ok(Answer::Unit), op, cause) {
+            // The future was gone: the readiness is still there for the next.
+            let registration = self.registrations.get(index).expect("looked at above");
+            registration.ready[side(direction)] = true;
+            return false;
+        }
+        match self.options.policy {
+            Policy::Eager => self.unregister(index, Why::Wake),
+            Policy::NextSleep => {
+                let write = direction == Direction::Write;
+                self.tasks.get_mut(task).deferred = Some((index, write));
+                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
+            }
+            Policy::Lazy => {
+                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
+            }
+        }
+        true
+    }
+
+    /// An event that served nobody. Too many of them end the registration.
+    fn remember(&mut self, index: u32, arrival: Arrival, news: bool) {
+        let registration = self.registrations.get(index).expect("the caller found it");
+        let waited_for = !registration.nobody_waits();
+        if waited_for && !news {
+            return;
+        }
+        if !waited_for {
+            registration.unwanted += 1;
+        }
+        let (alias, n) = (registration.alias, registration.unwanted);
+        let read = arrival.readable;
+        let direction = shown(if read { Direction::Read } else { Direction::Write });
+        emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
+        if n >= UNWANTED {
+            self.unregister(index, Why::Unwanted);
+        }
+    }
+
+    /// Ends a registration, if there is one.
+    pub(crate) fn unregister(&mut self, index: u32, why: Why) {
+        let Some(registration) = self.registrations.get(index) else { return };
+        if !registration.registered {
+            return;
+        }
+        registration.registered = false;
+        registration.unwanted = 0;
+        let (alias, descriptor) = (registration.alias, registration.descriptor);
+        self.registrations.registered -= 1;
+        self.counts.unregisters += 1;
+        // A refusal means that the system has forgotten it already, which is what was wanted.
+        let _ = self.machine.deregister(descriptor);
+        emit_for!(self, 0, "kernel", Event::Unregister { alias, why });
+    }
+
+    /// A wait was interrupted or withdrawn.
+    pub(crate) fn stop_waiting_for_io(&mut self, index: u32, direction: Direction) {
+        let Some(registration) = self.registrations.get(index) else { return };
+        registration.waiting[side(direction)] = NONE;
+        if self.options.policy != Policy::Lazy && registration.nobody_waits() {
+            self.unregister(index, Why::Interrupt);
+        }
+    }
+
+    /// Policy NextSleep, at a wait: the same one goes on, another one ends the deferred one.
+    fn keep_or_undefer(&mut self, task: u32, index: u32, direction: Direction) {
+        let same = (index, direction == Direction::Write);
+        let task_entry = self.tasks.get_mut(task);
+        match task_entry.deferred {
+            Some(deferred) if deferred == same => task_entry.deferred = None,
+            Some(_) => self.undefer(task, Why::Other),
+            None => {}
+        }
+    }
+
+    /// Policy NextSleep: ends the registration that the task's last wake left in place.
+    pub(crate) fn undefer(&mut self, task: u32, why: Why) {
+        let Some((index, _)) = self.tasks.get_mut(task).deferred.take() else { return };
+        let nobody = self.registrations.get(index).is_some_and(|r| r.nobody_waits());
+        if nobody {
+            self.unregister(index, why);
+        }
+    }
+
+    /// A handle is closed: its waiters hear of it, then its descriptor goes.
+    pub(crate) fn release(
+        &mut self,
+        handle: HandleId,
+        descriptor: Descriptor,
+        owner: Option<OwnedFd>,
+        sole: bool,
+    ) {
+        let Some(index) = self.registrations.find(handle) else {
+            kernel_side::free_handle(handle);
+            return drop(owner);
+        };
+        for direction in BOTH {
+            let registration = self.registrations.get(index).expect("found above");
+            let alias = registration.alias;
+            let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
+            if waiting != NONE {
+                let op = WakeOp::Closed { alias };
+                self.complete(waiting, Err(Failure::Closed), op, self.log.seq.max(1));
+            }
+        }
+        let closes = sole && owner.is_some();
+        let registration = self.registrations.get(index).expect("found above");
+        if registration.registered && closes {
+            // Closing the last descriptor of a file takes it out of the poller's set.
+            registration.registered = false;
+            let alias = registration.alias;
+            self.registrations.registered -= 1;
+            emit_for!(self, 0, "kernel", Event::Unregister { alias, why: Why::Close });
+            self.machine.forget(descriptor);
+        } else {
+            self.unregister(index, Why::Close);
+        }
+        drop_quietly(owner);
+        self.registrations.remove(index);
+        kernel_side::free_handle(handle);
+    }
+}

@@ -1,0 +1,171 @@
+//! Where events become lines: numbers them, and hands them to whoever listens.
+//!
+//! Decides nothing. With nobody listening, an event costs one addition and one test.
+
+use std::time::Duration;
+
+use log::{Level, LevelFilter};
+use traps::Time;
+use traps::protocol::{self, Answer, Failure};
+use traps::{Interrupt, Kind};
+
+use crate::trace::{Event, Interrupted, Line, Outcome, Seq, Site, Timed};
+
+/// Gets every event, in order, as a typed [`Line`].
+///
+/// Called inside the kernel's loop: it must not block, and what it does cannot change the order
+/// of events.
+pub trait Activation {
+    /// One event.
+    fn event(&mut self, line: &Line<'_>);
+}
+
+impl<F: FnMut(&Line<'_>)> Activation for F {
+    fn event(&mut self, line: &Line<'_>) {
+        self(line);
+    }
+}
+
+/// The kernel's log.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) seq: Seq,
+    pub(crate) turn: u64,
+    pub(crate) now: Time,
+    /// Somebody wants every event.
+    pub(crate) listening: bool,
+    pub(crate) timed: bool,
+    activations: Vec<Box<dyn Activation>>,
+}
+
+impl Log {
+    pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {
+        self.activations.push(activation);
+        self.listening = true;
+    }
+
+    /// Learns whether anybody listens; once a turn is often enough.
+    pub(crate) fn look(&mut self) {
+        self.listening = !self.activations.is_empty() || log::max_level() >= LevelFilter::Debug;
+    }
+
+    #[cold]
+    pub(crate) fn write<'a>(
+        &mut self,
+        task: u64,
+        name: &'a str,
+        event: Event<'a>,
+        timed: Option<Timed>,
+    ) {
+        let (level, target) = place(&event);
+        let to_log = log::log_enabled!(target: target, level);
+        if self.activations.is_empty() && !to_log {
+            return;
+        }
+        let line = Line {
+            at: self.now,
+            turn: self.turn,
+            seq: self.seq,
+            task,
+            name: name.into(),
+            event,
+            timed: timed.filter(|_| self.timed),
+        };
+        for activation in &mut self.activations {
+            activation.event(&line);
+        }
+        if to_log {
+            log::log!(target: target, level, "{line}");
+        }
+    }
+}
+
+/// The level and the target of an event in the `log` facade.
+fn place(event: &Event<'_>) -> (Level, &'static str) {
+    match event {
+        Event::Panic { .. } => (Level::Error, "kernel::sched"),
+        Event::Warn { .. } | Event::Longrun { .. } => (Level::Warn, "kernel::sched"),
+        Event::Cap { .. } => (Level::Warn, "net::http"),
+        Event::Boot { .. } | Event::Phase { .. } | Event::Halt { .. } => {
+            (Level::Info, "kernel::sched")
+        }
+        Event::Spawn { .. } | Event::Exit { .. } | Event::Drop { .. } => {
+            (Level::Debug, "kernel::sched")
+        }
+        Event::Run { .. } | Event::Join { .. } | Event::Yielded { .. } => {
+            (Level::Trace, "kernel::sched")
+        }
+        Event::Trap { .. } | Event::Block { .. } | Event::Withdraw { .. } => {
+            (Level::Trace, "kernel::trap")
+        }
+        Event::Wake { .. } => (Level::Trace, "kernel::wake"),
+        Event::Deliver { .. }
+        | Event::Cancel { .. }
+        | Event::Shield { .. }
+        | Event::Cleanup { .. } => (Level::Debug, "kernel::cancel"),
+        Event::Late { .. } | Event::Race { .. } => (Level::Debug, "kernel::time"),
+        Event::Arm { .. } | Event::Disarm { .. } | Event::Fire { .. } | Event::Tick { .. } => {
+            (Level::Trace, "kernel::time")
+        }
+        Event::Refuse { .. } => (Level::Warn, "kernel::io"),
+        Event::Register { .. }
+        | Event::Defer { .. }
+        | Event::Reuse { .. }
+        | Event::Remember { .. }
+        | Event::Unregister { .. } => (Level::Trace, "kernel::io"),
+        Event::Offload { .. } | Event::Done { .. } => (Level::Trace, "kernel::thread"),
+        Event::Abandon { .. } | Event::Orphan { .. } => (Level::Debug, "kernel::thread"),
+    }
+}
+
+pub(crate) fn site(site: protocol::Site) -> Site<'static> {
+    Site { file: site.file().into(), line: site.line() }
+}
+
+pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
+    Outcome::Interrupt {
+        kind: match interrupt.kind() {
+            Kind::Cancelled => Interrupted::Cancelled,
+            Kind::TaskTimeout => Interrupted::Timeout,
+            Kind::TimeoutCancellation => Interrupted::TimeoutCancellation,
+            Kind::UncaughtTimeout => Interrupted::UncaughtTimeout,
+        },
+        scope: interrupt.scope().unwrap_or(0),
+        set_at: interrupt.set_at().map(site),
+        by: interrupt.by().map(|task| task.0),
+        reason: interrupt.reason().into(),
+    }
+}
+
+pub(crate) fn outcome(result: &Result<Answer, Failure>) -> Outcome<'static> {
+    match result {
+        Ok(Answer::Unit | Answer::Ended(_) | Answer::Job(_) | Answer::Wall(_)) => Outcome::Ok,
+        Ok(Answer::Time(time)) => Outcome::Time(*time),
+        Ok(Answer::Deadline(Some(time))) => Outcome::Time(*time),
+        Ok(Answer::Deadline(None)) => Outcome::NoTime,
+        Ok(Answer::Task(task)) => Outcome::Number(task.serial.get()),
+        Ok(Answer::Count(n)) => Outcome::Number(*n),
+        Ok(Answer::Scope { scope, .. }) => Outcome::Scope(scope.serial.get()),
+        Ok(Answer::Signal(signal)) => Outcome::Signal(signal.to_string().into()),
+        Err(Failure::Interrupt(why)) => interrupt(why),
+        Err(Failure::Busy) => Outcome::Error("busy".into()),
+        Err(Failure::Closed) => Outcome::Error("closed".into()),
+        Err(Failure::Refused(error)) => Outcome::Error(format!("refused {error}").into()),
+    }
+}
+
+/// The same for a `run` line, which follows a `deliver` line that says where.
+pub(crate) fn without_place(outcome: Outcome<'static>) -> Outcome<'static> {
+    match outcome {
+        Outcome::Interrupt { kind, scope, by, reason, .. } => {
+            Outcome::Interrupt { kind, scope, set_at: None, by, reason }
+        }
+        other => other,
+    }
+}
+
+/// How late something is, for a timed trace.
+pub(crate) fn late(deadline: Time, now: Time) -> Option<Timed> {
+    let late: Duration = now.since(deadline);
+    Some(Timed { late: Some(late), ..Timed::default() })
+}

@@ -1,0 +1,135 @@
+//! What the kernel needs from below: a clock, a way to wait, and what arrives meanwhile.
+//!
+//! [`Real`] is Linux through mio; [`Sim`] is a clock that jumps and a world that follows a script.
+//! The kernel above is the same code.
+
+use std::io;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use traps::Time;
+use traps::protocol::Descriptor;
+use traps::{Signal, threads::Work};
+
+use crate::threads::{Done, JobId};
+use crate::wake::Bell;
+
+mod real;
+mod sim;
+pub(crate) mod sys;
+
+pub use real::{Real, raise_descriptor_limit};
+pub use sim::{Sim, SimClock};
+
+/// How long a wait may last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Only looks.
+    Now,
+    /// Until something arrives.
+    Arrival {
+        /// At most until that point.
+        by: Option<Time>,
+        /// Whether a live thread, or whatever an external wait waits for, may still ring.
+        outside: bool,
+    },
+}
+
+/// What a wait brought.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    /// Descriptors, in order of arrival.
+    pub io: Vec<Arrival>,
+    /// The bell was rung.
+    pub bell: bool,
+    /// Signals, in the order of their numbers.
+    pub signals: Vec<Signal>,
+    /// Nothing can arrive any more: the wait would never have ended.
+    pub hang: bool,
+}
+
+impl Arrivals {
+    pub(crate) fn clear(&mut self) {
+        self.io.clear();
+        self.signals.clear();
+        self.bell = false;
+        self.hang = false;
+    }
+}
+
+/// One descriptor that looks ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// As given at registration.
+    pub token: u64,
+    /// Something to read, or the end.
+    pub readable: bool,
+    /// Room to write, or an error to learn of.
+    pub writable: bool,
+    /// The peer's end was seen, or an error: it stays readable for ever.
+    pub closed: bool,
+}
+
+/// Takes a finished job back, from any thread.
+pub type Deliver = Arc<dyn Fn(Done) + Send + Sync>;
+
+/// The machine below a kernel.
+///
+/// Sealed: [`Real`] and [`Sim`] are all there is.
+pub trait Machine: sealed::Machine {}
+
+impl<M: sealed::Machine> Machine for M {}
+
+pub(crate) mod sealed {
+    use super::*;
+
+    pub trait Machine {
+        /// `real` or `virtual`, for the head of a trace.
+        fn clock_name(&self) -> &'static str;
+
+        /// The seed of what is chosen at random, 0 if nothing is.
+        fn seed(&self) -> u64 {
+            0
+        }
+
+        /// Reads the clock. Never goes back.
+        fn now(&mut self) -> Time;
+
+        /// Whether `point` has passed; may be cheaper than reading the clock.
+        fn is_past(&mut self, point: Time) -> bool {
+            point <= self.now()
+        }
+
+        /// The time of day.
+        fn wall(&mut self) -> SystemTime;
+
+        /// Waits for arrivals and appends them.
+        fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()>;
+
+        /// Makes `wait` report the descriptor, both directions, once for each change (edge).
+        fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()>;
+
+        /// Ends that.
+        fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()>;
+
+        /// The descriptor was closed, which ended its registration.
+        fn forget(&mut self, descriptor: Descriptor);
+
+        /// Ends the current or next `wait` from any thread.
+        fn bell(&self) -> Arc<dyn Bell>;
+
+        /// Makes `wait` report the signal instead of letting it act.
+        fn watch_signal(&mut self, signal: Signal) -> io::Result<()>;
+
+        /// Runs the job by script, or gives it back for a real thread.
+        fn run_job(
+            &mut self,
+            job: JobId,
+            work: Box<dyn Work>,
+            deliver: &Deliver,
+        ) -> Option<Box<dyn Work>>;
+
+        /// Whether file descriptors that are waited for can end a wait.
+        fn has_io(&self) -> bool;
+    }
+}

@@ -1,0 +1,190 @@
+//! Linux, through mio: the only file that reads a clock or polls.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+use traps::Time;
+use traps::protocol::Descriptor;
+use traps::{Signal, threads::Work};
+
+use super::sealed::Machine;
+use super::{Arrival, Arrivals, Deliver, Until, sys};
+use crate::threads::JobId;
+use crate::wake::Bell;
+
+const BELL: Token = Token(usize::MAX);
+const SIGNALS: Token = Token(usize::MAX - 1);
+/// As many arrivals as one wait takes; more come with the next.
+const BATCH: usize = 1024;
+
+/// The operating system: epoll, the monotonic clock, an eventfd for a bell.
+pub struct Real {
+    poll: Poll,
+    events: Events,
+    bell: Arc<Eventfd>,
+    start: Instant,
+    coarse_start: Duration,
+    resolution: Duration,
+    signals: Option<sys::SignalListener>,
+}
+
+#[derive(Debug)]
+struct Eventfd(Waker);
+
+impl Bell for Eventfd {
+    fn ring(&self) {
+        // The eventfd counts what it is written: a full one has rung already.
+        let _ = self.0.wake();
+    }
+}
+
+impl std::fmt::Debug for Real {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Real").field("poll", &self.poll).finish_non_exhaustive()
+    }
+}
+
+impl Real {
+    /// Opens the poller and its bell.
+    ///
+    /// # Errors
+    ///
+    /// The system's: no descriptor is left, for example.
+    pub fn new() -> io::Result<Real> {
+        let poll = Poll::new()?;
+        let bell = Arc::new(Eventfd(Waker::new(poll.registry(), BELL)?));
+        Ok(Real {
+            poll,
+            events: Events::with_capacity(BATCH),
+            bell,
+            start: Instant::now(),
+            coarse_start: sys::clock_monotonic_coarse(),
+            resolution: sys::clock_monotonic_coarse_resolution(),
+            signals: None,
+        })
+    }
+}
+
+/// Raises the limit of open descriptors to the most that this process may have.
+///
+/// Returns the limit that is then in force.
+///
+/// # Errors
+///
+/// The system's.
+pub fn raise_descriptor_limit() -> io::Result<u64> {
+    sys::raise_descriptor_limit().map(|(soft, _)| soft)
+}
+
+fn number(signal: Signal) -> i32 {
+    match signal {
+        Signal::Hangup => libc::SIGHUP,
+        Signal::Interrupt => libc::SIGINT,
+        Signal::User1 => libc::SIGUSR1,
+        Signal::Terminate => libc::SIGTERM,
+    }
+}
+
+fn unscripted() -> io::Error {
+    let text = "a scripted descriptor exists on the simulated machine only";
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
+impl Machine for Real {
+    fn clock_name(&self) -> &'static str {
+        "real"
+    }
+
+    fn now(&mut self) -> Time {
+        let micros = self.start.elapsed().as_micros();
+        Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    fn is_past(&mut self, point: Time) -> bool {
+        // The coarse clock lags by its resolution at most, and costs a fifth of the exact one.
+        let coarse = sys::clock_monotonic_coarse().saturating_sub(self.coarse_start);
+        Time::ZERO + coarse + self.resolution * 2 >= point && point <= self.now()
+    }
+
+    fn wall(&mut self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
+        let timeout = match until {
+            Until::Now => Some(Duration::ZERO),
+            Until::Arrival { by, .. } => match by {
+                Some(point) => Some(point.since(self.now())),
+                None => None,
+            },
+        };
+        match self.poll.poll(&mut self.events, timeout) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        for event in &self.events {
+            match event.token() {
+                BELL => arrivals.bell = true,
+                SIGNALS => {
+                    let Some(listener) = &self.signals else { continue };
+                    let taken = listener.take();
+                    let came = Signal::ALL.into_iter().filter(|s| taken.contains(number(*s)));
+                    arrivals.signals.extend(came);
+                }
+                Token(token) => {
+                    let closed = event.is_read_closed() || event.is_error();
+                    arrivals.io.push(Arrival {
+                        token: token as u64,
+                        readable: event.is_readable() || closed,
+                        writable: event.is_writable()
+                            || event.is_write_closed()
+                            || event.is_error(),
+                        closed,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()> {
+        let Descriptor::Real(fd) = descriptor else { return Err(unscripted()) };
+        let token = usize::try_from(token).map_err(io::Error::other)?;
+        let both = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut SourceFd(&fd), Token(token), both)
+    }
+
+    fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()> {
+        let Descriptor::Real(fd) = descriptor else { return Err(unscripted()) };
+        self.poll.registry().deregister(&mut SourceFd(&fd))
+    }
+
+    fn forget(&mut self, _: Descriptor) {}
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        self.bell.clone()
+    }
+
+    fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
+        if self.signals.is_none() {
+            let listener = sys::signal_listener()?;
+            let fd = std::os::fd::AsFd::as_fd(&listener).as_raw_fd();
+            self.poll.registry().register(&mut SourceFd(&fd), SIGNALS, Interest::READABLE)?;
+            self.signals = Some(listener);
+        }
+        sys::watch_signal(number(signal))
+    }
+
+    fn run_job(&mut self, _: JobId, work: Box<dyn Work>, _: &Deliver) -> Option<Box<dyn Work>> {
+        Some(work)
+    }
+
+    fn has_io(&self) -> bool {
+        true
+    }
+}

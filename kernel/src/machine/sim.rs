@@ -1,0 +1,295 @@
+//! The simulated machine: a clock that jumps, and a world that follows a script.
+//!
+//! Reads no real clock and no environment; only a real thread without a script, or a wait that
+//! was marked external, makes it stand still.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use traps::Time;
+use traps::protocol::{Descriptor, Direction};
+use traps::{Signal, threads::Work};
+
+use super::sealed::Machine;
+use super::{Arrival, Arrivals, Deliver, Until};
+use crate::threads::{Done, JobId};
+use crate::wake::Bell;
+
+/// A virtual clock and a script.
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel::{Kernel, Sim};
+///
+/// let mut kernel = Kernel::new(Sim::new());
+/// let woke = kernel.run(async { traps::sleep(Duration::from_secs(3600)).await }).unwrap();
+/// assert_eq!(woke.unwrap().as_micros(), 3_600_000_000); // and no second has passed
+/// ```
+#[derive(Default)]
+pub struct Sim {
+    clock: SimClock,
+    late: Duration,
+    /// What is to happen, by time and then in the order in which it was written.
+    script: BTreeMap<(Time, u64), Step>,
+    steps: u64,
+    /// Registered descriptors, and readiness that came before its registration.
+    tokens: BTreeMap<u32, u64>,
+    early: Vec<(u32, Direction)>,
+    job_span: Option<Duration>,
+    bell: Arc<SimBell>,
+    /// Jobs that were given to a real thread and are not back, seen by the kernel.
+    watched: Vec<Signal>,
+}
+
+enum Step {
+    Ready(u32, Direction),
+    Signal(Signal),
+    Job(JobId, Box<dyn Work>, Deliver),
+}
+
+/// The virtual clock: a handle for code that wants to spend time without waiting.
+#[derive(Clone, Debug, Default)]
+pub struct SimClock(Rc<Cell<u64>>);
+
+impl SimClock {
+    /// Lets `span` pass while whoever calls this holds the CPU.
+    pub fn advance(&self, span: Duration) {
+        self.0.set((self.now() + span).as_micros());
+    }
+
+    /// The clock's reading.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        Time::from_micros(self.0.get())
+    }
+}
+
+#[derive(Default)]
+struct SimBell {
+    rung: Mutex<bool>,
+    heard: Condvar,
+}
+
+impl Bell for SimBell {
+    fn ring(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.heard.notify_one();
+    }
+}
+
+impl SimBell {
+    fn take(&self) -> bool {
+        std::mem::take(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn wait(&self) {
+        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let rung = self.heard.wait_while(rung, |rung| !*rung);
+        *rung.unwrap_or_else(PoisonError::into_inner) = false;
+    }
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sim").field("clock", &self.clock).finish_non_exhaustive()
+    }
+}
+
+impl Sim {
+    /// A clock at zero and an empty script. Jobs run on real threads.
+    #[must_use]
+    pub fn new() -> Sim {
+        Sim::default()
+    }
+
+    /// A clock that starts at `time`.
+    #[must_use]
+    pub fn starting_at(time: Time) -> Sim {
+        let sim = Sim::new();
+        sim.clock.0.set(time.as_micros());
+        sim
+    }
+
+    /// The clock, to be advanced by hand.
+    #[must_use]
+    pub fn clock(&self) -> SimClock {
+        self.clock.clone()
+    }
+
+    /// Every wait that ends by the clock ends so much later than it was asked to.
+    #[must_use]
+    pub fn late_by(mut self, span: Duration) -> Sim {
+        self.late = span;
+        self
+    }
+
+    /// Makes a scripted descriptor ready at `time`. Like the real edge, it tells of a change: a
+    /// task that finds nothing there has met a spurious one.
+    #[must_use]
+    pub fn ready_at(self, time: Time, descriptor: u32, direction: Direction) -> Sim {
+        self.step(time, Step::Ready(descriptor, direction))
+    }
+
+    /// Sends a signal at `time`.
+    #[must_use]
+    pub fn signal_at(self, time: Time, signal: Signal) -> Sim {
+        self.step(time, Step::Signal(signal))
+    }
+
+    /// Every job of `run_in_thread` takes so long on the virtual clock and needs no thread: its
+    /// closure runs at the last instant.
+    #[must_use]
+    pub fn jobs_take(mut self, span: Duration) -> Sim {
+        self.job_span = Some(span);
+        self
+    }
+
+    fn step(mut self, time: Time, step: Step) -> Sim {
+        self.write(time, step);
+        self
+    }
+
+    fn write(&mut self, time: Time, step: Step) {
+        self.steps += 1;
+        self.script.insert((time, self.steps), step);
+    }
+
+    fn play(&mut self, arrivals: &mut Arrivals) {
+        let now = self.clock.now();
+        while let Some(entry) = self.script.first_entry()
+            && entry.key().0 <= now
+        {
+            match entry.remove() {
+                Step::Ready(descriptor, direction) => match self.tokens.get(&descriptor) {
+                    Some(token) => arrivals.io.push(arrival(*token, direction)),
+                    None => self.early.push((descriptor, direction)),
+                },
+                Step::Signal(signal) => {
+                    if self.watched.contains(&signal) {
+                        arrivals.signals.push(signal);
+                    }
+                }
+                Step::Job(job, mut work, deliver) => {
+                    work.run();
+                    deliver(Done { job, work });
+                }
+            }
+        }
+        arrivals.bell |= self.bell.take();
+    }
+}
+
+fn arrival(token: u64, direction: Direction) -> Arrival {
+    let readable = direction == Direction::Read;
+    Arrival { token, readable, writable: !readable, closed: false }
+}
+
+impl Machine for Sim {
+    fn clock_name(&self) -> &'static str {
+        "virtual"
+    }
+
+    fn now(&mut self) -> Time {
+        self.clock.now()
+    }
+
+    fn wall(&mut self) -> SystemTime {
+        // 2026-01-01T00:00:00Z at kernel time zero.
+        let midnight = Duration::from_secs(1_767_225_600);
+        SystemTime::UNIX_EPOCH + midnight + Duration::from_micros(self.clock.now().as_micros())
+    }
+
+    fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
+        let empty = |arrivals: &Arrivals| {
+            arrivals.io.is_empty() && arrivals.signals.is_empty() && !arrivals.bell
+        };
+        self.play(arrivals);
+        let Until::Arrival { by: asked, outside } = until else { return Ok(()) };
+        if !empty(arrivals) {
+            return Ok(());
+        }
+        if outside {
+            // The world outside has no clock of ours.
+            self.bell.wait();
+            arrivals.bell = true;
+            return Ok(());
+        }
+        loop {
+            let scripted = self.script.first_key_value().map(|((time, _), _)| *time);
+            let Some(next) = [scripted, asked].into_iter().flatten().min() else {
+                arrivals.hang = true;
+                return Ok(());
+            };
+            if next > self.clock.now() {
+                let late = if asked == Some(next) { self.late } else { Duration::ZERO };
+                self.clock.0.set((next + late).as_micros());
+            }
+            self.play(arrivals);
+            if !empty(arrivals) || asked.is_some_and(|point| point <= self.clock.now()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()> {
+        let Descriptor::Scripted(number) = descriptor else {
+            let text = "the simulated machine has scripted descriptors only";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        };
+        if self.tokens.insert(number, token).is_some() {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        }
+        let now = self.clock.now();
+        for (early, direction) in std::mem::take(&mut self.early) {
+            if early == number {
+                self.write(now, Step::Ready(number, direction));
+            } else {
+                self.early.push((early, direction));
+            }
+        }
+        Ok(())
+    }
+
+    fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()> {
+        self.forget(descriptor);
+        Ok(())
+    }
+
+    fn forget(&mut self, descriptor: Descriptor) {
+        if let Descriptor::Scripted(number) = descriptor {
+            self.tokens.remove(&number);
+        }
+    }
+
+    fn bell(&self) -> Arc<dyn Bell> {
+        self.bell.clone()
+    }
+
+    fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
+        if !self.watched.contains(&signal) {
+            self.watched.push(signal);
+        }
+        Ok(())
+    }
+
+    fn run_job(
+        &mut self,
+        job: JobId,
+        work: Box<dyn Work>,
+        deliver: &Deliver,
+    ) -> Option<Box<dyn Work>> {
+        let Some(span) = self.job_span else { return Some(work) };
+        let end = self.clock.now() + span;
+        self.write(end, Step::Job(job, work, deliver.clone()));
+        None
+    }
+
+    fn has_io(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,158 @@
+//! What the poller was told, and what it told: one registration per handle, for both directions.
+//!
+//! Keyed by the handle's name, never by a descriptor's number. Knows no task: only the index of
+//! the ticket that waits for a direction.
+
+use traps::protocol::{Descriptor, Direction, HandleId};
+
+use crate::tasks::NONE;
+use crate::trace::{self, Alias};
+
+/// When a registration is ended. It can be chosen so that it can be studied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// At every wake.
+    Eager,
+    /// When the task next leaves the CPU for something else, as Curio does.
+    NextSleep,
+    /// At the 16th event that nobody waited for, or when the handle is closed.
+    #[default]
+    Lazy,
+}
+
+impl std::str::FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Policy, String> {
+        match text {
+            "eager" => Ok(Policy::Eager),
+            "next-sleep" => Ok(Policy::NextSleep),
+            "lazy" => Ok(Policy::Lazy),
+            other => Err(format!("expected eager, next-sleep or lazy, not `{other}`")),
+        }
+    }
+}
+
+/// How many events that nobody waited for end a registration under [`Policy::Lazy`].
+pub(crate) const UNWANTED: u32 = 16;
+
+pub(crate) struct Registration {
+    pub(crate) handle: HandleId,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) alias: Alias,
+    pub(crate) registered: bool,
+    /// Readiness that nobody has used: read, write.
+    pub(crate) ready: [bool; 2],
+    /// The peer's end, or an error, was seen: readable for ever.
+    pub(crate) closed: bool,
+    /// The tickets that wait: read, write.
+    pub(crate) waiting: [u32; 2],
+    /// Events since the last wait that served nobody.
+    pub(crate) unwanted: u32,
+}
+
+pub(crate) fn side(direction: Direction) -> usize {
+    match direction {
+        Direction::Read => 0,
+        Direction::Write => 1,
+    }
+}
+
+pub(crate) fn shown(direction: Direction) -> trace::Direction {
+    match direction {
+        Direction::Read => trace::Direction::Read,
+        Direction::Write => trace::Direction::Write,
+    }
+}
+
+impl Registration {
+    pub(crate) fn nobody_waits(&self) -> bool {
+        self.waiting == [NONE, NONE]
+    }
+
+    /// What the poller gives back with an event: the place, and enough of the serial number to
+    /// tell a stale event.
+    pub(crate) fn token(&self) -> u64 {
+        token(self.handle)
+    }
+}
+
+fn token(handle: HandleId) -> u64 {
+    let serial = handle.serial.get() & 0x7fff_ffff;
+    u64::from(handle.index) | serial << 32
+}
+
+#[derive(Default)]
+pub(crate) struct Registrations {
+    table: Vec<Option<Registration>>,
+    numbers: [u32; 26],
+    /// Registered with the poller now.
+    pub(crate) registered: usize,
+    /// Handles known.
+    pub(crate) known: usize,
+}
+
+impl Registrations {
+    /// The registration of a handle, made if it is new.
+    pub(crate) fn of(
+        &mut self,
+        handle: HandleId,
+        descriptor: Descriptor,
+        kind: char,
+    ) -> &mut Registration {
+        let index = handle.index as usize;
+        if index >= self.table.len() {
+            self.table.resize_with(index + 1, || None);
+        }
+        let place = &mut self.table[index];
+        if place.is_none() {
+            self.known += 1;
+            let letter = if kind.is_ascii_lowercase() { kind } else { 'f' };
+            let number = &mut self.numbers[letter as usize - 'a' as usize];
+            *number += 1;
+            *place = Some(Registration {
+                handle,
+                descriptor,
+                alias: Alias { kind: letter, number: *number },
+                registered: false,
+                ready: [false; 2],
+                closed: false,
+                waiting: [NONE; 2],
+                unwanted: 0,
+            });
+        }
+        place.as_mut().expect("made above")
+    }
+
+    /// `e1` is the kernel's own bell.
+    pub(crate) fn bell(&mut self) -> Alias {
+        self.numbers['e' as usize - 'a' as usize] = 1;
+        Alias { kind: 'e', number: 1 }
+    }
+
+    pub(crate) fn get(&mut self, index: u32) -> Option<&mut Registration> {
+        self.table.get_mut(index as usize)?.as_mut()
+    }
+
+    pub(crate) fn alias(&self, index: u32) -> Option<Alias> {
+        Some(self.table.get(index as usize)?.as_ref()?.alias)
+    }
+
+    /// The index behind an event's token, unless the event is stale.
+    pub(crate) fn find_token(&self, wanted: u64) -> Option<u32> {
+        let index = u32::try_from(wanted & 0xffff_ffff).expect("masked to 32 bits");
+        let found = self.table.get(index as usize)?.as_ref()?;
+        (found.token() == wanted).then_some(index)
+    }
+
+    pub(crate) fn find(&self, handle: HandleId) -> Option<u32> {
+        let found = self.table.get(handle.index as usize)?.as_ref()?;
+        (found.handle == handle).then_some(handle.index)
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Registration> {
+        let removed = self.table.get_mut(index as usize)?.take()?;
+        self.known -= 1;
+        Some(removed)
+    }
+}

@@ -1,0 +1,233 @@
+//! The task table: what the kernel keeps of each task, and the lists that hang on it.
+//!
+//! Polls nothing and wakes nothing.
+
+use std::any::Any;
+use std::num::NonZeroU64;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use slab::Slab;
+use traps::TaskId;
+use traps::Time;
+use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef};
+
+use crate::trace::Seq;
+
+/// The end of a list that is threaded through a table.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Where a task's future is.
+pub(crate) enum Place {
+    /// In the table.
+    Body(Pin<Box<dyn Body>>),
+    /// In the frame of `run`.
+    Main,
+    /// Nowhere: it is being polled, or its output is gone.
+    Away,
+}
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// In the ready queue.
+    Ready,
+    /// Being polled, or having its requests answered.
+    Running,
+    /// Waiting: for its tickets, or for a waker alone.
+    Parked,
+    /// Over; its output waits for a joiner.
+    Ended,
+}
+
+/// How a task ended.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    Output,
+    Panicked(Box<String>),
+    Dropped,
+}
+
+/// A cancellation that was asked for. There is one at most in the life of a task.
+#[derive(Debug)]
+pub(crate) struct Cancellation {
+    pub(crate) by: Option<TaskId>,
+    pub(crate) reason: &'static str,
+    /// Whether it reached a trap, and was not dropped there unread.
+    pub(crate) delivered: bool,
+    pub(crate) seq: Seq,
+}
+
+pub(crate) struct Task {
+    pub(crate) id: NonZeroU64,
+    pub(crate) place: Place,
+    pub(crate) parent: u64,
+    pub(crate) state: State,
+    pub(crate) cycles: u64,
+    pub(crate) site: Option<Site>,
+    pub(crate) waker: Option<Waker>,
+    /// The line that made it ready; while it runs, its `run` line.
+    pub(crate) cause: Seq,
+    pub(crate) ready_since: Time,
+    /// Parked tickets, in the order of their parking.
+    pub(crate) first_wait: u32,
+    pub(crate) last_wait: u32,
+    pub(crate) waits: u32,
+    /// Open scopes.
+    pub(crate) first_scope: u32,
+    /// Tasks that wait for its end.
+    pub(crate) first_joiner: u32,
+    pub(crate) last_joiner: u32,
+    /// Entries in the list of pending interrupts.
+    pub(crate) pending: u32,
+    pub(crate) cancel: Option<Box<Cancellation>>,
+    pub(crate) end: Option<End>,
+    /// A result came while it was running: it is polled on.
+    pub(crate) answered: bool,
+    /// Its waker was called while it was running: it goes to the end of the queue.
+    pub(crate) woken: bool,
+    /// An interrupt was delivered to it and it has not run since.
+    pub(crate) interrupted: bool,
+    /// Nobody can join it.
+    pub(crate) detached: bool,
+    /// A scope that fired around a wait on a bare waker, until the task is polled.
+    pub(crate) bare: Option<u32>,
+    /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
+    pub(crate) deferred: Option<(u32, bool)>,
+}
+
+/// Keeps the name and the place of a task whose future is gone.
+struct StandIn {
+    name: String,
+    site: Site,
+}
+
+impl Body for StandIn {
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        unreachable!("rule: an ended task is not polled")
+    }
+
+    fn take(self: Pin<&mut Self>, _: &mut dyn Any) {}
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn site(&self) -> Site {
+        self.site
+    }
+}
+
+pub(crate) fn stand_in(name: String, site: Site) -> Pin<Box<dyn Body>> {
+    Box::pin(StandIn { name, site })
+}
+
+#[derive(Default)]
+pub(crate) struct Tasks {
+    slab: Slab<Task>,
+    last: u64,
+    /// Not ended.
+    pub(crate) alive: usize,
+    epoch: u32,
+}
+
+impl Tasks {
+    pub(crate) fn new(epoch: u32) -> Tasks {
+        Tasks { slab: Slab::new(), last: 1, alive: 0, epoch }
+    }
+
+    /// Adds a task and numbers it. Number 1 is the wake-up task, which is not in the table.
+    pub(crate) fn add(&mut self, place: Place, parent: u64, site: Option<Site>) -> TaskRef {
+        self.last += 1;
+        self.alive += 1;
+        let id = NonZeroU64::new(self.last).expect("numbers start at 2");
+        let index = self.slab.insert(Task {
+            id,
+            place,
+            parent,
+            state: State::Parked,
+            cycles: 0,
+            site,
+            waker: None,
+            cause: 0,
+            ready_since: Time::ZERO,
+            first_wait: NONE,
+            last_wait: NONE,
+            waits: 0,
+            first_scope: NONE,
+            first_joiner: NONE,
+            last_joiner: NONE,
+            pending: 0,
+            cancel: None,
+            end: None,
+            answered: false,
+            woken: false,
+            interrupted: false,
+            detached: false,
+            bare: None,
+            deferred: None,
+        });
+        let index = u32::try_from(index).expect("fewer than 2^32 tasks");
+        TaskRef { index, epoch: self.epoch, serial: id }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> &Task {
+        &self.slab[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut Task {
+        &mut self.slab[index as usize]
+    }
+
+    /// The index of a task that may be gone.
+    pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
+        let found = self.slab.get(task.index as usize)?;
+        (task.epoch == self.epoch && found.id == task.serial).then_some(task.index)
+    }
+
+    /// The index of a task by its number: a search, for rare occasions.
+    pub(crate) fn find_by_number(&self, id: NonZeroU64) -> Option<u32> {
+        let found = self.slab.iter().find(|(_, task)| task.id == id)?.0;
+        Some(u32::try_from(found).expect("a task's index"))
+    }
+
+    pub(crate) fn name_of(&self, index: u32) -> TaskRef {
+        TaskRef { index, epoch: self.epoch, serial: self.get(index).id }
+    }
+
+    pub(crate) fn root(&self, index: u32) -> ScopeId {
+        ScopeId { index: ROOT, epoch: self.epoch, serial: self.get(index).id }
+    }
+
+    /// The number and the name, for the log.
+    pub(crate) fn label(&self, index: u32) -> (u64, &str) {
+        let task = self.get(index);
+        let name = match &task.place {
+            Place::Body(body) => body.name(),
+            Place::Main => "main",
+            Place::Away => "-",
+        };
+        (task.id.get(), name)
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) -> Task {
+        self.slab.remove(index as usize)
+    }
+
+    /// All that have not ended, newest first.
+    pub(crate) fn newest_first(&self) -> Vec<u32> {
+        let alive = self.slab.iter().filter(|(_, task)| task.state != State::Ended);
+        let mut found: Vec<_> = alive.map(|(index, task)| (task.id, index)).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.into_iter().map(|(_, index)| u32::try_from(index).expect("a task's index")).collect()
+    }
+
+    /// All, ended ones too.
+    pub(crate) fn drain(&mut self) -> Vec<Task> {
+        let mut all: Vec<_> = self.slab.drain().collect();
+        all.sort_unstable_by_key(|task| std::cmp::Reverse(task.id));
+        all
+    }
+}

@@ -1,0 +1,399 @@
+//! The oracle: what must be true of any trace, whatever the program.
+//!
+//! One pass, one small state machine a noun: tickets, tasks, sides of descriptors, registrations,
+//! timers, scopes, the turn. It takes a whole trace, from the first event. It knows nothing of
+//! the kernel's code, only of what `grammar.md` promises.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use traps::time::Time;
+
+use super::event::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
+
+/// A promise that a trace breaks, and the line that breaks it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The line.
+    pub seq: Seq,
+    /// The rule, one word from the list in `grammar.md`.
+    pub rule: &'static str,
+    /// What is wrong, in words.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{:04} {}: {}", self.seq, self.rule, self.what)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Checks a whole trace.
+///
+/// # Errors
+///
+/// Every violation, in the order of the lines.
+pub fn check(lines: &[Line<'_>]) -> Result<(), Vec<Violation>> {
+    let mut oracle = Oracle::default();
+    lines.iter().for_each(|line| oracle.line(line));
+    if oracle.violations.is_empty() { Ok(()) } else { Err(oracle.violations) }
+}
+
+/// One direction of a descriptor: the alias and the direction's word.
+type Side = (Alias, &'static str);
+
+/// Who waits at a side of a descriptor: a ticket, or a task that waits without one.
+#[derive(Clone, Copy, PartialEq)]
+enum Waiter {
+    Ticket(u64),
+    Task(u64),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Ticket {
+    Open,
+    Ended,
+    Answered,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Life {
+    #[default]
+    Unknown,
+    Alive,
+    Exited,
+}
+
+/// When a task was made ready.
+#[derive(Clone, Copy)]
+struct Ready {
+    seq: Seq,
+    turn: u64,
+}
+
+#[derive(Default)]
+struct Task {
+    life: Life,
+    /// The first event since its last run that made it ready.
+    ready: Option<Ready>,
+}
+
+/// A registration, as far as the trace tells.
+#[derive(Clone, Copy, PartialEq)]
+enum Registered {
+    Yes,
+    No,
+    /// The poller refused something: either may follow.
+    Unsure,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Alarm {
+    /// A `block sleep` or a `trap set_timeout` set it.
+    Set,
+    /// An `arm` line armed it.
+    Armed,
+    Ended,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Scope {
+    Open,
+    /// Open, and with a deadline of its own.
+    Limited,
+    Closed,
+}
+
+/// The ordinary runs of one turn.
+#[derive(Clone, Copy)]
+struct Turn {
+    turn: u64,
+    first_run: Seq,
+    /// When the task that ran last had been made ready.
+    last_ready: Seq,
+}
+
+#[derive(Default)]
+struct Oracle {
+    violations: Vec<Violation>,
+    first: Option<Seq>,
+    /// Number, time and turn of the line before.
+    last: Option<(Seq, Time, u64)>,
+    tickets: BTreeMap<u64, Ticket>,
+    /// The kernel's own task may be here under its number, like any other.
+    tasks: BTreeMap<u64, Task>,
+    waiters: BTreeMap<Side, Waiter>,
+    /// Where the waiters stand, to find them when they leave.
+    sides: BTreeMap<u64, Side>,
+    registered: BTreeMap<Alias, Registered>,
+    /// By the text of the timer.
+    alarms: BTreeMap<String, (Timer, Alarm)>,
+    scopes: BTreeMap<u64, Scope>,
+    turn: Option<Turn>,
+}
+
+impl Oracle {
+    fn line(&mut self, line: &Line<'_>) {
+        self.order(line);
+        match &line.event {
+            Event::Spawn { .. } => self.spawn(line),
+            Event::Run { cause, answered } => {
+                self.cause(line, *cause);
+                self.run(line, answered);
+            }
+            Event::Trap { op, outcome, .. } => self.trap(line, op, outcome),
+            Event::Block { op, ticket, .. } => self.block(line, op, *ticket),
+            Event::Wake { ticket, cause, .. } => {
+                self.cause(line, *cause);
+                ticket.iter().for_each(|&ticket| self.end(line, ticket));
+                self.make_ready(line);
+            }
+            Event::Deliver { ticket, cause, .. } => {
+                self.cause(line, *cause);
+                self.end(line, *ticket);
+                self.make_ready(line);
+            }
+            Event::Withdraw { ticket } => self.end(line, *ticket),
+            Event::Cancel { cause, .. } => self.cause(line, *cause),
+            Event::Exit { cause, .. } => {
+                self.cause(line, *cause);
+                self.exit(line);
+            }
+            Event::Register { alias } => self.register(line, *alias, Registered::Yes),
+            Event::Unregister { alias, .. } => self.register(line, *alias, Registered::No),
+            Event::Refuse { alias, .. } => self.register(line, *alias, Registered::Unsure),
+            Event::Arm { timer, .. } => self.arm(line, *timer),
+            Event::Disarm { timer } => self.ring(line, *timer, "disarmed"),
+            Event::Fire { timer, cause, .. } => {
+                self.cause(line, *cause);
+                self.ring(line, *timer, "fired");
+            }
+            // A shutdown's grace is set by its first phase.
+            Event::Phase { .. } => self.set(Timer::Grace),
+            Event::Halt { tasks, tickets, timers, .. } => {
+                self.halt(line, *tasks, *tickets, *timers);
+            }
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, line: &Line<'_>, rule: &'static str, what: String) {
+        self.violations.push(Violation { seq: line.seq, rule, what });
+    }
+
+    fn order(&mut self, line: &Line<'_>) {
+        self.first.get_or_insert(line.seq);
+        if let Some((seq, at, turn)) = self.last.replace((line.seq, line.at, line.turn)) {
+            if seq.checked_add(1) != Some(line.seq) {
+                self.report(line, "seq", format!("follows #{seq:04}"));
+            }
+            if line.at < at {
+                self.report(line, "time", format!("{} after {at}", line.at));
+            }
+            if line.turn < turn {
+                self.report(line, "turn", format!("turn {} after turn {turn}", line.turn));
+            }
+        }
+    }
+
+    fn cause(&mut self, line: &Line<'_>, cause: Seq) {
+        if cause >= line.seq || self.first.is_some_and(|first| cause < first) {
+            self.report(line, "cause", format!("#{cause:04} is no earlier line of this trace"));
+        }
+    }
+
+    fn spawn(&mut self, line: &Line<'_>) {
+        let task = self.tasks.entry(line.task).or_default();
+        let was = task.life;
+        task.life = Life::Alive;
+        if was != Life::Unknown {
+            self.report(line, "life", format!("task {} is spawned again", line.task));
+        }
+        self.make_ready(line);
+    }
+
+    fn make_ready(&mut self, line: &Line<'_>) {
+        let ready = Ready { seq: line.seq, turn: line.turn };
+        self.tasks.entry(line.task).or_default().ready.get_or_insert(ready);
+    }
+
+    fn alive(&mut self, line: &Line<'_>) {
+        match self.tasks.entry(line.task).or_default().life {
+            Life::Alive => {}
+            Life::Unknown => {
+                self.report(line, "life", format!("task {} was not spawned", line.task))
+            }
+            Life::Exited => self.report(line, "life", format!("task {} has ended", line.task)),
+        }
+    }
+
+    fn run(&mut self, line: &Line<'_>, answered: &[Answered<'_>]) {
+        self.alive(line);
+        self.waiters.retain(|_, waiter| *waiter != Waiter::Task(line.task));
+        for Answered { ticket, .. } in answered {
+            match self.tickets.insert(*ticket, Ticket::Answered) {
+                Some(Ticket::Ended) => {}
+                Some(Ticket::Answered) => {
+                    self.report(line, "answer", format!("k={ticket} was answered before"));
+                }
+                Some(Ticket::Open) | None => {
+                    self.report(line, "answer", format!("k={ticket} has not ended"));
+                }
+            }
+        }
+        let ready = self.tasks.entry(line.task).or_default().ready.take();
+        // The kernel's own task runs before the ready queue, as soon as it is needed.
+        if line.task == 1 && line.name == "wakeup" {
+            return;
+        }
+        match ready {
+            Some(ready) => self.queue(line, ready),
+            None => self.report(line, "ready", format!("nothing made task {} ready", line.task)),
+        }
+    }
+
+    /// First come, first served, and who comes after the first run waits for the next turn.
+    fn queue(&mut self, line: &Line<'_>, ready: Ready) {
+        let started = self.turn.filter(|turn| turn.turn == line.turn);
+        let (turn, seq) = (line.turn, line.seq);
+        let now = started.unwrap_or(Turn { turn, first_run: seq, last_ready: 0 });
+        if ready.turn == turn && ready.seq > now.first_run {
+            let what = format!("ready at #{:04}, after the first run of the turn", ready.seq);
+            self.report(line, "next-turn", what);
+        } else if ready.seq < now.last_ready {
+            let what = format!("ready at #{:04}, runs after #{:04}", ready.seq, now.last_ready);
+            self.report(line, "fifo", what);
+        }
+        self.turn = Some(Turn { last_ready: now.last_ready.max(ready.seq), ..now });
+    }
+
+    fn exit(&mut self, line: &Line<'_>) {
+        let task = self.tasks.entry(line.task).or_default();
+        match std::mem::replace(&mut task.life, Life::Exited) {
+            Life::Alive => {}
+            Life::Unknown => {
+                self.report(line, "life", format!("task {} was not spawned", line.task))
+            }
+            Life::Exited => self.report(line, "exit", format!("task {} exits again", line.task)),
+        }
+    }
+
+    fn block(&mut self, line: &Line<'_>, op: &Op<'_>, ticket: Option<u64>) {
+        self.alive(line);
+        if let Some(ticket) = ticket
+            && self.tickets.insert(ticket, Ticket::Open).is_some()
+        {
+            self.report(line, "ticket", format!("k={ticket} was opened before"));
+        }
+        if let (Op::Sleep { .. }, Some(ticket)) = (op, ticket) {
+            self.set(Timer::Sleep(ticket));
+        }
+        if let Op::Io { alias, direction } = op {
+            let side = (*alias, direction.word());
+            let waiter = ticket.map_or(Waiter::Task(line.task), Waiter::Ticket);
+            if self.waiters.insert(side, waiter).is_some() {
+                self.report(line, "one-waiter", format!("{alias} {direction} has one already"));
+            }
+            self.sides.extend(ticket.map(|ticket| (ticket, side)));
+        }
+    }
+
+    /// A ticket ends: by a wake, a delivery or a withdrawal.
+    fn end(&mut self, line: &Line<'_>, ticket: u64) {
+        match self.tickets.insert(ticket, Ticket::Ended) {
+            Some(Ticket::Open) => {}
+            Some(Ticket::Ended | Ticket::Answered) => {
+                self.report(line, "ticket", format!("k={ticket} ended before"));
+            }
+            None => self.report(line, "ticket", format!("k={ticket} was not opened")),
+        }
+        if let Some(side) = self.sides.remove(&ticket)
+            && self.waiters.get(&side) == Some(&Waiter::Ticket(ticket))
+        {
+            self.waiters.remove(&side);
+        }
+        // A sleep that was interrupted does not fire; whether a line says so is left open.
+        let timer = Timer::Sleep(ticket);
+        if let Some((_, alarm @ Alarm::Set)) = self.alarms.get_mut(&timer.to_string()) {
+            *alarm = Alarm::Ended;
+        }
+    }
+
+    fn register(&mut self, line: &Line<'_>, alias: Alias, now: Registered) {
+        let was = self.registered.insert(alias, now).unwrap_or(Registered::No);
+        if was == now && now != Registered::Unsure {
+            let what = if now == Registered::Yes { "is registered" } else { "is not registered" };
+            self.report(line, "register", format!("{alias} {what}"));
+        }
+    }
+
+    /// Something other than an `arm` line sets this timer.
+    fn set(&mut self, timer: Timer) {
+        let (_, alarm) = self.alarms.entry(timer.to_string()).or_insert((timer, Alarm::Ended));
+        if *alarm == Alarm::Ended {
+            *alarm = Alarm::Set;
+        }
+    }
+
+    fn arm(&mut self, line: &Line<'_>, timer: Timer) {
+        let was = self.alarms.insert(timer.to_string(), (timer, Alarm::Armed));
+        let is_reusable = matches!(timer, Timer::Deadline(_));
+        if !is_reusable && matches!(was, Some((_, Alarm::Armed))) {
+            self.report(line, "timer", format!("{timer} is armed"));
+        }
+    }
+
+    /// A timer ends: it fires, or is disarmed.
+    fn ring(&mut self, line: &Line<'_>, timer: Timer, how: &str) {
+        let was = self.alarms.insert(timer.to_string(), (timer, Alarm::Ended));
+        if !matches!(was, Some((_, Alarm::Set | Alarm::Armed))) {
+            self.report(line, "timer", format!("{timer} {how}, but is not armed"));
+        }
+    }
+
+    fn trap(&mut self, line: &Line<'_>, op: &Op<'_>, outcome: &Outcome<'_>) {
+        if let (Op::SetTimeout { .. } | Op::Branch | Op::Shield, Outcome::Scope(number)) =
+            (op, outcome)
+        {
+            let is_limited = matches!(op, Op::SetTimeout { until: Some(_), .. });
+            let scope = if is_limited { Scope::Limited } else { Scope::Open };
+            if self.scopes.insert(*number, scope).is_some() {
+                self.report(line, "scope", format!("s{number} was used before"));
+            }
+            if is_limited {
+                self.set(Timer::Scope(*number));
+            }
+        }
+        if let Op::UnsetTimeout { scope } = op {
+            if matches!(self.scopes.insert(*scope, Scope::Closed), None | Some(Scope::Closed)) {
+                self.report(line, "scope", format!("s{scope} is not open"));
+            }
+            let timer = Timer::Scope(*scope).to_string();
+            if let Some((_, alarm @ Alarm::Set)) = self.alarms.get_mut(&timer) {
+                *alarm = Alarm::Ended;
+            }
+        }
+    }
+
+    fn halt(&mut self, line: &Line<'_>, tasks: u64, tickets: u64, timers: u64) {
+        let open = self.tickets.iter().filter(|(_, state)| **state == Ticket::Open);
+        let open: Vec<u64> = open.map(|(ticket, _)| *ticket).collect();
+        for ticket in open.into_iter().filter(|_| tickets == 0) {
+            self.report(line, "ticket", format!("k={ticket} is open"));
+        }
+        let armed = |(timer, alarm): &(Timer, Alarm)| {
+            *alarm == Alarm::Armed && !matches!(timer, Timer::Sleep(_))
+        };
+        let armed: Vec<Timer> = self.alarms.values().filter(|a| armed(a)).map(|a| a.0).collect();
+        for timer in armed.into_iter().filter(|_| timers == 0) {
+            self.report(line, "timer", format!("{timer} is armed"));
+        }
+        let limited = self.scopes.iter().filter(|(_, state)| **state == Scope::Limited);
+        let limited: Vec<u64> = limited.map(|(scope, _)| *scope).collect();
+        for scope in limited.into_iter().filter(|_| tasks == 0) {
+            self.report(line, "scope", format!("s{scope} is open"));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Each rule of the oracle, broken by a small trace; and traces that keep them all.
+
+use super::{check, line};
+
+/// Lines from `TURN TASK DETAIL`, numbered from 1, all at one time.
+fn trace(lines: &[&str]) -> String {
+    let numbered = lines.iter().enumerate().map(|(nth, each)| {
+        let (turn, rest) = each.split_once(' ').unwrap();
+        let (task, rest) = rest.split_once(' ').unwrap();
+        let (verb, detail) = rest.split_once(' ').unwrap();
+        let name = if task == "1" { "wakeup" } else { "task" };
+        let seq = nth + 1;
+        format!(" 0.000000 {turn:>7}  #{seq:04} {task:>3} {name:<8} {verb:<8} {detail}\n")
+    });
+    numbered.collect()
+}
+
+/// The violations of such a trace, as `#SEQ rule`.
+fn broken(lines: &[&str]) -> Vec<String> {
+    broken_text(&trace(lines))
+}
+
+fn broken_text(text: &str) -> Vec<String> {
+    let lines: Vec<_> = text.lines().map(|each| line(each).unwrap()).collect();
+    let violations = check(&lines).err().unwrap_or_default();
+    violations.iter().map(|each| format!("#{} {}", each.seq, each.rule)).collect()
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn a_whole_small_life_breaks_nothing() {
+    let lines = [
+        "0 1 spawn parent=-",
+        "0 2 spawn parent=-",
+        "1 1 run cause=#0001",
+        "1 1 block io e1 read",
+        "1 2 run cause=#0002",
+        "1 2 trap set_timeout 1s until=1.000000 = s1",
+        "1 0 arm s1 until=1.000000",
+        "1 2 trap spawn child = 3",
+        "1 3 spawn parent=2",
+        "1 2 block yield k=1",
+        "1 2 wake yield k=1 cause=#0010",
+        "2 3 run cause=#0009",
+        "2 0 register c1 both",
+        "2 3 block io c1 read k=2",
+        "2 2 run cause=#0011 k=1 = ok",
+        "2 2 block io c1 write k=3",
+        "3 3 wake io c1 read k=2 cause=#0014",
+        "3 1 run cause=#0001",
+        "3 1 block io e1 read",
+        "3 0 fire s1 deadline=0.000000 cause=#0006",
+        "3 2 deliver k=3 = !timeout scope=s1 cause=#0020",
+        "3 3 run cause=#0017 k=2 = ok",
+        "3 3 exit ok cause=#0022",
+        "3 2 run cause=#0021 k=3 = !timeout scope=s1",
+        "3 2 trap unset_timeout s1 = ok",
+        "3 2 block sleep 1s until=1.000000 k=4",
+        "4 2 cancel by=- cause=#0001 = delivered",
+        "4 2 deliver k=4 = !cancelled by=- cause=#0027",
+        "4 2 run cause=#0028 k=4 = !cancelled by=-",
+        "4 2 exit cancelled cause=#0029",
+        "4 0 unregister c1 why=close",
+        "4 0 halt tasks=0 tickets=0 timers=0 handles=0",
+    ];
+    assert_eq!(broken(&lines), NONE);
+    for length in 0..lines.len() {
+        assert_eq!(broken(&lines[..length]), NONE, "any beginning of it is fine too");
+    }
+}
+
+#[test]
+fn numbers_are_gapless_and_time_and_turn_never_go_back() {
+    let text = " 0.000002       3  #0007   0 kernel   done     o1\n \
+                0.000001       2  #0009   0 kernel   done     o2\n";
+    assert_eq!(broken_text(text), ["#9 seq", "#9 time", "#9 turn"]);
+    assert_eq!(broken_text(&text.replace("#0009", "#0007"))[0], "#7 seq");
+}
+
+#[test]
+fn a_cause_is_an_earlier_line_of_the_trace() {
+    assert_eq!(broken(&["0 2 spawn parent=-", "1 2 run cause=#0002"]), ["#2 cause"]);
+    assert_eq!(broken(&["0 2 spawn parent=-", "1 2 run cause=#0000"]), ["#2 cause"]);
+    let all = [
+        "0 2 spawn parent=-",
+        "1 2 run cause=#0001",
+        "1 2 block sleep 1s until=1.000000 k=1",
+        "1 2 wake sleep k=1 cause=#0099",
+        "1 2 cancel by=- cause=#0099 = pending",
+        "1 2 block sleep 1s until=1.000000 k=2",
+        "1 0 fire k=2 deadline=1.000000 cause=#0099",
+        "1 2 deliver k=2 = !timeout cause=#0099",
+        "1 2 exit ok cause=#0099",
+    ];
+    assert_eq!(broken(&all), ["#4 cause", "#5 cause", "#7 cause", "#8 cause", "#9 cause"]);
+}
+
+/// A task that is running, and then these lines.
+fn after_run(lines: &[&'static str]) -> Vec<String> {
+    broken(&[&["0 2 spawn parent=-", "1 2 run cause=#0001"], lines].concat())
+}
+
+#[test]
+fn a_ticket_is_opened_once_and_ends_once() {
+    assert_eq!(after_run(&["1 2 block signal k=1", "1 2 block signal k=1"]), ["#4 ticket"]);
+    assert_eq!(after_run(&["1 2 withdraw k=1"]), ["#3 ticket"]);
+    for end in ["1 2 withdraw k=1", "1 2 wake signal k=1 cause=#0001"] {
+        assert_eq!(after_run(&["1 2 block signal k=1", end]), NONE);
+        assert_eq!(after_run(&["1 2 block signal k=1", end, "1 2 withdraw k=1"]), ["#5 ticket"]);
+        let deliver = "1 2 deliver k=1 = !timeout cause=#0001";
+        assert_eq!(after_run(&["1 2 block signal k=1", end, deliver]), ["#5 ticket"]);
+    }
+    let halt = "1 0 halt tasks=1 tickets=0 timers=0 handles=0";
+    assert_eq!(after_run(&["1 2 block signal k=1", halt]), ["#4 ticket"]);
+    let counted = "1 0 halt tasks=1 tickets=1 timers=0 handles=0";
+    assert_eq!(after_run(&["1 2 block signal k=1", counted]), NONE);
+}
+
+#[test]
+fn a_run_answers_tickets_that_have_ended_and_each_once() {
+    let wake = "1 2 wake waker cause=#0001";
+    assert_eq!(after_run(&[wake, "2 2 run cause=#0003 k=1 = ok"]), ["#4 answer"]);
+    let open = ["1 2 block signal k=1", wake, "2 2 run cause=#0004 k=1 = ok"];
+    assert_eq!(after_run(&open), ["#5 answer"]);
+    let twice = [
+        "1 2 block signal k=1",
+        "1 2 wake signal k=1 cause=#0001",
+        "2 2 run cause=#0004 k=1 = ok",
+        "2 2 wake waker cause=#0001",
+        "3 2 run cause=#0006 k=1 = ok",
+    ];
+    assert_eq!(after_run(&twice), ["#7 answer"]);
+    assert_eq!(after_run(&twice[..4]), NONE);
+}
+
+#[test]
+fn a_task_runs_between_its_spawn_and_its_one_exit() {
+    assert_eq!(broken(&["0 0 done o1", "1 2 block signal k=1"]), ["#2 life"]);
+    assert_eq!(broken(&["0 0 done o1", "1 2 exit ok cause=#0001"]), ["#2 life"]);
+    let exit = "1 2 exit ok cause=#0002";
+    assert_eq!(after_run(&[exit, exit]), ["#4 exit"]);
+    assert_eq!(after_run(&[exit, "1 2 spawn parent=-"]), ["#4 life"]);
+    let wake = "1 2 wake waker cause=#0001";
+    assert_eq!(after_run(&[wake, exit, "2 2 run cause=#0003"]), ["#5 life"]);
+}
+
+#[test]
+fn a_side_of_a_descriptor_has_one_waiter() {
+    let block = "1 2 block io c1 read k=1";
+    assert_eq!(after_run(&[block, "1 2 block io c1 read k=2"]), ["#4 one-waiter"]);
+    assert_eq!(after_run(&[block, "1 2 block io c1 write k=2"]), NONE);
+    assert_eq!(after_run(&[block, "1 2 withdraw k=1", "1 2 block io c1 read k=2"]), NONE);
+}
+
+#[test]
+fn register_and_unregister_alternate() {
+    let (on, off) = ("1 0 register c1 both", "1 0 unregister c1 why=close");
+    assert_eq!(broken(&[on, off, on, off]), NONE);
+    assert_eq!(broken(&[off]), ["#1 register"]);
+    assert_eq!(broken(&[on, on, off, off]), ["#2 register", "#4 register"]);
+    assert_eq!(broken(&[on, "1 0 refuse c1 no space", on]), NONE);
+}
+
+#[test]
+fn a_timer_that_is_armed_ends_once() {
+    let (arm, disarm) = ("1 0 arm d1 until=1.000000", "1 0 disarm d1");
+    let fire = "1 0 fire d1 deadline=1.000000 cause=#0001";
+    assert_eq!(broken(&[arm, disarm, arm, fire]), NONE);
+    assert_eq!(broken(&[arm, arm, disarm]), NONE, "a connection deadline is armed again");
+    assert_eq!(broken(&[disarm]), ["#1 timer"]);
+    assert_eq!(broken(&[arm, disarm, fire]), ["#3 timer"]);
+    assert_eq!(broken(&[arm, fire, fire]), ["#3 timer"]);
+    assert_eq!(broken(&["1 0 arm s1 until=1.000000", "1 0 arm s1 until=2.000000"]), ["#2 timer"]);
+    let halt = "1 0 halt tasks=0 tickets=0 timers=0 handles=0";
+    assert_eq!(broken(&[arm, halt]), ["#2 timer"]);
+    assert_eq!(broken(&[arm, "1 0 halt tasks=0 tickets=0 timers=1 handles=0"]), NONE);
+}
+
+#[test]
+fn a_sleep_fires_while_its_ticket_is_open() {
+    let sleep = "1 2 block sleep 1s until=1.000000 k=1";
+    let fire = "1 0 fire k=1 deadline=1.000000 cause=#0003";
+    assert_eq!(after_run(&[sleep, fire]), NONE);
+    assert_eq!(after_run(&[sleep, fire, fire]), ["#5 timer"]);
+    assert_eq!(after_run(&[sleep, "1 2 withdraw k=1", fire]), ["#5 timer"]);
+}
+
+#[test]
+fn a_scope_closes_once_and_its_number_is_not_reused() {
+    let (open, close) =
+        ("1 2 trap set_timeout 1s until=1.000000 = s1", "1 2 trap unset_timeout s1 = ok");
+    let fire = "1 0 fire s1 deadline=1.000000 cause=#0003";
+    assert_eq!(after_run(&[open, close]), NONE);
+    assert_eq!(after_run(&[open, fire, close]), NONE);
+    assert_eq!(after_run(&[open, close, fire]), ["#5 timer"]);
+    assert_eq!(after_run(&[close]), ["#3 scope"]);
+    assert_eq!(after_run(&[open, close, close]), ["#5 scope"]);
+    assert_eq!(after_run(&[open, close, "1 2 trap branch = s1"]), ["#5 scope"]);
+    let halt = "1 0 halt tasks=0 tickets=0 timers=0 handles=0";
+    assert_eq!(after_run(&[open, halt]), ["#4 scope"]);
+    assert_eq!(after_run(&["1 2 trap shield = s1", halt]), NONE);
+}
+
+#[test]
+fn a_run_has_something_that_made_the_task_ready() {
+    assert_eq!(after_run(&["2 2 run cause=#0001"]), ["#3 ready"]);
+    assert_eq!(after_run(&["1 2 wake waker cause=#0001", "2 2 run cause=#0003"]), NONE);
+}
+
+#[test]
+fn tasks_of_one_turn_run_in_the_order_in_which_they_were_made_ready() {
+    let (two, three) = ("0 2 spawn parent=-", "0 3 spawn parent=-");
+    assert_eq!(broken(&[two, three, "1 2 run cause=#0001", "1 3 run cause=#0002"]), NONE);
+    let swapped = [two, three, "1 3 run cause=#0002", "1 2 run cause=#0001"];
+    assert_eq!(broken(&swapped), ["#4 fifo"]);
+    let woken_twice = [
+        two,
+        three,
+        "1 3 run cause=#0002",
+        "1 3 wake waker cause=#0001",
+        "1 2 run cause=#0001",
+        "1 2 wake waker cause=#0001",
+        "1 3 wake waker cause=#0001",
+        "2 3 run cause=#0004",
+        "2 2 run cause=#0006",
+    ];
+    assert_eq!(broken(&woken_twice), ["#5 fifo"], "the first wake since the last run counts");
+}
+
+#[test]
+fn who_is_made_ready_after_the_first_run_of_a_turn_runs_in_a_later_turn() {
+    assert_eq!(after_run(&["1 3 spawn parent=2", "1 3 run cause=#0003"]), ["#4 next-turn"]);
+    assert_eq!(after_run(&["1 3 spawn parent=2", "2 3 run cause=#0003"]), NONE);
+    let yields = ["1 2 block yield k=1", "1 2 wake yield k=1 cause=#0003"];
+    let run = ["1 2 run cause=#0004 k=1 = ok"];
+    assert_eq!(after_run(&[&yields[..], &run].concat()), ["#5 next-turn"]);
+    let woken_before = ["2 3 spawn parent=-", "2 3 run cause=#0003"];
+    assert_eq!(after_run(&woken_before), NONE, "a wake in step 2 runs in step 5 of that turn");
+}
+
+#[test]
+fn the_wakeup_task_runs_outside_the_queue() {
+    let lines = [
+        "0 1 spawn parent=-",
+        "0 2 spawn parent=-",
+        "1 2 run cause=#0002",
+        "1 1 run cause=#0001",
+        "1 1 run cause=#0001",
+    ];
+    assert_eq!(broken(&lines), NONE);
+}
+
+#[test]
+fn a_violation_names_the_line_and_the_rule() {
+    let lines = [line(trace(&["1 2 withdraw k=7"]).trim_end()).unwrap()];
+    let shown = check(&lines).unwrap_err()[0].to_string();
+    assert_eq!(shown, "#0001 ticket: k=7 was not opened");
+}

@@ -1,0 +1,387 @@
+//! Text back to a line: accepts exactly what `Display` prints, and nothing else.
+//!
+//! The grammar needs no look-ahead beyond one word: free text holds no `=` where something may
+//! follow it, and no `,` where a list may.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use traps::time::Time;
+
+use super::cursor::{Words, by, number, owned, scope, span};
+use super::event::{
+    Answered, Effect, Event, Exit, Interrupted, Line, Op, Outcome, Timed, WakeOp, Why,
+};
+
+/// Where a line stops being one, and what should stand there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The column, from 1.
+    pub column: usize,
+    /// What was expected, in words.
+    pub expected: &'static str,
+    /// What is there; empty at the end of the line.
+    pub found: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ParseError { column, expected, found } = self;
+        write!(f, "column {column}: expected {expected}, found ")?;
+        if found.is_empty() { f.write_str("the end of the line") } else { write!(f, "`{found}`") }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// One line of the log.
+///
+/// `line(text)?.to_string() == text` for every text that it accepts.
+///
+/// # Errors
+///
+/// The first word that is not what the grammar has there, or the first column that differs from
+/// the one form in which the line is printed.
+pub fn line(text: &str) -> Result<Line<'static>, ParseError> {
+    let mut words = Words { text, at: 0 };
+    let at = words.parse("the kernel time, seconds with six decimals")?;
+    let turn = words.parse("the turn, a number")?;
+    let seq = words.seq()?;
+    let task = words.parse("the task, a number")?;
+    let name = words.text("the name of the task")?;
+    let event = event(&mut words)?;
+    let timed = if event.ends_in_text() { None } else { timed(&mut words)? };
+    if words.peek().is_some() {
+        return Err(words.wrong("the end of the line"));
+    }
+    let line = Line { at, turn, seq, task, name, event, timed };
+    let printed = line.to_string();
+    if printed == text {
+        return Ok(line);
+    }
+    let same = |(ours, theirs): &(u8, u8)| ours == theirs;
+    words.at = printed.bytes().zip(text.bytes()).take_while(same).count();
+    let column = words.at + 1;
+    let found = text.chars().skip(words.at).collect();
+    Err(ParseError { column, expected: "the spacing and digits of the printed form", found })
+}
+
+/// All lines of a log, without the header, remarks (`#` in the first column) and empty lines.
+///
+/// # Errors
+///
+/// The number, from 1, of the first line that is wrong, and what is wrong with it. A header of
+/// another version is.
+pub fn trace(text: &str) -> Result<Vec<Line<'static>>, (usize, ParseError)> {
+    let mut lines = Vec::new();
+    for (nth, each) in text.lines().enumerate() {
+        if let Some(version) = each.strip_prefix("#trace ") {
+            if version.split(' ').next() != Some("v1") {
+                let found = version.to_owned();
+                return Err((nth + 1, ParseError { column: 8, expected: "version v1", found }));
+            }
+        } else if !each.starts_with('#') && !each.trim().is_empty() {
+            lines.push(line(each).map_err(|error| (nth + 1, error))?);
+        }
+    }
+    Ok(lines)
+}
+
+fn timed(words: &mut Words<'_>) -> Result<Option<Timed>, ParseError> {
+    let ran = words.field("ran", span);
+    let waited = words.field("waited", span);
+    let late = words.field("late", span);
+    let timed = Timed { ran, waited, late };
+    Ok((timed != Timed::default()).then_some(timed))
+}
+
+/// The verb and its detail. The verbs about traps and their tickets are here.
+fn event(words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
+    let verb = words.with("a verb", Some)?;
+    let event = match verb {
+        "spawn" => Event::Spawn {
+            parent: words.by("parent", "parent=TASK or parent=-")?,
+            at: words.site("at"),
+        },
+        "run" => Event::Run { cause: words.cause()?, answered: answered(words)? },
+        "trap" => {
+            let op = op(words)?;
+            words.equals()?;
+            Event::Trap { op, outcome: outcome(words)?, at: words.site("at") }
+        }
+        "block" => Event::Block {
+            op: op(words)?,
+            ticket: words.field("k", |value| value.parse().ok()),
+            at: words.site("at"),
+        },
+        "wake" => Event::Wake {
+            op: wake_op(words)?,
+            ticket: words.field("k", |value| value.parse().ok()),
+            cause: words.cause()?,
+        },
+        "deliver" => {
+            let ticket = words.ticket()?;
+            words.equals()?;
+            Event::Deliver { ticket, outcome: outcome(words)?, cause: words.cause()? }
+        }
+        "withdraw" => Event::Withdraw { ticket: words.ticket()? },
+        "cancel" => {
+            let (by, reason) = (words.by("by", "by=TASK or by=-")?, words.reason());
+            let cause = words.cause()?;
+            words.equals()?;
+            let effect = words.with("delivered, pending, again or ended", Effect::of)?;
+            Event::Cancel { by, reason, cause, effect }
+        }
+        _ => return task_event(verb, words),
+    };
+    Ok(event)
+}
+
+/// The verbs about a task's life, and those with text.
+fn task_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
+    let event = match verb {
+        "exit" => Event::Exit {
+            how: words.with("ok, panic, cancelled or dropped", Exit::of)?,
+            cause: words.cause()?,
+        },
+        "drop" => Event::Drop { what: words.text("what was dropped, in one word")? },
+        "join" => Event::Join { task: words.task()? },
+        "yielded" => Event::Yielded { budget: words.value("budget", "budget=N")? },
+        "longrun" => Event::Longrun { ran: words.value("ran", "ran=SECONDS")? },
+        "race" => race(words)?,
+        "warn" => Event::Warn { text: words.sentence("the warning")? },
+        "panic" => Event::Panic { text: words.sentence("the message")? },
+        "cap" => Event::Cap { text: words.sentence("the limit")? },
+        "boot" => Event::Boot { text: words.sentence("what was found")? },
+        _ => return machine_event(verb, words),
+    };
+    Ok(event)
+}
+
+/// The verbs about descriptors and timers.
+fn machine_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
+    let event = match verb {
+        "register" => {
+            let alias = words.alias()?;
+            words.with("`both`", |word| (word == "both").then_some(()))?;
+            Event::Register { alias }
+        }
+        "defer" => Event::Defer { alias: words.alias()?, direction: words.direction()? },
+        "reuse" => Event::Reuse { alias: words.alias()?, direction: words.direction()? },
+        "remember" => Event::Remember {
+            alias: words.alias()?,
+            direction: words.direction()?,
+            n: words.value("n", "n=COUNT")?,
+        },
+        "unregister" => {
+            let alias = words.alias()?;
+            let why = words.field("why", Why::of);
+            let why = why.ok_or_else(|| words.wrong("why= and a reason from the list"))?;
+            Event::Unregister { alias, why }
+        }
+        "refuse" => {
+            Event::Refuse { alias: words.alias()?, text: words.sentence("the poller's error")? }
+        }
+        "arm" => Event::Arm { timer: words.timer()?, until: words.value("until", "until=TIME")? },
+        "disarm" => Event::Disarm { timer: words.timer()? },
+        "fire" => Event::Fire {
+            timer: words.timer()?,
+            deadline: words.value("deadline", "deadline=TIME")?,
+            cause: words.cause()?,
+        },
+        "late" => Event::Late {
+            scope: words.numbered('s', "a scope, such as s1")?,
+            deadline: words.value("deadline", "deadline=TIME")?,
+            over: words.field("over", span).ok_or_else(|| words.wrong("over=SPAN"))?,
+        },
+        "tick" => Event::Tick {
+            moved: words.value("moved", "moved=COUNT")?,
+            far: words.value("far", "far=COUNT")?,
+        },
+        _ => return kernel_event(verb, words),
+    };
+    Ok(event)
+}
+
+/// The verbs about threads, scopes and the kernel itself.
+fn kernel_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
+    let event = match verb {
+        "offload" => Event::Offload {
+            job: words.numbered('o', "a job, such as o1")?,
+            running: words.value("running", "running=COUNT")?,
+            queued: words.value("queued", "queued=COUNT")?,
+        },
+        "done" => Event::Done { job: words.numbered('o', "a job, such as o1")? },
+        "abandon" => Event::Abandon { job: words.numbered('o', "a job, such as o1")? },
+        "orphan" => Event::Orphan { job: words.numbered('o', "a job, such as o1")? },
+        "shield" => Event::Shield {
+            scope: words.numbered('s', "a scope, such as s1")?,
+            open: words.with("`open` or `close`", open)?,
+        },
+        "cleanup" => {
+            let scope = words.with("a scope, such as s1, or `root`", scope)?;
+            words.equals()?;
+            Event::Cleanup { scope, outcome: outcome(words)? }
+        }
+        "phase" => Event::Phase {
+            name: words.text("the name of the phase")?,
+            tasks: words.value("tasks", "tasks=COUNT")?,
+        },
+        "halt" => Event::Halt {
+            tasks: words.value("tasks", "tasks=COUNT")?,
+            tickets: words.value("tickets", "tickets=COUNT")?,
+            timers: words.value("timers", "timers=COUNT")?,
+            handles: words.value("handles", "handles=COUNT")?,
+        },
+        _ => {
+            words.at -= verb.len();
+            return Err(words.wrong("a verb from the list"));
+        }
+    };
+    Ok(event)
+}
+
+fn open(word: &str) -> Option<bool> {
+    match word {
+        "open" => Some(true),
+        "close" => Some(false),
+        _ => None,
+    }
+}
+
+fn race(words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
+    let side = |value: &str| Some(owned(value));
+    let winner = words.field("winner", side).ok_or_else(|| words.wrong("winner=WORD"))?;
+    let loser = words.field("loser", side).ok_or_else(|| words.wrong("loser=WORD"))?;
+    let scope = words.try_with(|word| number('s', word)).unwrap_or(0);
+    Ok(Event::Race { winner, loser, scope })
+}
+
+/// The tickets that a run answers, with commas between them.
+fn answered(words: &mut Words<'_>) -> Result<Cow<'static, [Answered<'static>]>, ParseError> {
+    let mut answered = Vec::new();
+    while words.peek().is_some_and(|word| word.starts_with("k=")) {
+        let comma = words.text[words.at..].find(", ").map(|length| words.at + length);
+        let end = comma.unwrap_or(words.text.len());
+        let mut one = Words { text: &words.text[..end], at: words.at };
+        let ticket = one.ticket()?;
+        one.equals()?;
+        answered.push(Answered { ticket, outcome: outcome(&mut one)? });
+        words.at = one.at;
+        match comma {
+            Some(comma) if one.rest().is_empty() => words.at = comma + 1,
+            _ => break,
+        }
+    }
+    Ok(Cow::Owned(answered))
+}
+
+fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
+    let word = words.with("a trap", Some)?;
+    let op = match word {
+        "clock" => Op::Clock,
+        "wall_clock" => Op::WallClock,
+        "current_task" => Op::CurrentTask,
+        "deadline" => Op::Deadline,
+        "yield" => Op::Yield,
+        "sleep" => Op::Sleep {
+            span: words.with("a span, such as 0.5s", span)?,
+            until: words.value("until", "until=TIME")?,
+        },
+        "io" => Op::Io { alias: words.alias()?, direction: words.direction()? },
+        "set_timeout" => Op::SetTimeout {
+            span: words.with("a span, such as 0.5s, or `none`", |word| {
+                if word == "none" { Some(None) } else { span(word).map(Some) }
+            })?,
+            until: words.field("until", |value| value.parse::<Time>().ok()),
+        },
+        "unset_timeout" => Op::UnsetTimeout { scope: words.numbered('s', "a scope, such as s1")? },
+        "branch" => Op::Branch,
+        "shield" => Op::Shield,
+        "spawn" => Op::Spawn { name: words.text("the name of the child")? },
+        "join" => Op::Join { task: words.task()? },
+        "cancel" => Op::Cancel { task: words.task()?, reason: words.reason() },
+        "wait" => Op::Wait { queue: words.numbered('q', "a queue, such as q1")? },
+        "wake" => {
+            let queue = words.numbered('q', "a queue, such as q1")?;
+            let all =
+                |value: &str| if value == "all" { Some(u64::MAX) } else { value.parse().ok() };
+            let n = words.field("n", all).ok_or_else(|| words.wrong("n=COUNT or n=all"))?;
+            Op::Wake { queue, n }
+        }
+        "offload" => Op::Offload { job: words.numbered('o', "a job, such as o1")? },
+        "signal" => Op::Signal,
+        "waker" => Op::Waker,
+        "foreign" => {
+            let external = words.try_with(|word| (word == "external").then_some(()));
+            Op::Foreign { external: external.is_some() }
+        }
+        "parked" => Op::Parked { tickets: words.value("n", "n=COUNT")? },
+        _ => {
+            words.at -= word.len();
+            return Err(words.wrong("a trap from the list"));
+        }
+    };
+    Ok(op)
+}
+
+fn wake_op(words: &mut Words<'_>) -> Result<WakeOp, ParseError> {
+    let word = words.with("what was waited for", Some)?;
+    let op = match word {
+        "yield" => WakeOp::Yield,
+        "sleep" => WakeOp::Sleep,
+        "io" => WakeOp::Io { alias: words.alias()?, direction: words.direction()? },
+        "join" => WakeOp::Join { task: words.task()? },
+        "wait" => WakeOp::Wait { queue: words.numbered('q', "a queue, such as q1")? },
+        "offload" => WakeOp::Offload { job: words.numbered('o', "a job, such as o1")? },
+        "signal" => WakeOp::Signal,
+        "waker" => WakeOp::Waker,
+        "closed" => WakeOp::Closed { alias: words.alias()? },
+        "scope" => WakeOp::Scope { scope: words.with("a scope, such as s1, or `root`", scope)? },
+        _ => {
+            words.at -= word.len();
+            return Err(words.wrong("a wait from the list"));
+        }
+    };
+    Ok(op)
+}
+
+fn outcome(words: &mut Words<'_>) -> Result<Outcome<'static>, ParseError> {
+    let word = words.peek().unwrap_or_default();
+    if let Some(error) = word.strip_prefix('!') {
+        words.skip(word.len());
+        return Ok(match Interrupted::of(error) {
+            Some(kind) => Outcome::Interrupt {
+                kind,
+                scope: words.field("scope", |value| number('s', value)).unwrap_or(0),
+                set_at: words.site("set-at"),
+                by: words.field("by", by).flatten(),
+                reason: words.reason(),
+            },
+            None => Outcome::Error(Cow::Owned(phrase(error, words))),
+        });
+    }
+    words.with(
+        "an outcome: ok, none, a time, a number, a scope, a signal or `!` and an error",
+        |word| {
+            Some(match word {
+                "ok" => Outcome::Ok,
+                "none" => Outcome::NoTime,
+                _ if word.starts_with("SIG") => Outcome::Signal(owned(word)),
+                _ if word == "never" || word.contains('.') => Outcome::Time(word.parse().ok()?),
+                _ if word.starts_with('s') => Outcome::Scope(number('s', word)?),
+                _ => Outcome::Number(word.parse().ok()?),
+            })
+        },
+    )
+}
+
+/// An error's words: up to the first that is a field or `=`.
+fn phrase(first: &str, words: &mut Words<'_>) -> String {
+    let mut text = first.to_owned();
+    while let Some(word) = words.try_with(|word| (!word.contains('=')).then_some(word)) {
+        text.push(' ');
+        text.push_str(word);
+    }
+    text
+}

@@ -1,0 +1,216 @@
+//! The wait table: what each parked ticket waits for. Same index as the ticket at the gate.
+//!
+//! Threads its entries into two lists: the tickets of a task, and the waiters of a queue or a
+//! joined task. Completes nothing.
+
+use std::rc::Rc;
+
+use traps::SignalSet;
+use traps::protocol::{Direction, QueueCore, ScopeId, Site, Ticket};
+
+use crate::tasks::{NONE, Tasks};
+use crate::timers::TimerId;
+use crate::trace::Seq;
+
+/// What a parked ticket waits for.
+pub(crate) enum Wait {
+    /// The end of the poll in which it was filed. `sleep`: asked for as a sleep of zero.
+    Yield {
+        sleep: bool,
+    },
+    /// The timer is gone once it fired.
+    Sleep {
+        timer: Option<TimerId>,
+    },
+    Io {
+        handle: u32,
+        direction: Direction,
+    },
+    Join {
+        task: u32,
+        take: bool,
+    },
+    Queue(Rc<QueueCore>),
+    Job(u64),
+    Signal(SignalSet),
+    Foreign {
+        external: bool,
+    },
+}
+
+pub(crate) struct Entry {
+    pub(crate) ticket: Ticket,
+    pub(crate) task: u32,
+    pub(crate) scope: ScopeId,
+    /// Its number in the log.
+    pub(crate) number: u64,
+    pub(crate) wait: Wait,
+    pub(crate) site: Site,
+    /// Its `block` line.
+    pub(crate) seq: Seq,
+    /// Neighbours among the tickets of its task.
+    before: u32,
+    after: u32,
+    /// Neighbours in the line of a queue or a joined task.
+    pub(crate) line_before: u32,
+    pub(crate) line_after: u32,
+}
+
+#[derive(Default)]
+pub(crate) struct Waits {
+    entries: Vec<Option<Entry>>,
+    numbers: u64,
+    pub(crate) parked: usize,
+}
+
+impl Waits {
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// How many tickets were ever parked: tells whether one was in between.
+    pub(crate) fn parked_so_far(&self) -> u64 {
+        self.numbers
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<&Entry> {
+        self.entries.get(index as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Entry> {
+        self.entries.get_mut(index as usize)?.as_mut()
+    }
+
+    /// Parks a ticket at the end of its task's list.
+    #[inline]
+    pub(crate) fn park(
+        &mut self,
+        tasks: &mut Tasks,
+        task: u32,
+        ticket: Ticket,
+        scope: ScopeId,
+        site: Site,
+        wait: Wait,
+    ) -> &mut Entry {
+        let index = ticket.index as usize;
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, || None);
+        }
+        let number = self.next_number();
+        self.parked += 1;
+        let before = self.link(tasks, task, ticket.index);
+        self.entries[index].insert(Entry {
+            ticket,
+            task,
+            scope,
+            number,
+            wait,
+            site,
+            seq: 0,
+            before,
+            after: NONE,
+            line_before: NONE,
+            line_after: NONE,
+        })
+    }
+
+    fn link(&mut self, tasks: &mut Tasks, task: u32, index: u32) -> u32 {
+        let owner = tasks.get_mut(task);
+        owner.waits += 1;
+        let before = owner.last_wait;
+        owner.last_wait = index;
+        if before == NONE {
+            owner.first_wait = index;
+        } else {
+            self.get_mut(before).expect("a list holds parked tickets").after = index;
+        }
+        before
+    }
+
+    fn unlink(&mut self, tasks: &mut Tasks, task: u32, before: u32, after: u32) {
+        let owner = tasks.get_mut(task);
+        owner.waits -= 1;
+        if before == NONE {
+            owner.first_wait = after;
+        }
+        if after == NONE {
+            owner.last_wait = before;
+        }
+        if before != NONE {
+            self.get_mut(before).expect("a list holds parked tickets").after = after;
+        }
+        if after != NONE {
+            self.get_mut(after).expect("a list holds parked tickets").before = before;
+        }
+    }
+
+    /// Takes a ticket out of the table and of its task's list; its line is the caller's matter.
+    #[inline]
+    pub(crate) fn remove(&mut self, tasks: &mut Tasks, index: u32) -> Option<Entry> {
+        let entry = self.entries.get_mut(index as usize)?.take()?;
+        self.parked -= 1;
+        self.unlink(tasks, entry.task, entry.before, entry.after);
+        Some(entry)
+    }
+
+    /// Gives a ticket to another task.
+    pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, scope: ScopeId) {
+        let Some(entry) = self.get(index) else { return };
+        let (from, before, after) = (entry.task, entry.before, entry.after);
+        self.unlink(tasks, from, before, after);
+        let before = self.link(tasks, task, index);
+        let entry = self.get_mut(index).expect("looked at above");
+        (entry.task, entry.scope, entry.before, entry.after) = (task, scope, before, NONE);
+    }
+
+    /// Everything, for a kernel that ends.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Entry> {
+        self.parked = 0;
+        std::mem::take(&mut self.entries).into_iter().flatten()
+    }
+
+    /// Tickets of a task, in the order of their parking.
+    pub(crate) fn of(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut index = tasks.get(task).first_wait;
+        while let Some(entry) = self.get(index) {
+            found.push(index);
+            index = entry.after;
+        }
+        found
+    }
+
+    /// Appends a ticket to a line and returns the line's new ends.
+    pub(crate) fn join_line(&mut self, ends: (u32, u32), index: u32) -> (u32, u32) {
+        let (first, last) = ends;
+        if last == NONE {
+            return (index, index);
+        }
+        self.get_mut(last).expect("a line holds parked tickets").line_after = index;
+        self.get_mut(index).expect("it was just parked").line_before = last;
+        (first, index)
+    }
+
+    /// Takes an entry that was just removed out of its line; the line's new ends.
+    pub(crate) fn leave_line(&mut self, ends: (u32, u32), entry: &Entry) -> (u32, u32) {
+        let (mut first, mut last) = ends;
+        match entry.line_before {
+            NONE => first = entry.line_after,
+            before => {
+                let before = self.get_mut(before).expect("a line holds parked tickets");
+                before.line_after = entry.line_after;
+            }
+        }
+        match entry.line_after {
+            NONE => last = entry.line_before,
+            after => {
+                let after = self.get_mut(after).expect("a line holds parked tickets");
+                after.line_before = entry.line_before;
+            }
+        }
+        (first, last)
+    }
+}

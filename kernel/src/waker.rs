@@ -1,0 +1,94 @@
+//! The wakers of tasks: the only part of the kernel, beside the wake queue, that other threads see.
+//!
+//! Most tasks never have their waker cloned, so they are polled with a waker that belongs to
+//! nobody yet. A poll after which it was cloned, or called, makes it that task's own for good, and
+//! the kernel takes a fresh one for the others.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Wake, Waker};
+
+use traps::gate::kernel_side;
+use traps::protocol::{Post, TaskRef};
+
+use crate::threads::Done;
+use crate::wake::WakeQueue;
+
+/// What other threads send to the kernel.
+pub(crate) enum Message {
+    /// The task's waker was called.
+    Wake(TaskRef),
+    /// A job came back from its thread.
+    Done(Done),
+}
+
+pub(crate) struct TaskWaker {
+    owner: OnceLock<TaskRef>,
+    /// Called while it belonged to nobody.
+    hit: AtomicBool,
+    queue: Arc<WakeQueue<Message>>,
+}
+
+impl TaskWaker {
+    fn wake_owner(&self, task: TaskRef) {
+        if kernel_side::is_running(task.epoch) {
+            kernel_side::post(Post::Woken(task));
+        } else {
+            self.queue.push(Message::Wake(task));
+        }
+    }
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(task) = self.owner.get() {
+            return self.wake_owner(*task);
+        }
+        // The flag before the second look: whoever gives it an owner does it the other way round,
+        // so that one of the two sees the other.
+        self.hit.store(true, Ordering::SeqCst);
+        if let Some(task) = self.owner.get() {
+            self.wake_owner(*task);
+        }
+    }
+}
+
+/// A waker that belongs to nobody yet.
+pub(crate) struct SpareWaker {
+    waker: Waker,
+    inside: Arc<TaskWaker>,
+}
+
+impl SpareWaker {
+    pub(crate) fn new(queue: &Arc<WakeQueue<Message>>) -> SpareWaker {
+        let inside = Arc::new(TaskWaker {
+            owner: OnceLock::new(),
+            hit: AtomicBool::new(false),
+            queue: queue.clone(),
+        });
+        SpareWaker { waker: Waker::from(inside.clone()), inside }
+    }
+
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// Whether a poll kept a clone of it, or called it. Exact: a spare that was ever cloned and
+    /// kept is not used again.
+    #[inline]
+    pub(crate) fn was_used(&self) -> bool {
+        Arc::strong_count(&self.inside) != 2 || self.inside.hit.load(Ordering::Relaxed)
+    }
+
+    /// Makes it the task's own; tells whether it was called before.
+    pub(crate) fn adopt(self, task: TaskRef) -> (Waker, bool) {
+        let given = self.inside.owner.set(task);
+        debug_assert!(given.is_ok(), "a spare waker has no owner");
+        let hit = self.inside.hit.swap(false, Ordering::SeqCst);
+        (self.waker, hit)
+    }
+}
