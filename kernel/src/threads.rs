@@ -259,9 +259,13 @@ mod tests {
     /// A job from a closure.
     struct Call<F>(F);
 
-    impl<F: FnMut() + Send> Work for Call<F> {
+    impl<F: FnMut() + Send + 'static> Work for Call<F> {
         fn run(&mut self) {
             (self.0)();
+        }
+
+        fn into_any(self: Box<Self>) -> Box<dyn std::any::Any> {
+            self
         }
     }
 

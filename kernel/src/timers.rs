@@ -170,12 +170,12 @@ impl TimeQueue {
         self.release(id.0);
     }
 
-    /// How many timers are armed, those that are never due included. O(1).
-    /// How many wait in the far table.
+    /// How many timers wait in the far table. O(1).
     pub(crate) fn far(&self) -> usize {
         self.waiting
     }
 
+    /// How many timers are armed, those that are never due included. O(1).
     pub(crate) fn len(&self) -> usize {
         self.len
     }
