@@ -121,6 +121,11 @@ impl<M: Machine> Kernel<M> {
                 let (head, tail) = self.waits.join_line(ends, ticket.index);
                 queue.head.set(head);
                 queue.tail.set(tail);
+                // A permit may have been kept since the task looked.
+                let permits = queue.permits.get();
+                if permits > 0 && self.wake_queue(&queue, 1, self.log.seq) == 1 {
+                    queue.permits.set(permits - 1);
+                }
             }
             Request::Wake { queue, n } => {
                 let op = Op::Wake { queue: self.queue_number(&queue), n };
@@ -411,8 +416,9 @@ impl<M: Machine> Kernel<M> {
             }
         }
         self.jobs.live.push((job, Some(at.ticket.index), on_thread));
-        let queued = if on_thread { self.pool.queued() } else { 0 };
-        let running = self.jobs.live.len() - queued;
+        // Told from what the kernel knows, not from how quick the threads are.
+        let running = self.jobs.live.len().min(self.options.threads);
+        let queued = self.jobs.live.len() - running;
         emit!(
             self,
             at.task,

@@ -1,5 +1,22 @@
 //! Sockets, streams and a minimal HTTP handler, made of traps.
+//!
+//! An operation is tried first and traps only when it would block (`attempt.rs`). What waits is a
+//! plain function returning a future, so that the log names the line that called it.
 
 #![forbid(unsafe_code)]
 
+mod attempt;
+mod buffer;
+mod errno;
+pub mod listener;
+pub mod pipe;
+mod resolve;
+mod socket;
 pub mod stream;
+mod tcp;
+
+pub use buffer::BufReader;
+pub use listener::TcpListener;
+pub use resolve::{Address, resolve};
+pub use stream::Stream;
+pub use tcp::{ReadHalf, TcpStream, WriteHalf};

@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::io::{self, IoSlice};
 
+use traps::protocol::Site;
+
 /// A byte stream in both directions, used by one task at a time.
 ///
 /// Every method traps only when it would block; a wait that is interrupted comes back as an
@@ -11,6 +13,14 @@ use std::io::{self, IoSlice};
 pub trait Stream {
     /// Reads what is there into `buf`, waiting until something is. Zero: the peer has finished.
     fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>>;
+
+    /// The same for a wrapper that knows its own caller's place in the source. A stream that
+    /// cannot pass it on names its own.
+    #[track_caller]
+    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        let _ = site;
+        self.read(buf)
+    }
 
     /// Writes some of `buf`, waiting until there is room. Returns how much.
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>>;

@@ -47,6 +47,6 @@ pub use threads::run_in_thread;
 pub use time::Time;
 pub use verbs::{
     Budget, Clock, CurrentDeadline, CurrentTask, Sleep, WallClock, Yield, budget, clock,
-    current_deadline, current_task, note_cap, note_warning, remaining, sleep, wall_clock,
+    current_deadline, current_task, note_cap, note_warning, remaining, sleep, sleep_at, wall_clock,
     yield_now,
 };

@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::error::{only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Post, QueueCore, Request};
+use crate::protocol::{Answer, Post, QueueCore, Request, Site};
 
 /// A first-in, first-out line of waiting tasks.
 ///
@@ -44,6 +44,11 @@ impl WaitQueue {
         Wait { queue: self.0.clone(), keep: false, call: Call::here() }
     }
 
+    /// [`WaitQueue::wait`], for a wrapper that knows its own caller's place in the source.
+    pub fn wait_at(&self, site: Site) -> Wait {
+        Wait { queue: self.0.clone(), keep: false, call: Call::at(site) }
+    }
+
     /// Waits at the tail for a permit, which is kept if the future is dropped with it.
     #[track_caller]
     pub fn wait_for_permit(&self) -> Wait {
@@ -58,9 +63,8 @@ impl WaitQueue {
 
     /// Wakes at most `n` waiters when the task next traps or parks; may be called in a `Drop`.
     pub fn wake_soon(&self, n: u64) {
-        if self.0.waiting.get() > 0 {
-            gate::post(Post::Wake { queue: self.0.clone(), n });
-        }
+        // Also where nobody waits yet: a wait may have been filed in this very poll.
+        gate::post(Post::Wake { queue: self.0.clone(), n });
     }
 
     /// Hands a permit to the first waiter, or keeps it; may be called in a `Drop`.

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::error::{only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Note, Post, Request};
+use crate::protocol::{Answer, Note, Post, Request, Site};
 use crate::task::TaskId;
 use crate::time::Time;
 
@@ -90,6 +90,11 @@ pub fn remaining() -> impl Future<Output = Option<Duration>> {
 #[track_caller]
 pub fn sleep(span: Duration) -> Sleep {
     Sleep { span, call: Call::here() }
+}
+
+/// [`sleep`], for a wrapper that knows its own caller's place in the source.
+pub fn sleep_at(span: Duration, site: Site) -> Sleep {
+    Sleep { span, call: Call::at(site) }
 }
 
 /// The future of [`sleep`].

@@ -1,0 +1,40 @@
+//! A thread completes: blocking work leaves the kernel's thread, and comes back by the wake queue.
+
+mod common;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use common::About;
+use kernel::Sim;
+use traps::threads::ThreadError;
+use traps::{run_in_thread, sleep, spawn, timeout_after};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// `work` is how long a job keeps its thread busy.
+async fn worker(work: Duration) -> Result<(), ThreadError> {
+    // Another task goes on while the thread works.
+    let mut other = spawn("other", sleep(5 * MS)).await;
+    let sum = run_in_thread(move || {
+        std::thread::sleep(work);
+        (1..=10).sum::<u32>()
+    });
+    assert_eq!(sum.await?, 55);
+    assert!(other.join().await.is_ok());
+
+    // A job that takes too long is answered on time; its thread runs on and is not heard.
+    let late = timeout_after(5 * MS, run_in_thread(move || std::thread::sleep(work)));
+    assert!(matches!(late.await, Err(ThreadError::Interrupt(_))));
+    sleep(30 * MS).await?;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let what = "blocking work on a thread, and its way back";
+    let about = About { name: "worker", what, server: false, policy: false };
+    let args = about.parse();
+    // On the virtual clock a job needs no thread and no work: it takes 20 ms by script.
+    let work = if args.virtual_clock { Duration::ZERO } else { 20 * MS };
+    args.run_lesson(Sim::new().jobs_take(20 * MS), worker(work))
+}

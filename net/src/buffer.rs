@@ -1,0 +1,273 @@
+//! Reading by lines and by counts.
+
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::panic::Location;
+
+use traps::protocol::Site;
+
+use crate::stream::Stream;
+
+/// A [`Stream`] with a buffer in front of its reading side.
+///
+/// What was read and not yet consumed stays in the buffer: a call that ends in an error, an
+/// interrupt included, has consumed nothing, and can simply be made again.
+#[derive(Debug)]
+pub struct BufReader<S> {
+    stream: S,
+    window: Window,
+}
+
+/// Room for bytes, those of it that were read, and those of them that are not consumed.
+#[derive(Debug)]
+struct Window {
+    room: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The size to which the room returns when it is empty.
+    capacity: usize,
+}
+
+impl Window {
+    fn bytes(&self) -> &[u8] {
+        &self.room[self.start..self.end]
+    }
+
+    fn consume(&mut self, n: usize) {
+        assert!(n <= self.end - self.start, "rule: only what is in the buffer can be consumed");
+        self.start += n;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            self.room.truncate(self.capacity);
+            self.room.shrink_to(self.capacity);
+        }
+    }
+
+    /// Makes room for at least one more byte, and for `want` in all.
+    fn reserve(&mut self, want: usize) {
+        self.room.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let want = want.max(self.end + 1);
+        if self.room.len() < want {
+            // Doubling, so that growing byte by byte copies each byte a few times at most.
+            self.room.resize(want.max(self.room.len() * 2), 0);
+        }
+    }
+}
+
+impl<S: Stream> BufReader<S> {
+    /// A reader with a buffer of 8 KiB.
+    #[must_use]
+    pub fn new(stream: S) -> BufReader<S> {
+        BufReader::with_capacity(8 * 1024, stream)
+    }
+
+    /// A reader with a buffer of `capacity` bytes (at least one). It grows for a line or a count
+    /// that is longer, as far as the call allows, and shrinks again.
+    #[must_use]
+    pub fn with_capacity(capacity: usize, stream: S) -> BufReader<S> {
+        let capacity = capacity.max(1);
+        let window = Window { room: vec![0; capacity], start: 0, end: 0, capacity };
+        BufReader { stream, window }
+    }
+
+    /// What was read and is not yet consumed.
+    #[must_use]
+    pub fn buffer(&self) -> &[u8] {
+        self.window.bytes()
+    }
+
+    /// Counts the first `n` bytes of the buffer as used.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer has fewer.
+    pub fn consume(&mut self, n: usize) {
+        self.window.consume(n);
+    }
+
+    /// The stream, to write to. Reading from it directly goes past the buffer.
+    pub fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// The stream, and what was read and not consumed.
+    #[must_use]
+    pub fn into_parts(self) -> (S, Vec<u8>) {
+        let rest = self.window.bytes().to_vec();
+        (self.stream, rest)
+    }
+
+    /// Reads once, behind what is in the buffer, which grows if it is full. Returns how many bytes
+    /// came; zero: the peer has finished.
+    ///
+    /// # Errors
+    ///
+    /// Those of the stream.
+    #[track_caller]
+    pub fn fill_more(&mut self) -> impl Future<Output = io::Result<usize>> + use<'_, S> {
+        self.read_behind(0, Location::caller())
+    }
+
+    /// Reads once if the buffer is empty. Returns how many bytes it holds; zero: the peer has
+    /// finished.
+    ///
+    /// # Errors
+    ///
+    /// Those of the stream.
+    #[track_caller]
+    pub fn fill(&mut self) -> impl Future<Output = io::Result<usize>> + use<'_, S> {
+        let site = Location::caller();
+        async move {
+            match self.buffer().len() {
+                0 => self.read_behind(0, site).await,
+                held => Ok(held),
+            }
+        }
+    }
+
+    /// Appends a line to `line`, without its end (`\n` or `\r\n`), and returns whether there was
+    /// one: `false` at the end of the stream. The last line need not have an end.
+    ///
+    /// # Errors
+    ///
+    /// As for [`BufReader::read_until`].
+    #[track_caller]
+    pub fn read_line<'a>(
+        &'a mut self,
+        line: &'a mut Vec<u8>,
+        limit: usize,
+    ) -> impl Future<Output = io::Result<bool>> + use<'a, S> {
+        let site = Location::caller();
+        async move {
+            let size = self.find(b'\n', limit, site).await?;
+            let found = &self.buffer()[..size];
+            let text =
+                found.strip_suffix(b"\n").map_or(found, |t| t.strip_suffix(b"\r").unwrap_or(t));
+            line.extend_from_slice(text);
+            self.consume(size);
+            Ok(size > 0)
+        }
+    }
+
+    /// Appends all up to and with the first `delimiter` to `out`; at the end of the stream, what is
+    /// left. Returns how many bytes: zero at the end.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` if the first `limit` bytes have no delimiter; those of the stream. Nothing is
+    /// consumed or appended then.
+    #[track_caller]
+    pub fn read_until<'a>(
+        &'a mut self,
+        delimiter: u8,
+        out: &'a mut Vec<u8>,
+        limit: usize,
+    ) -> impl Future<Output = io::Result<usize>> + use<'a, S> {
+        let site = Location::caller();
+        async move {
+            let size = self.find(delimiter, limit, site).await?;
+            out.extend_from_slice(&self.buffer()[..size]);
+            self.consume(size);
+            Ok(size)
+        }
+    }
+
+    /// Fills all of `buf`; the bytes are gathered in the buffer first.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the stream ends before; those of the stream. Nothing is consumed then.
+    #[track_caller]
+    pub fn read_exact<'a>(
+        &'a mut self,
+        buf: &'a mut [u8],
+    ) -> impl Future<Output = io::Result<()>> + use<'a, S> {
+        let site = Location::caller();
+        async move {
+            while self.buffer().len() < buf.len() {
+                if self.read_behind(buf.len(), site).await? == 0 {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+            }
+            buf.copy_from_slice(&self.buffer()[..buf.len()]);
+            self.consume(buf.len());
+            Ok(())
+        }
+    }
+
+    /// How far the first `delimiter` is, itself included; at the end of the stream, how much is
+    /// left.
+    async fn find(&mut self, delimiter: u8, limit: usize, site: Site) -> io::Result<usize> {
+        let mut searched = 0;
+        loop {
+            let bytes = self.window.bytes();
+            let bytes = &bytes[..bytes.len().min(limit)];
+            if let Some(place) = bytes[searched..].iter().position(|byte| *byte == delimiter) {
+                return Ok(searched + place + 1);
+            }
+            if bytes.len() == limit {
+                let error = format!("no end of the line within {limit} bytes");
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            }
+            searched = bytes.len();
+            if self.read_behind(0, site).await? == 0 {
+                return Ok(searched);
+            }
+        }
+    }
+
+    async fn read_behind(&mut self, want: usize, site: Site) -> io::Result<usize> {
+        let BufReader { stream, window } = self;
+        window.reserve(want);
+        let n = stream.read_from(&mut window.room[window.end..], site).await?;
+        window.end += n;
+        Ok(n)
+    }
+}
+
+impl<S: Stream> Stream for BufReader<S> {
+    #[track_caller]
+    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        self.read_from(buf, Location::caller())
+    }
+
+    async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
+        if self.buffer().is_empty() && !buf.is_empty() {
+            // Nothing to keep in order with: a large read saves a copy.
+            if buf.len() >= self.window.capacity {
+                return self.stream.read_from(buf, site).await;
+            }
+            self.read_behind(0, site).await?;
+        }
+        let n = buf.len().min(self.buffer().len());
+        buf[..n].copy_from_slice(&self.buffer()[..n]);
+        self.consume(n);
+        Ok(n)
+    }
+
+    #[track_caller]
+    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.stream.write(buf)
+    }
+
+    #[track_caller]
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
+        self.stream.write_vectored(bufs)
+    }
+
+    #[track_caller]
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        let wait = self.window.bytes().is_empty().then(|| self.stream.readable());
+        async move {
+            match wait {
+                Some(wait) => wait.await,
+                None => Ok(()),
+            }
+        }
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.stream.shutdown()
+    }
+}

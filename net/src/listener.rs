@@ -1,0 +1,277 @@
+//! Listening for TCP connections.
+
+use std::ffi::c_int;
+use std::fmt;
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Type};
+use traps::Sleep;
+use traps::io::{Descriptor, Direction, Io, Ready, Source};
+
+use crate::attempt::{Attempt, First};
+use crate::errno;
+use crate::resolve::{Address, failed};
+use crate::tcp::TcpStream;
+
+/// How to listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many connections may wait to be accepted; the system caps it (`somaxconn`).
+    pub backlog: u32,
+    /// Whether to take a port that has old connections of an earlier listener.
+    pub reuse_address: bool,
+    /// Whether other listeners of the same user may share the port.
+    pub reuse_port: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { backlog: 4096, reuse_address: true, reuse_port: false }
+    }
+}
+
+/// A listening socket of which no duplicate exists.
+struct Socket(socket2::Socket);
+
+impl Source for Socket {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::Real(self.0.as_raw_fd())
+    }
+    fn kind(&self) -> char {
+        'l'
+    }
+    fn into_owner(self) -> Option<OwnedFd> {
+        Some(self.0.into())
+    }
+    fn is_sole(&self) -> bool {
+        true
+    }
+}
+
+/// A socket that accepts TCP connections.
+pub struct TcpListener {
+    io: Io<Socket>,
+    back_off: BackOff,
+}
+
+impl fmt::Debug for TcpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpListener").field("io", &self.io).finish_non_exhaustive()
+    }
+}
+
+impl TcpListener {
+    /// Listens on an IP address and port with the default [`Options`]; port 0 lets the system
+    /// choose. Never blocks, so it looks up no names.
+    ///
+    /// # Errors
+    ///
+    /// The system's, with its kind kept and the address named: `AddrInUse`, `PermissionDenied`.
+    /// `InvalidInput` for a name.
+    pub fn bind(address: impl Into<Address>) -> io::Result<TcpListener> {
+        TcpListener::bind_with(address, Options::default())
+    }
+
+    /// Like [`TcpListener::bind`], with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TcpListener::bind`].
+    pub fn bind_with(address: impl Into<Address>, options: Options) -> io::Result<TcpListener> {
+        let address = address.into();
+        let socket = match &address {
+            Address::Known(known) => listen(*known, options),
+            Address::Named(_) => {
+                let error = "expected an IP address and a port; resolve a name first";
+                Err(io::Error::new(ErrorKind::InvalidInput, error))
+            }
+        };
+        let socket = socket.map_err(|error| failed("listen on", address, error))?;
+        Ok(TcpListener { io: Io::new(Socket(socket)), back_off: BackOff::default() })
+    }
+
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let address = self.io.0.local_addr()?;
+        Ok(address.as_socket().expect("a TCP listener has an IP address"))
+    }
+
+    /// Accepts one connection, with the address of its peer; blocks while none is there. One
+    /// system call for each connection that waits already, one more when none is left.
+    ///
+    /// A connection that failed before it was accepted is skipped. When descriptors or memory run
+    /// out it backs off, from 5 ms doubling to 1 s, and tries again until some are free; the log
+    /// has a `warn` line when that starts and when it ends.
+    ///
+    /// # Errors
+    ///
+    /// `ResourceBusy` if another task accepts already; the interrupt that ended the wait: no
+    /// connection was accepted then. Any other error of the system means that it does not listen.
+    #[track_caller]
+    pub fn accept(
+        &mut self,
+    ) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_> {
+        let TcpListener { io, back_off } = self;
+        let ready = io.ready(Direction::Read, Location::caller());
+        Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
+    }
+}
+
+fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> {
+    let kind = Type::STREAM.nonblocking().cloexec();
+    let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
+    socket.set_reuse_address(options.reuse_address)?;
+    if options.reuse_port {
+        socket.set_reuse_port(true)?;
+    }
+    // Accepted connections inherit it, which saves a system call for each.
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(c_int::try_from(options.backlog).unwrap_or(c_int::MAX))?;
+    Ok(socket)
+}
+
+/// Accepts a connection in non-blocking mode, by one system call.
+fn accept(socket: &Socket) -> io::Result<(TcpStream, SocketAddr)> {
+    // The two flags of a socket's type are those of accept4.
+    let flags = c_int::from(Type::STREAM.nonblocking().cloexec()) & !c_int::from(Type::STREAM);
+    let (stream, peer) = socket.0.accept4(flags)?;
+    let peer = peer.as_socket().expect("a TCP connection has an IP address");
+    Ok((TcpStream::from_socket(stream), peer))
+}
+
+/// The future of an accept.
+struct Accept<'a> {
+    attempt: Attempt<Ready<'a, Socket>>,
+    socket: &'a Socket,
+    back_off: &'a mut BackOff,
+    sleep: Option<Sleep>,
+}
+
+impl Future for Accept<'_> {
+    type Output = io::Result<(TcpStream, SocketAddr)>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Accept { attempt, socket, back_off, sleep } = &mut *self;
+        loop {
+            if let Some(pause) = sleep {
+                let slept = ready!(Pin::new(pause).poll(cx));
+                *sleep = None;
+                slept.map_err(io::Error::from)?;
+            }
+            match ready!(attempt.poll(cx, || accept(socket))) {
+                Ok(accepted) => {
+                    if let Some(text) = back_off.end() {
+                        traps::note_warning(text);
+                    }
+                    return Poll::Ready(Ok(accepted));
+                }
+                Err(error) => match Trouble::of(&error) {
+                    Some(Trouble::Connection) => {}
+                    Some(Trouble::Exhausted(what)) => {
+                        if back_off.count == 0 {
+                            traps::note_warning(format!(
+                                "accept backs off: {what}; tries again after 5 ms to 1 s"
+                            ));
+                        }
+                        *sleep = Some(traps::sleep(back_off.next()));
+                    }
+                    None => return Poll::Ready(Err(error)),
+                },
+            }
+        }
+    }
+}
+
+/// What is wrong when an accept fails, though the listener is not.
+#[derive(Debug, PartialEq, Eq)]
+enum Trouble {
+    /// The connection that would have been accepted; the next one may be well.
+    Connection,
+    /// The machine has run out of this, and the connection is still there.
+    Exhausted(&'static str),
+}
+
+impl Trouble {
+    fn of(error: &io::Error) -> Option<Trouble> {
+        Some(match error.raw_os_error()? {
+            // Linux hands on a network error that the new socket has pending: see accept(2).
+            errno::ECONNABORTED
+            | errno::EPERM
+            | errno::EPROTO
+            | errno::ENOPROTOOPT
+            | errno::EOPNOTSUPP
+            | errno::ENONET
+            | errno::ENETDOWN
+            | errno::ENETUNREACH
+            | errno::EHOSTDOWN
+            | errno::EHOSTUNREACH
+            | errno::ETIMEDOUT => Trouble::Connection,
+            errno::EMFILE => Trouble::Exhausted("Too many open files (limit of the process)"),
+            errno::ENFILE => Trouble::Exhausted("Too many open files (limit of the system)"),
+            errno::ENOBUFS | errno::ENOMEM => Trouble::Exhausted("No memory for a socket"),
+            _ => return None,
+        })
+    }
+}
+
+/// One episode of backing off after another; it outlives an accept that is interrupted.
+#[derive(Debug, Default)]
+struct BackOff {
+    /// How often in this episode; 0 outside one.
+    count: u32,
+}
+
+impl BackOff {
+    const FIRST: Duration = Duration::from_millis(5);
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    /// How long to back off now.
+    fn next(&mut self) -> Duration {
+        // Eight doublings pass the longest; more could overflow.
+        let span = BackOff::FIRST * (1 << self.count.min(8));
+        self.count = self.count.saturating_add(1);
+        span.min(BackOff::LONGEST)
+    }
+
+    /// Ends the episode; the line for the log if there was one.
+    fn end(&mut self) -> Option<String> {
+        let count = std::mem::take(&mut self.count);
+        (count > 0).then(|| format!("accept goes on after backing off {count} times"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn back_off_doubles_to_a_second_and_begins_anew_after_an_episode() {
+        let mut back_off = BackOff::default();
+        assert_eq!(back_off.end(), None);
+        let spans: Vec<u128> = (0..10).map(|_| back_off.next().as_millis()).collect();
+        assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        assert_eq!(back_off.end().unwrap(), "accept goes on after backing off 10 times");
+        assert_eq!(back_off.next(), BackOff::FIRST);
+    }
+
+    #[test]
+    fn trouble_of_one_connection_or_of_the_machine_is_not_the_listeners() {
+        let of = |errno| Trouble::of(&io::Error::from_raw_os_error(errno));
+        assert_eq!(of(errno::ECONNABORTED), Some(Trouble::Connection));
+        assert!(matches!(of(errno::EMFILE), Some(Trouble::Exhausted(_))));
+        assert_eq!(of(22), None, "EINVAL: it does not listen any more");
+        assert_eq!(Trouble::of(&ErrorKind::ResourceBusy.into()), None);
+    }
+}

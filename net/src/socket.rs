@@ -1,0 +1,246 @@
+//! What a connection knows about its socket, and the futures that move bytes.
+
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use traps::io::{Descriptor, Direction, Io, Ready, Source};
+use traps::protocol::Site;
+
+use crate::attempt::{Attempt, First};
+
+/// A socket of which no duplicate exists: nothing here hands out its descriptor.
+pub(crate) struct Socket(pub(crate) std::net::TcpStream);
+
+impl Source for Socket {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::Real(self.0.as_raw_fd())
+    }
+    fn kind(&self) -> char {
+        'c'
+    }
+    fn into_owner(self) -> Option<OwnedFd> {
+        Some(self.0.into())
+    }
+    fn is_sole(&self) -> bool {
+        true
+    }
+}
+
+/// What is known about reading.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    /// The last read emptied the socket, so the next one waits without trying.
+    ///
+    /// Readiness comes as edges, and the kernel remembers one that arrives while nobody waits. A
+    /// short read took all that was there, so whatever the next read is to find has yet to make
+    /// its edge, or has made it since:
+    ///
+    /// - Bytes or an end that arrive after the short read make a new edge.
+    /// - Bytes that arrive between the event and the read are taken by the read; their edge is
+    ///   remembered, and the next wait ends for nothing: one try too many, never one too few.
+    /// - **An end that came together with the bytes** makes no edge of its own: one event tells of
+    ///   both, and the wait for the bytes has used it up. That is safe only because the event says
+    ///   so (`EPOLLRDHUP`, and likewise for an error) and the kernel answers every later wait on a
+    ///   handle that has seen its peer's end, or an error, at once.
+    /// - A socket that was never waited for is registered by the first wait, and registering
+    ///   reports the state as it is, an end included.
+    ///
+    /// A wait that was begun clears this, also when it is interrupted or dropped: then its edge
+    /// may be lost with it, and the next read must try. One case is left: a read stops short at
+    /// TCP urgent data, and what follows the mark is then found when more arrives.
+    pub(crate) drained: bool,
+}
+
+/// What is known about writing.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// The last write filled the socket, so the next one waits without trying: the system makes an
+    /// edge for whoever was refused room, and a short write was refused the rest.
+    pub(crate) full: bool,
+    /// Bytes that the system has taken.
+    pub(crate) written: u64,
+}
+
+/// The future of a read.
+pub(crate) struct Read<'a, 'b> {
+    attempt: Attempt<Ready<'a, Socket>>,
+    socket: &'a Socket,
+    input: &'a mut Input,
+    buf: &'b mut [u8],
+}
+
+impl<'a, 'b> Read<'a, 'b> {
+    #[track_caller]
+    pub(crate) fn new(
+        io: &'a Io<Socket>,
+        input: &'a mut Input,
+        buf: &'b mut [u8],
+        site: Site,
+    ) -> Read<'a, 'b> {
+        // Nothing to read into: the system answers at once, there is nothing to wait for.
+        let first = if buf.is_empty() { First::Try } else { First::after(&mut input.drained) };
+        let attempt = Attempt::new(io.ready(Direction::Read, site), first);
+        Read { attempt, socket: io, input, buf }
+    }
+}
+
+impl Future for Read<'_, '_> {
+    type Output = io::Result<usize>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Read { attempt, socket, input, buf } = &mut *self;
+        let n = ready!(attempt.poll(cx, || (&socket.0).read(buf)))?;
+        input.drained = 0 < n && n < buf.len();
+        Poll::Ready(Ok(n))
+    }
+}
+
+/// The future of a wait for something to read.
+pub(crate) struct Readable<'a> {
+    attempt: Attempt<Ready<'a, Socket>>,
+    socket: &'a Socket,
+    /// Whether there is no more need to look into the socket.
+    looked: bool,
+}
+
+impl<'a> Readable<'a> {
+    #[track_caller]
+    pub(crate) fn new(io: &'a Io<Socket>, input: &mut Input, site: Site) -> Readable<'a> {
+        let first = First::after(&mut input.drained);
+        let attempt = Attempt::new(io.ready(Direction::Read, site), first);
+        Readable { attempt, socket: io, looked: first == First::Wait }
+    }
+}
+
+impl Future for Readable<'_> {
+    type Output = io::Result<()>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Readable { attempt, socket, looked } = &mut *self;
+        attempt.poll(cx, || match std::mem::replace(looked, true) {
+            // The wait is over, and the read that follows tries for itself.
+            true => Ok(()),
+            false => socket.0.peek(&mut [0]).map(drop),
+        })
+    }
+}
+
+/// Bytes to write: one slice or several.
+pub(crate) trait Bytes {
+    /// How many.
+    fn size(&self) -> usize;
+    /// Offers them to the system.
+    fn offer(&self, socket: &Socket) -> io::Result<usize>;
+}
+
+/// Bytes that can be written piece by piece.
+pub(crate) trait Advance: Bytes {
+    /// Leaves out the first `n`.
+    fn advance(&mut self, n: usize);
+}
+
+impl Bytes for &[u8] {
+    fn size(&self) -> usize {
+        self.len()
+    }
+    fn offer(&self, socket: &Socket) -> io::Result<usize> {
+        (&socket.0).write(self)
+    }
+}
+
+impl Advance for &[u8] {
+    fn advance(&mut self, n: usize) {
+        *self = &self[n..];
+    }
+}
+
+impl Bytes for &[IoSlice<'_>] {
+    fn size(&self) -> usize {
+        self.iter().map(|slice| slice.len()).sum()
+    }
+    fn offer(&self, socket: &Socket) -> io::Result<usize> {
+        (&socket.0).write_vectored(self)
+    }
+}
+
+impl Bytes for &mut [IoSlice<'_>] {
+    fn size(&self) -> usize {
+        (&**self).size()
+    }
+    fn offer(&self, socket: &Socket) -> io::Result<usize> {
+        (&**self).offer(socket)
+    }
+}
+
+impl Advance for &mut [IoSlice<'_>] {
+    fn advance(&mut self, n: usize) {
+        IoSlice::advance_slices(self, n);
+    }
+}
+
+/// The future of a write.
+pub(crate) struct Write<'a, B> {
+    attempt: Attempt<Ready<'a, Socket>>,
+    socket: &'a Socket,
+    output: &'a mut Output,
+    bytes: B,
+}
+
+impl<'a, B: Bytes> Write<'a, B> {
+    #[track_caller]
+    pub(crate) fn new(
+        io: &'a Io<Socket>,
+        output: &'a mut Output,
+        bytes: B,
+        site: Site,
+    ) -> Write<'a, B> {
+        let nothing = bytes.size() == 0;
+        let first = if nothing { First::Try } else { First::after(&mut output.full) };
+        let attempt = Attempt::new(io.ready(Direction::Write, site), first);
+        Write { attempt, socket: io, output, bytes }
+    }
+
+    #[inline]
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Write { attempt, socket, output, bytes } = self;
+        let n = ready!(attempt.poll(cx, || bytes.offer(socket)))?;
+        output.full = n < bytes.size();
+        output.written += n as u64;
+        Poll::Ready(Ok(n))
+    }
+}
+
+impl<B: Bytes + Unpin> Future for Write<'_, B> {
+    type Output = io::Result<usize>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.poll_once(cx)
+    }
+}
+
+/// The future of a write that goes on until nothing is left.
+pub(crate) struct WriteAll<'a, B>(pub(crate) Write<'a, B>);
+
+impl<B: Advance + Unpin> Future for WriteAll<'_, B> {
+    type Output = io::Result<()>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let write = &mut self.0;
+        while write.bytes.size() > 0 {
+            let n = ready!(write.poll_once(cx))?;
+            if n == 0 {
+                return Poll::Ready(Err(ErrorKind::WriteZero.into()));
+            }
+            write.bytes.advance(n);
+            write.attempt.begin(First::after(&mut write.output.full));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,319 @@
+//! TCP connections.
+
+use std::fmt;
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{Shutdown, SocketAddr};
+use std::panic::Location;
+
+use socket2::{Domain, Protocol, SockRef, Type};
+use traps::Interruptible;
+use traps::io::{Direction, Io};
+use traps::protocol::Site;
+
+use crate::errno;
+use crate::resolve::{Address, failed, resolve};
+use crate::socket::{Input, Output, Read, Readable, Socket, Write, WriteAll};
+use crate::stream::Stream;
+
+/// A TCP connection.
+///
+/// Dropping it closes it: the kernel does, as soon as it has let go of the descriptor. Bytes that
+/// were written still go out, unless there are unread ones: then the system resets the connection.
+pub struct TcpStream {
+    io: Io<Socket>,
+    input: Input,
+    output: Output,
+}
+
+impl fmt::Debug for TcpStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TcpStream").field("io", &self.io).finish_non_exhaustive()
+    }
+}
+
+impl TcpStream {
+    /// Connects to an address, or to `name:port`: to each address behind the name in turn until
+    /// one answers. Blocks the task. Small writes go out at once (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`resolve`]; else the last address's error, with its kind kept and the address
+    /// named; the interrupt that ended the wait, which closes the half-made connection.
+    #[track_caller]
+    pub fn connect<A: Into<Address>>(
+        address: A,
+    ) -> impl Future<Output = io::Result<TcpStream>> + use<A> {
+        let site = Location::caller();
+        let address = address.into();
+        let lookup = resolve(address.clone());
+        async move {
+            let mut last = None;
+            for candidate in lookup.await? {
+                match connect_one(candidate, site).await {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) if error.interrupt().is_some() => return Err(error),
+                    Err(error) => last = Some((candidate, error)),
+                }
+            }
+            let (candidate, error) = last.expect("a lookup gives at least one address");
+            Err(match address {
+                Address::Known(_) => failed("connect to", candidate, error),
+                Address::Named(name) => {
+                    failed("connect to", format_args!("{name} ({candidate})"), error)
+                }
+            })
+        }
+    }
+
+    /// Takes a connected socket in non-blocking mode of which no duplicate exists.
+    pub(crate) fn from_socket(socket: impl Into<std::net::TcpStream>) -> TcpStream {
+        let io = Io::new(Socket(socket.into()));
+        TcpStream { io, input: Input::default(), output: Output::default() }
+    }
+
+    /// Reads what is there into `buf`; blocks while nothing is. Zero: the peer has finished
+    /// writing (or `buf` is empty).
+    ///
+    /// # Errors
+    ///
+    /// The system's, for example `ConnectionReset`; `ResourceBusy` if another task reads already;
+    /// the interrupt that ended the wait: nothing was read then.
+    #[track_caller]
+    pub fn read<'a>(
+        &'a mut self,
+        buf: &'a mut [u8],
+    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
+        Read::new(&self.io, &mut self.input, buf, Location::caller())
+    }
+
+    /// Waits until there is something to read or the end of the stream, without reading it. May
+    /// end early: a read after it may still wait.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TcpStream::read`].
+    #[track_caller]
+    pub fn readable(&mut self) -> impl Future<Output = io::Result<()>> + use<'_> {
+        Readable::new(&self.io, &mut self.input, Location::caller())
+    }
+
+    /// Writes some of `buf`; blocks while there is no room for a single byte. Returns how much.
+    ///
+    /// # Errors
+    ///
+    /// The system's, for example `BrokenPipe`; `ResourceBusy` if another task writes already; the
+    /// interrupt that ended the wait: nothing was written then.
+    #[track_caller]
+    pub fn write<'a>(
+        &'a mut self,
+        buf: &'a [u8],
+    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
+        Write::new(&self.io, &mut self.output, buf, Location::caller())
+    }
+
+    /// Writes some of the slices, in order, by one system call; else like [`TcpStream::write`].
+    #[track_caller]
+    pub fn write_vectored<'a>(
+        &'a mut self,
+        bufs: &'a [IoSlice<'a>],
+    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
+        Write::new(&self.io, &mut self.output, bufs, Location::caller())
+    }
+
+    /// Writes all of `buf`, blocking whenever there is no room.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TcpStream::write`]. Some of `buf` may be written then; how much is the
+    /// difference in [`TcpStream::written`].
+    #[track_caller]
+    pub fn write_all<'a>(
+        &'a mut self,
+        buf: &'a [u8],
+    ) -> impl Future<Output = io::Result<()>> + use<'a> {
+        WriteAll(Write::new(&self.io, &mut self.output, buf, Location::caller()))
+    }
+
+    /// Writes all of the slices, in order; `bufs` is used up on the way. Else like
+    /// [`TcpStream::write_all`].
+    #[track_caller]
+    pub fn write_all_vectored<'a, 'b: 'a>(
+        &'a mut self,
+        bufs: &'a mut [IoSlice<'b>],
+    ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
+        WriteAll(Write::new(&self.io, &mut self.output, bufs, Location::caller()))
+    }
+
+    /// How many bytes the system has taken in all: how far a `write_all` came before its error.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.output.written
+    }
+
+    /// Two halves, for two tasks or two branches of a join: one reads while the other writes.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        let TcpStream { io, input, output } = self;
+        (ReadHalf { io, input }, WriteHalf { io, output })
+    }
+
+    /// Ends one direction or both. The peer reads the end of the stream after what was written.
+    ///
+    /// # Errors
+    ///
+    /// The system's, for example `NotConnected`.
+    pub fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        (self.input, self.output.full) = (Input::default(), false);
+        self.io.0.shutdown(how)
+    }
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    ///
+    /// The system's: `NotConnected` when the connection was reset.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.io.0.peer_addr()
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.0.local_addr()
+    }
+
+    /// Whether small writes go out at once (the default here) or are gathered while an answer is
+    /// outstanding.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.io.0.set_nodelay(nodelay)
+    }
+
+    /// Asks the system for buffers of so many bytes for receiving and for sending.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn set_buffer_sizes(&self, receive: usize, send: usize) -> io::Result<()> {
+        let socket = SockRef::from(&self.io.0);
+        socket.set_recv_buffer_size(receive)?;
+        socket.set_send_buffer_size(send)
+    }
+}
+
+/// The reading half of a [`TcpStream`].
+#[derive(Debug)]
+pub struct ReadHalf<'s> {
+    io: &'s Io<Socket>,
+    input: &'s mut Input,
+}
+
+impl ReadHalf<'_> {
+    /// [`TcpStream::read`].
+    #[track_caller]
+    pub fn read<'a>(
+        &'a mut self,
+        buf: &'a mut [u8],
+    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
+        Read::new(self.io, self.input, buf, Location::caller())
+    }
+}
+
+/// The writing half of a [`TcpStream`].
+#[derive(Debug)]
+pub struct WriteHalf<'s> {
+    io: &'s Io<Socket>,
+    output: &'s mut Output,
+}
+
+impl WriteHalf<'_> {
+    /// [`TcpStream::write`].
+    #[track_caller]
+    pub fn write<'a>(
+        &'a mut self,
+        buf: &'a [u8],
+    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
+        Write::new(self.io, self.output, buf, Location::caller())
+    }
+
+    /// [`TcpStream::write_all`].
+    #[track_caller]
+    pub fn write_all<'a>(
+        &'a mut self,
+        buf: &'a [u8],
+    ) -> impl Future<Output = io::Result<()>> + use<'a> {
+        WriteAll(Write::new(self.io, self.output, buf, Location::caller()))
+    }
+
+    /// Ends this direction: the peer reads the end of the stream after what was written.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn shutdown(&mut self) -> io::Result<()> {
+        self.output.full = false;
+        self.io.0.shutdown(Shutdown::Write)
+    }
+}
+
+impl Stream for TcpStream {
+    #[track_caller]
+    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        Read::new(&self.io, &mut self.input, buf, Location::caller())
+    }
+
+    #[track_caller]
+    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        Read::new(&self.io, &mut self.input, buf, site)
+    }
+
+    #[track_caller]
+    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        Write::new(&self.io, &mut self.output, buf, Location::caller())
+    }
+
+    #[track_caller]
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
+        Write::new(&self.io, &mut self.output, bufs, Location::caller())
+    }
+
+    #[track_caller]
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        Readable::new(&self.io, &mut self.input, Location::caller())
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        TcpStream::shutdown(self, Shutdown::Write)
+    }
+}
+
+/// Begins a connection, waits until the system has decided, and asks how.
+async fn connect_one(address: SocketAddr, site: Site) -> io::Result<TcpStream> {
+    let kind = Type::STREAM.nonblocking().cloexec();
+    let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
+    socket.set_tcp_nodelay(true)?;
+    match socket.connect(&address.into()) {
+        Ok(()) => return Ok(TcpStream::from_socket(socket)),
+        Err(error) if error.raw_os_error() == Some(errno::EINPROGRESS) => {}
+        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+        Err(error) => return Err(error),
+    }
+    let stream = TcpStream::from_socket(socket);
+    loop {
+        stream.io.ready(Direction::Write, site).await?;
+        if let Some(error) = stream.io.0.take_error()? {
+            return Err(error);
+        }
+        // Readiness may be spurious; only a connected socket has a peer.
+        match stream.peer_addr() {
+            Err(error) if error.kind() == ErrorKind::NotConnected => traps::budget().await?,
+            peer => return peer.map(|_| stream),
+        }
+    }
+}

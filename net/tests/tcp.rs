@@ -1,0 +1,308 @@
+//! Sockets over the loopback interface, on the real machine.
+
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{Ipv6Addr, Shutdown, SocketAddr};
+use std::time::Duration;
+
+use kernel::{Kernel, Real};
+use net::{BufReader, Stream, TcpListener, TcpStream};
+use traps::Interruptible;
+
+/// Below this the window is so small that the system's delayed acknowledgements set the pace.
+const SMALL: usize = 64 * 1024;
+
+const LOOPBACK: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+
+fn run<F: Future>(main: F) -> F::Output {
+    kernel::run(main).unwrap()
+}
+
+fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind(LOOPBACK).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+async fn pair() -> (TcpStream, TcpStream) {
+    let (mut listener, address) = listen();
+    let client = TcpStream::connect(address).await.unwrap();
+    let (server, peer) = listener.accept().await.unwrap();
+    assert_eq!(peer, client.local_addr().unwrap());
+    (client, server)
+}
+
+async fn read_to_end(stream: &mut impl Stream) -> io::Result<Vec<u8>> {
+    let (mut all, mut buf) = (Vec::new(), [0; 4096]);
+    loop {
+        match stream.read(&mut buf).await? {
+            0 => return Ok(all),
+            n => all.extend_from_slice(&buf[..n]),
+        }
+    }
+}
+
+/// Bytes whose order can be checked.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|n| (n % 251) as u8).collect()
+}
+
+/// A port that nobody listens on: it was given out and given back.
+fn free_address() -> SocketAddr {
+    listen().1
+}
+
+#[test]
+fn what_is_written_comes_back_and_the_end_is_seen() {
+    run(async {
+        let (mut listener, address) = listen();
+        let server = traps::spawn("echo", async move {
+            let (mut stream, _) = listener.accept().await?;
+            let mut buf = [0; 100];
+            loop {
+                match stream.read(&mut buf).await? {
+                    0 => return io::Result::Ok(()),
+                    n => stream.write_all(&buf[..n]).await?,
+                }
+            }
+        });
+        let mut server = server.await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        assert_eq!(client.peer_addr().unwrap(), address);
+        for _ in 0..10 {
+            client.write_all(b"hello").await.unwrap();
+            let mut buf = [0; 5];
+            let mut reader = BufReader::new(client);
+            reader.read_exact(&mut buf).await.unwrap();
+            assert_eq!(&buf, b"hello");
+            (client, _) = reader.into_parts();
+        }
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.read(&mut [0; 8]).await.unwrap(), 0);
+        assert_eq!(client.read(&mut [0; 8]).await.unwrap(), 0, "the end stays the end");
+        server.join().await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn bytes_and_the_end_that_came_together_are_both_read() {
+    run(async {
+        for _ in 0..200 {
+            let (mut client, mut server) = pair().await;
+            // The server waits first, so that one event tells of the bytes and of the end.
+            let reader = traps::spawn("reader", async move {
+                server.readable().await?;
+                read_to_end(&mut server).await
+            });
+            let mut reader = reader.await;
+            traps::yield_now().await.unwrap();
+            client.write_all(b"last words").await.unwrap();
+            drop(client);
+            assert_eq!(reader.join().await.unwrap().unwrap(), b"last words");
+        }
+    });
+}
+
+#[test]
+fn a_big_transfer_both_ways_passes_small_buffers_in_order() {
+    const SIZE: usize = 4 << 20;
+    run(async {
+        let (mut client, mut server) = pair().await;
+        client.set_buffer_sizes(SMALL, SMALL).unwrap();
+        server.set_buffer_sizes(SMALL, SMALL).unwrap();
+        let exchange = async |stream: &mut TcpStream| {
+            let (data, mut got, mut buf) = (pattern(SIZE), Vec::new(), [0; 3000]);
+            let (mut reader, mut writer) = stream.split();
+            let sent = async {
+                writer.write_all(&data).await.unwrap();
+                writer.shutdown().unwrap();
+            };
+            let received = async {
+                loop {
+                    match reader.read(&mut buf).await.unwrap() {
+                        0 => break,
+                        n => got.extend_from_slice(&buf[..n]),
+                    }
+                }
+            };
+            traps::join(sent, received).await;
+            assert!(got == data, "the bytes came in order");
+            assert_eq!(stream.written(), SIZE as u64);
+        };
+        traps::join(exchange(&mut client), exchange(&mut server)).await;
+    });
+}
+
+#[test]
+fn slices_go_out_in_order_however_they_are_cut() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        client.set_buffer_sizes(SMALL, SMALL).unwrap();
+        let data = pattern(1 << 20);
+        let expected = data.clone();
+        let writer = traps::spawn("writer", async move {
+            let mut slices: Vec<_> = data.chunks(777).map(IoSlice::new).collect();
+            client.write_all_vectored(&mut slices).await
+        });
+        let mut writer = writer.await;
+        assert!(read_to_end(&mut server).await.unwrap() == expected);
+        writer.join().await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_half_closed_connection_still_carries_the_answer() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        client.write_all(b"question").await.unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_to_end(&mut server).await.unwrap(), b"question");
+        server.write_all(b"answer").await.unwrap();
+        drop(server);
+        assert_eq!(read_to_end(&mut client).await.unwrap(), b"answer");
+        let error = client.write(b"more").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
+fn a_refused_connection_is_an_error_that_names_the_address() {
+    let address = free_address();
+    let error = run(TcpStream::connect(address)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    assert!(error.to_string().starts_with(&format!("cannot connect to {address}: ")), "{error}");
+}
+
+#[test]
+fn a_port_in_use_is_an_error_that_names_the_address() {
+    let (_listener, address) = listen();
+    let error = TcpListener::bind(address).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    assert!(error.to_string().starts_with(&format!("cannot listen on {address}: ")), "{error}");
+}
+
+#[test]
+fn a_listener_takes_no_name_and_a_connection_needs_a_port() {
+    let error = TcpListener::bind("localhost:0").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let error = run(TcpStream::connect("localhost")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_name_is_looked_up_and_each_of_its_addresses_tried() {
+    run(async {
+        // Listens on IPv4 only, while the name may have an IPv6 address as well.
+        let (mut listener, address) = listen();
+        let name = format!("localhost:{}", address.port());
+        let mut client = TcpStream::connect(&name).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        server.write_all(b"found").await.unwrap();
+        assert_eq!(client.read(&mut [0; 16]).await.unwrap(), 5);
+
+        drop(listener);
+        let error = TcpStream::connect(&name).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        assert!(error.to_string().contains(&name), "{error}");
+    });
+}
+
+#[test]
+fn ipv6_is_no_exception() {
+    let Ok(mut listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
+    run(async {
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut server, _) = listener.accept().await.unwrap();
+        client.write_all(b"six").await.unwrap();
+        drop(client);
+        assert_eq!(read_to_end(&mut server).await.unwrap(), b"six");
+    });
+}
+
+#[test]
+fn a_read_that_timed_out_lost_nothing() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        let mut buf = [0; 16];
+        for round in 0..20_u8 {
+            let late = traps::timeout_after(Duration::ZERO, server.read(&mut buf)).await;
+            let error = late.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut);
+            assert!(error.interrupt().is_some());
+            // Twice, so that the second read follows a short one, which waits without trying.
+            for byte in [round, round + 100] {
+                client.write_all(&[byte]).await.unwrap();
+                assert_eq!(server.read(&mut buf).await.unwrap(), 1);
+                assert_eq!(buf[0], byte);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_read_that_lost_a_race_lost_nothing() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        let mut buf = [0; 16];
+        for round in 0..100_u8 {
+            client.write_all(&[round]).await.unwrap();
+            // Both may be done in one turn; the read is then dropped with its readiness unread.
+            let race = traps::race(traps::yield_now(), server.read(&mut buf)).await;
+            if let traps::Either::Left(_) = race {
+                assert_eq!(server.read(&mut buf).await.unwrap(), 1);
+            }
+            assert_eq!(buf[0], round);
+        }
+    });
+}
+
+#[test]
+fn connections_that_wait_already_are_accepted_without_waiting() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let accepted = kernel.run(async {
+        let (mut listener, address) = listen();
+        let mut clients = Vec::new();
+        for _ in 0..10 {
+            clients.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut accepted = Vec::new();
+        for _ in 0..10 {
+            accepted.push(listener.accept().await.unwrap());
+        }
+        drop(clients);
+        accepted.len()
+    });
+    assert_eq!(accepted.unwrap(), 10);
+    kernel.shutdown().unwrap();
+    assert_eq!(kernel.counters().handles, 0, "all handles are released");
+}
+
+#[test]
+fn a_connection_registers_once_for_its_life() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let (mut client, mut server) = kernel.run(pair()).unwrap();
+    let before = kernel.counters().registers;
+    let served = kernel.run(async {
+        let echo = traps::spawn("echo", async move {
+            let mut buf = [0; 64];
+            loop {
+                match server.read(&mut buf).await? {
+                    0 => return io::Result::Ok(()),
+                    n => server.write_all(&buf[..n]).await?,
+                }
+            }
+        });
+        let mut echo = echo.await;
+        for _ in 0..50 {
+            client.write_all(b"x").await?;
+            assert_eq!(client.read(&mut [0; 64]).await?, 1);
+        }
+        drop(client);
+        echo.join().await.unwrap()
+    });
+    served.unwrap().unwrap();
+    // The client may have been registered while it connected.
+    assert!(kernel.counters().registers - before <= 2);
+    kernel.shutdown().unwrap();
+    assert_eq!(kernel.counters().handles, 0);
+}

@@ -1,0 +1,207 @@
+//! Echo on the real machine: how many registrations it costs, and how much it holds.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream as StdStream};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use kernel::{Counters, Kernel, Options, Policy, Real, raise_descriptor_limit};
+use net::{TcpListener, TcpStream};
+use traps::{run_in_thread, spawn};
+
+async fn echo(mut stream: TcpStream) -> io::Result<()> {
+    let mut buf = [0; 4096];
+    loop {
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(());
+        }
+        stream.write_all(&buf[..n]).await?;
+    }
+}
+
+/// Serves one connection whose client sends so many messages, one at a time.
+fn registrations_for(policy: Policy, messages: u32) -> Counters {
+    let options = Options::new().policy(policy);
+    let mut kernel = Kernel::with_options(Real::new().unwrap(), options);
+    let mut client = None;
+    kernel
+        .run(async {
+            let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            client = Some(thread::spawn(move || talk(addr, messages)));
+            let (stream, _) = listener.accept().await.unwrap();
+            echo(stream).await.unwrap();
+        })
+        .unwrap();
+    client.unwrap().join().unwrap();
+    kernel.counters()
+}
+
+fn talk(addr: SocketAddr, messages: u32) {
+    let mut stream = StdStream::connect(addr).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut answer = [0; 4];
+    for n in 0..messages {
+        stream.write_all(&n.to_be_bytes()).unwrap();
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, n.to_be_bytes());
+    }
+}
+
+#[test]
+fn c18_the_number_of_registrations_does_not_grow_with_the_messages() {
+    for policy in [Policy::Lazy, Policy::NextSleep] {
+        let few = registrations_for(policy, 1_000);
+        let many = registrations_for(policy, 100_000);
+        assert_eq!(few.registers, 2, "a listener and a connection, {policy:?}");
+        assert_eq!(few.registers, many.registers, "{policy:?}");
+        assert_eq!(few.unregisters, many.unregisters, "{policy:?}");
+    }
+}
+
+#[test]
+fn c18_eager_registers_for_each_message() {
+    let counters = registrations_for(Policy::Eager, 1_000);
+    // A message that is there before the wait costs none, so there may be a few less.
+    assert!(counters.registers > 500, "{}", counters.registers);
+    assert!(counters.registers <= 2 + 1_001, "{}", counters.registers);
+    assert_eq!(counters.registered, 0);
+}
+
+#[test]
+fn c18_a_task_that_alternates_between_two_descriptors_registers_two() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let rounds = 5_000;
+    kernel
+        .run(async {
+            let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            let mut clients =
+                [StdStream::connect(addr).unwrap(), StdStream::connect(addr).unwrap()];
+            let (mut one, _) = listener.accept().await.unwrap();
+            let (mut two, _) = listener.accept().await.unwrap();
+            let client = thread::spawn(move || {
+                let mut answer = [0];
+                for _ in 0..rounds {
+                    for client in &mut clients {
+                        client.write_all(b".").unwrap();
+                        client.read_exact(&mut answer).unwrap();
+                    }
+                }
+            });
+            let mut buf = [0; 16];
+            for _ in 0..rounds {
+                for stream in [&mut one, &mut two] {
+                    let n = stream.read(&mut buf).await.unwrap();
+                    stream.write_all(&buf[..n]).await.unwrap();
+                }
+            }
+            client.join().unwrap();
+        })
+        .unwrap();
+    // The listener had both connections in its backlog and never waited.
+    assert!(kernel.counters().registers <= 3, "{}", kernel.counters().registers);
+}
+
+#[test]
+fn an_idle_kernel_takes_no_turns() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let turn = Rc::new(Cell::new(0));
+    let seen = turn.clone();
+    kernel.observe(move |line: &kernel::trace::Line<'_>| seen.set(line.turn));
+    let turns = kernel
+        .run(async {
+            raise_descriptor_limit().unwrap();
+            let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            let mut clients = Vec::new();
+            for _ in 0..1_000 {
+                clients.push(StdStream::connect(addr).unwrap());
+                let (stream, _) = listener.accept().await.unwrap();
+                spawn("conn", echo(stream)).await;
+            }
+            // Every connection is registered and has had its first event.
+            run_in_thread(|| ()).await.unwrap();
+            run_in_thread(|| thread::sleep(Duration::from_millis(200))).await.unwrap();
+            let before = turn.get();
+            run_in_thread(|| thread::sleep(Duration::from_secs(5))).await.unwrap();
+            turn.get() - before
+        })
+        .unwrap();
+    assert_eq!(turns, 1, "the turn in which the thread came back");
+    kernel.shutdown().unwrap();
+}
+
+const CONNECTIONS: usize = 10_000;
+const CLIENT: &str = "TRAPLINE_SCALE_CLIENT";
+
+/// The second process: all connections at once, each with an answer.
+fn client_process(addr: &str) {
+    raise_descriptor_limit().unwrap();
+    let addr: SocketAddr = addr.parse().unwrap();
+    let connect = |_| StdStream::connect(addr).unwrap();
+    let mut streams: Vec<StdStream> = (0..CONNECTIONS).map(connect).collect();
+    for (n, stream) in streams.iter_mut().enumerate() {
+        stream.write_all(&(n as u64).to_be_bytes()).unwrap();
+    }
+    for (n, stream) in streams.iter_mut().enumerate() {
+        let mut answer = [0; 8];
+        stream.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, (n as u64).to_be_bytes());
+    }
+}
+
+#[test]
+fn ten_thousand_connections_are_answered_and_leave_nothing_behind() {
+    if let Ok(addr) = std::env::var(CLIENT) {
+        return client_process(&addr);
+    }
+    let limit = raise_descriptor_limit().unwrap();
+    assert!(limit > CONNECTIONS as u64 + 100, "the hard limit of descriptors is {limit}");
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let start = kernel.counters();
+    let peak = Rc::new(RefCell::new((0, 0)));
+    let counts = peak.clone();
+    kernel
+        .run(async move {
+            let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "ten_thousand_connections_are_answered_and_leave_nothing_behind"])
+                .env(CLIENT, addr.to_string())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut ended = spawn("client", run_in_thread(move || child.wait())).await;
+            let mut tasks = Vec::new();
+            for _ in 0..CONNECTIONS {
+                let (stream, _) = listener.accept().await.unwrap();
+                let counts = counts.clone();
+                let conn = async move {
+                    {
+                        let mut counts = counts.borrow_mut();
+                        counts.0 += 1;
+                        counts.1 = counts.0.max(counts.1);
+                    }
+                    let result = echo(stream).await;
+                    counts.borrow_mut().0 -= 1;
+                    result
+                };
+                tasks.push(spawn("conn", conn).await);
+            }
+            for mut task in tasks {
+                task.join().await.unwrap().unwrap();
+            }
+            let status = ended.join().await.unwrap().unwrap().unwrap();
+            assert!(status.success());
+        })
+        .unwrap();
+    assert_eq!(peak.borrow().1, CONNECTIONS, "all at once");
+    let end = kernel.counters();
+    let held = |c: &Counters| (c.tasks, c.tickets, c.scopes, c.timers, c.registered, c.handles);
+    assert_eq!(held(&end), held(&start));
+}
