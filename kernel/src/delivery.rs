@@ -1,6 +1,6 @@
 //! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
 
-use traps::gate::kernel_side;
+use traps::gate::Completion;
 use traps::protocol::{Failure, ROOT, ScopeKind};
 use traps::{Interrupt, Kind, TaskId, Time};
 
@@ -110,7 +110,7 @@ impl<M: Machine> Kernel<M> {
         }
         let interrupt = self.interrupt(task, Source::Scope(index), index);
         let name = self.scopes.name_of(&self.tasks, task, index);
-        kernel_side::set_bare(name, interrupt);
+        self.gate.set_bare(name, interrupt);
     }
 
     /// Delivers an interrupt to every trap that it reaches; to a branch that is in no trap, it is
@@ -145,8 +145,8 @@ impl<M: Machine> Kernel<M> {
         self.undo(&entry);
         let interrupt = self.interrupt(entry.task, source, scope);
         let outcome = self.log.listening.then(|| log::interrupt(&interrupt));
-        match kernel_side::complete(entry.ticket, Err(Failure::Interrupt(interrupt))) {
-            kernel_side::Completion::Ready(waker) => {
+        match self.gate.complete(entry.ticket, Err(Failure::Interrupt(interrupt))) {
+            Completion::Ready(waker) => {
                 let ticket = entry.number;
                 let shown = outcome.clone().unwrap_or(Outcome::Ok);
                 let event = Event::Deliver { ticket, outcome: shown, cause };
@@ -161,9 +161,9 @@ impl<M: Machine> Kernel<M> {
                 }
                 true
             }
-            kernel_side::Completion::Withdrawn(_) => {
+            Completion::Withdrawn(_) => {
                 emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
-                kernel_side::forget(entry.ticket);
+                self.gate.forget(entry.ticket);
                 false
             }
         }
@@ -220,7 +220,7 @@ impl<M: Machine> Kernel<M> {
         let mut replaced = 0;
         let unread = std::mem::take(&mut self.scratch.delivered);
         for (task, ticket, source) in unread {
-            let scope = kernel_side::home(ticket).and_then(|(_, scope)| self.scopes.find(scope));
+            let scope = self.gate.home(ticket).and_then(|(_, scope)| self.scopes.find(scope));
             let (Source::Scope(timeout), Some(scope)) = (source, scope) else {
                 self.scratch.delivered.push((task, ticket, source));
                 continue;
@@ -231,7 +231,7 @@ impl<M: Machine> Kernel<M> {
             }
             let interrupt = self.interrupt(task, Source::Cancel, scope);
             let failure = Err(Failure::Interrupt(interrupt));
-            if kernel_side::replace(ticket, failure).is_ok() {
+            if self.gate.replace(ticket, failure).is_ok() {
                 replaced += 1;
                 let loser = self.scopes.get(timeout).serial.get();
                 emit!(

@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 
-use traps::gate::kernel_side;
 use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
 
 use crate::kernel::Kernel;
@@ -33,7 +32,7 @@ impl<M: Machine> Kernel<M> {
         if waiting != NONE {
             // It may have been withdrawn in this very poll.
             let ticket = self.waits.get(waiting).expect("a waiting ticket is parked").ticket;
-            if !kernel_side::is_withdrawn(ticket) {
+            if !self.gate.is_withdrawn(ticket) {
                 return self.answer(at.task, at.ticket, Err(Failure::Busy), op, at.site);
             }
             let number = self.waits.get(waiting).expect("looked at above").number;
@@ -198,7 +197,7 @@ impl<M: Machine> Kernel<M> {
         sole: bool,
     ) {
         let Some(index) = self.registrations.find(handle) else {
-            kernel_side::free_handle(handle);
+            self.gate.free_handle(handle);
             return drop(owner);
         };
         for direction in BOTH {
@@ -224,6 +223,6 @@ impl<M: Machine> Kernel<M> {
         }
         drop_quietly(owner);
         self.registrations.remove(index);
-        kernel_side::free_handle(handle);
+        self.gate.free_handle(handle);
     }
 }

@@ -5,12 +5,13 @@ use std::future::Future;
 use std::io;
 use std::panic::resume_unwind;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use traps::SignalSet;
-use traps::gate::kernel_side;
+use traps::gate::Gate;
 use traps::protocol::Filed;
 
 use crate::log::{Activation, Log};
@@ -184,6 +185,7 @@ pub struct Counters {
 pub struct Kernel<M: Machine> {
     pub(crate) machine: M,
     pub(crate) options: Options,
+    pub(crate) gate: Rc<Gate>,
     pub(crate) epoch: u32,
     pub(crate) log: Log,
     pub(crate) tasks: Tasks,
@@ -273,11 +275,13 @@ impl<M: Machine> Kernel<M> {
     /// A kernel with other options.
     #[must_use]
     pub fn with_options(machine: M, options: Options) -> Kernel<M> {
-        let epoch = kernel_side::open();
+        let gate = Gate::of_this_thread();
+        let epoch = gate.open();
         let wakes = Arc::new(WakeQueue::new(machine.bell()));
         let queue = wakes.clone();
         let deliver: Deliver = Arc::new(move |done| queue.push(Message::Done(done)));
         Kernel {
+            gate,
             epoch,
             log: Log::default(),
             tasks: Tasks::new(epoch),
@@ -389,7 +393,7 @@ impl<M: Machine> Kernel<M> {
     pub fn counters(&self) -> Counters {
         Counters {
             tasks: self.tasks.alive,
-            tickets: kernel_side::tickets(self.epoch),
+            tickets: self.gate.tickets(self.epoch),
             scopes: self.scopes.len(),
             timers: self.timers.len(),
             registered: self.registrations.registered,
@@ -427,7 +431,7 @@ impl<M: Machine> Drop for Kernel<M> {
                 queue.home.set(0);
             }
         }
-        kernel_side::close(self.epoch);
+        self.gate.close(self.epoch);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use traps::gate::kernel_side;
+use traps::gate::Completion;
 use traps::protocol::{
     Answer, Ended, Failure, Limit, Note, Post, QueueCore, Request, ScopeId, ScopeKind, Site,
     TaskRef, Ticket, TrapResult,
@@ -27,11 +27,11 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn dispatch(
         &mut self,
         ticket: Ticket,
+        asker: TaskRef,
         scope: ScopeId,
         request: Request,
         site: Site,
     ) {
-        let Some((asker, _)) = kernel_side::home(ticket) else { return };
         let Some(task) = self.tasks.find(asker) else { return };
         if self.tasks.get(task).pending > 0 && request.blocks() {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
@@ -158,11 +158,11 @@ impl<M: Machine> Kernel<M> {
             Event::Trap { op, outcome, at: shows.then(|| log::site(site)) }
         });
         self.tasks.get_mut(task).answered = true;
-        match kernel_side::complete(ticket, result) {
-            kernel_side::Completion::Ready(None) => {}
-            kernel_side::Completion::Ready(Some(waker)) => quietly(|| waker.wake()),
-            kernel_side::Completion::Withdrawn(result) => {
-                kernel_side::forget(ticket);
+        match self.gate.complete(ticket, result) {
+            Completion::Ready(None) => {}
+            Completion::Ready(Some(waker)) => quietly(|| waker.wake()),
+            Completion::Withdrawn(result) => {
+                self.gate.forget(ticket);
                 drop_quietly(result);
             }
         }
@@ -171,7 +171,7 @@ impl<M: Machine> Kernel<M> {
     /// Parks a ticket; gives its number.
     pub(crate) fn park(&mut self, at: At, wait: Wait, op: Op<'_>) -> u64 {
         let At { task, ticket, scope, site } = at;
-        kernel_side::park(ticket);
+        self.gate.park(ticket);
         let entry = self.waits.park(&mut self.tasks, task, ticket, scope, site, wait);
         let number = entry.number;
         let at = Some(log::site(site)).filter(|_| self.log.listening);
@@ -190,8 +190,8 @@ impl<M: Machine> Kernel<M> {
     ) -> bool {
         let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return false };
         let outcome = self.log.listening.then(|| log::outcome(&result));
-        match kernel_side::complete(entry.ticket, result) {
-            kernel_side::Completion::Ready(waker) => {
+        match self.gate.complete(entry.ticket, result) {
+            Completion::Ready(waker) => {
                 let ticket = entry.number;
                 let event = Event::Wake { op, ticket: Some(ticket), cause };
                 let seq = emit!(self, entry.task, event);
@@ -202,9 +202,9 @@ impl<M: Machine> Kernel<M> {
                 }
                 true
             }
-            kernel_side::Completion::Withdrawn(result) => {
+            Completion::Withdrawn(result) => {
                 emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
-                kernel_side::forget(entry.ticket);
+                self.gate.forget(entry.ticket);
                 drop_quietly(result);
                 false
             }
@@ -345,7 +345,7 @@ impl<M: Machine> Kernel<M> {
             } else if let Some(next) = self.waits.get_mut(after) {
                 next.line_before = NONE;
             }
-            let take = take && !kernel_side::is_withdrawn(ticket);
+            let take = take && !self.gate.is_withdrawn(ticket);
             let ended = self.output_of(task, take);
             self.complete(index, Ok(Answer::Ended(ended)), WakeOp::Join { task: id }, exit);
             if take {
@@ -372,7 +372,7 @@ impl<M: Machine> Kernel<M> {
         while let Some(entry) = self.waits.get(index)
             && count < n
         {
-            count += u64::from(!kernel_side::is_withdrawn(entry.ticket));
+            count += u64::from(!self.gate.is_withdrawn(entry.ticket));
             index = entry.line_after;
         }
         count
@@ -516,7 +516,7 @@ impl<M: Machine> Kernel<M> {
                     emit!(self, task, Event::Withdraw { ticket: number });
                     self.forget_wait(ticket.index);
                 } else {
-                    kernel_side::forget(ticket);
+                    self.gate.forget(ticket);
                 }
             }
             Post::Unread(interrupt) => self.unread(&interrupt),
@@ -585,7 +585,7 @@ impl<M: Machine> Kernel<M> {
 
     fn rehome(&mut self, ticket: Ticket) {
         let known = self.waits.get(ticket.index).is_some_and(|entry| entry.ticket == ticket);
-        let Some((task, scope)) = kernel_side::home(ticket).filter(|_| known) else { return };
+        let Some((task, scope)) = self.gate.home(ticket).filter(|_| known) else { return };
         if let Some(task) = self.tasks.find(task) {
             self.waits.rehome(&mut self.tasks, ticket.index, task, scope);
         }
@@ -595,7 +595,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn forget_wait(&mut self, index: u32) {
         let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return };
         self.undo(&entry);
-        kernel_side::forget(entry.ticket);
+        self.gate.forget(entry.ticket);
         drop_quietly(entry);
     }
 

@@ -4,9 +4,10 @@
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use traps::gate::kernel_side;
+use traps::gate::Gate;
 use traps::protocol::{Filed, Site};
 use traps::threads::panic_message;
 
@@ -77,25 +78,25 @@ pub(crate) fn drop_quietly<T>(value: T) {
 }
 
 /// Ends the kernel's hold on its thread's gate, also by a panic.
-struct Running(u32);
+struct Running(Rc<Gate>, u32);
 
 impl Running {
-    fn enter(epoch: u32) -> Running {
-        kernel_side::enter(epoch);
-        Running(epoch)
+    fn enter(gate: &Rc<Gate>, epoch: u32) -> Running {
+        gate.enter(epoch);
+        Running(gate.clone(), epoch)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        kernel_side::leave(self.0);
+        self.0.leave(self.1);
     }
 }
 
 impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
-        let _running = Running::enter(self.epoch);
+        let _running = Running::enter(&self.gate, self.epoch);
         self.log.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
@@ -290,7 +291,11 @@ impl<M: Machine> Kernel<M> {
         let mut own = task.waker.take();
         let (name, root) = (self.tasks.name_of(index), self.tasks.root(index));
         self.running = Some(index);
-        kernel_side::set_budget(self.options.budget);
+        {
+            let spare = self.spare.as_ref().map(SpareWaker::waker);
+            let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
+            self.gate.begin(name, root, waker, self.options.budget);
+        }
         loop {
             if self.tasks.get(index).bare.is_some() {
                 self.offer_bare(index);
@@ -300,23 +305,20 @@ impl<M: Machine> Kernel<M> {
             let polled = {
                 let spare = self.spare.as_ref().map(SpareWaker::waker);
                 let waker: &Waker = own.as_ref().or(spare).expect("a spare waker is at hand");
-                kernel_side::begin(name, root, waker);
                 let mut cx = Context::from_waker(waker);
-                let polled = catch_unwind(AssertUnwindSafe(|| match &mut place {
+                catch_unwind(AssertUnwindSafe(|| match &mut place {
                     Place::Body(body) => body.as_mut().poll(&mut cx),
                     Place::Main => main(&mut cx),
                     Place::Away => unreachable!("a task that is ready has its future"),
-                }));
-                kernel_side::end();
-                polled
+                }))
             };
             self.tasks.get_mut(index).place = place;
-            kernel_side::clear_bare();
+            self.gate.clear_bare();
             if own.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
                 let fresh = SpareWaker::new(&self.wakes);
                 let used = self.spare.replace(fresh).expect("looked at above");
                 let (waker, hit) = used.adopt(name);
-                own = Some(waker);
+                self.gate.set_waker(own.insert(waker));
                 self.tasks.get_mut(index).woken |= hit;
             }
             let parked_before = self.waits.parked_so_far();
@@ -326,14 +328,19 @@ impl<M: Machine> Kernel<M> {
                     if mem::take(&mut self.tasks.get_mut(index).answered) {
                         continue;
                     }
+                    self.gate.end();
                     self.tasks.get_mut(index).waker = own;
                     self.suspend(index, self.waits.parked_so_far() != parked_before);
                 }
                 Ok(Poll::Ready(())) => {
+                    self.gate.end();
                     self.serve();
                     self.end_task(index, End::Output, run);
                 }
-                Err(panic) => self.end_by_panic(index, panic, run),
+                Err(panic) => {
+                    self.gate.end();
+                    self.end_by_panic(index, panic, run);
+                }
             }
             return;
         }
@@ -366,23 +373,35 @@ impl<M: Machine> Kernel<M> {
     /// Answers what is filed at the gate, in order, until nothing is.
     #[inline]
     pub(crate) fn serve(&mut self) {
-        while kernel_side::has_filed() {
-            let mut inbox = mem::take(&mut self.scratch.inbox);
-            kernel_side::take(&mut inbox);
-            for filed in inbox.drain(..) {
-                match filed {
-                    Filed::Request { ticket, scope, request, site } => {
-                        if kernel_side::is_wanted(ticket) {
-                            self.counts.traps += 1;
-                            self.dispatch(ticket, scope, request, site);
-                        } else {
-                            drop_quietly(request);
-                        }
-                    }
-                    Filed::Post(post) => self.heed(post),
+        while self.gate.has_filed() {
+            match self.gate.take_one() {
+                Some(filed) => self.serve_one(filed),
+                None => self.serve_all(),
+            }
+        }
+    }
+
+    fn serve_all(&mut self) {
+        let mut inbox = mem::take(&mut self.scratch.inbox);
+        self.gate.take(&mut inbox);
+        for filed in inbox.drain(..) {
+            self.serve_one(filed);
+        }
+        self.scratch.inbox = inbox;
+    }
+
+    #[inline]
+    fn serve_one(&mut self, filed: Filed) {
+        match filed {
+            Filed::Request { ticket, task, scope, request, site } => {
+                if self.gate.is_wanted(ticket) {
+                    self.counts.traps += 1;
+                    self.dispatch(ticket, task, scope, request, site);
+                } else {
+                    drop_quietly(request);
                 }
             }
-            self.scratch.inbox = inbox;
+            Filed::Post(post) => self.heed(post),
         }
     }
 
@@ -475,7 +494,7 @@ impl<M: Machine> Kernel<M> {
 
     /// See [`Kernel::shutdown`].
     pub(crate) fn shut_down(&mut self) -> Result<(), Error> {
-        let _running = Running::enter(self.epoch);
+        let _running = Running::enter(&self.gate, self.epoch);
         self.log.look();
         self.log.now = self.machine.now();
         self.serve();

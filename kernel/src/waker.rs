@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 
-use traps::gate::kernel_side;
-use traps::protocol::{Post, TaskRef};
+use traps::gate;
+use traps::protocol::TaskRef;
 
 use crate::threads::Done;
 use crate::wake::WakeQueue;
@@ -31,8 +31,8 @@ pub(crate) struct TaskWaker {
 
 impl TaskWaker {
     fn wake_owner(&self, task: TaskRef) {
-        if kernel_side::is_running(task.epoch) {
-            kernel_side::post(Post::Woken(task));
+        if gate::is_running(task.epoch) {
+            gate::post_woken(task);
         } else {
             self.queue.push(Message::Wake(task));
         }

@@ -1,7 +1,6 @@
 //! Where requests go out and results come back: one gate per thread.
 //!
-//! A task touches it only through a trap future; a kernel through the functions under
-//! [`kernel_side`]. Nothing else passes between them: no reference from a task to a kernel or back.
+//! A task touches it only through a trap future; a kernel through the methods of [`Gate`]. Nothing else passes between them: no reference from a task to a kernel or back.
 //!
 //! One rule holds throughout: a waker, a result, a request or anything else with a foreign `Drop`
 //! is never dropped, cloned or called while a table here is borrowed, because it may come back in.
@@ -10,6 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::mem;
 use std::num::NonZeroU64;
 use std::ptr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
 use crate::interrupt::Interrupt;
@@ -61,14 +62,16 @@ struct Tables {
     elsewhere: Vec<(u32, Post)>,
     /// Kernels of this thread that exist.
     kernels: Vec<u32>,
-    epochs: u32,
     free_handles: Vec<u32>,
     handles: u32,
     /// Scopes that fired around a wait on a bare waker.
     bare: Vec<(ScopeId, Interrupt)>,
 }
 
-struct Gate {
+/// The meeting place of the tasks and the kernels of one thread.
+///
+/// Tasks reach it through their trap futures; the methods are for kernels.
+pub struct Gate {
     /// The kernel that runs on this thread, 0 for none.
     epoch: Cell<u32>,
     current: Cell<Option<Current>>,
@@ -76,32 +79,35 @@ struct Gate {
     own: Cell<(*const (), *const ())>,
     budget: Cell<u32>,
     any_bare: Cell<bool>,
+    /// Whether anything is filed: to be read without a borrow.
+    any_filed: Cell<bool>,
     tables: RefCell<Tables>,
 }
 
 thread_local! {
-    static GATE: Gate = const {
-        Gate {
-            epoch: Cell::new(0),
-            current: Cell::new(None),
-            own: Cell::new((ptr::null(), ptr::null())),
-            budget: Cell::new(0),
-            any_bare: Cell::new(false),
-            tables: RefCell::new(Tables {
-                slots: Vec::new(),
-                free: END,
-                serial: 0,
-                filed: Vec::new(),
-                elsewhere: Vec::new(),
-                kernels: Vec::new(),
-                epochs: 0,
-                free_handles: Vec::new(),
-                handles: 0,
-                bare: Vec::new(),
-            }),
-        }
-    };
+    static GATE: Rc<Gate> = Rc::new(Gate {
+        epoch: Cell::new(0),
+        current: Cell::new(None),
+        own: Cell::new((ptr::null(), ptr::null())),
+        budget: Cell::new(0),
+        any_bare: Cell::new(false),
+        any_filed: Cell::new(false),
+        tables: RefCell::new(Tables {
+            slots: Vec::new(),
+            free: END,
+            serial: 0,
+            filed: Vec::new(),
+            elsewhere: Vec::new(),
+            kernels: Vec::new(),
+            free_handles: Vec::new(),
+            handles: 0,
+            bare: Vec::new(),
+        }),
+    });
 }
+
+/// Numbers kernels, on all threads: a waker tells its own kernel from others by it.
+static EPOCHS: AtomicU32 = AtomicU32::new(1);
 
 fn identity(waker: &Waker) -> (*const (), *const ()) {
     (waker.data(), ptr::from_ref(waker.vtable()).cast())
@@ -179,7 +185,8 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
             index
         };
         let ticket = Ticket { index, epoch: task.epoch, serial };
-        tables.filed.push(Filed::Request { ticket, scope, request, site });
+        tables.filed.push(Filed::Request { ticket, task, scope, request, site });
+        gate.any_filed.set(true);
         ticket
     })
 }
@@ -213,6 +220,7 @@ pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
                 slot.scope = current.scope;
                 if matches!(slot.state, State::Parked) {
                     tables.filed.push(Filed::Post(Post::Rehome(ticket)));
+                    gate.any_filed.set(true);
                 }
             }
             if own && tables.slots[ticket.index as usize].waker.is_none() {
@@ -267,6 +275,7 @@ pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
                     waker = slot.waker.take();
                     (result, request) = (None, None);
                     let refused = tables.post(running, Post::Withdraw(ticket));
+                    gate.any_filed.set(true);
                     debug_assert!(refused.is_none(), "a parked ticket has a kernel");
                 }
                 State::Withdrawn | State::Free(_) => return None,
@@ -291,7 +300,11 @@ fn slot_mut(tables: &mut Tables, ticket: Ticket) -> &mut Slot {
 
 /// Tells the kernel something. Harmless outside a kernel and while a thread ends.
 pub(crate) fn post(post: Post) {
-    let refused = GATE.try_with(|gate| gate.tables.borrow_mut().post(gate.epoch.get(), post));
+    let refused = GATE.try_with(|gate| {
+        let refused = gate.tables.borrow_mut().post(gate.epoch.get(), post);
+        gate.any_filed.set(true);
+        refused
+    });
     drop(refused);
 }
 
@@ -387,53 +400,63 @@ pub(crate) fn epoch() -> u32 {
 
 // ---- The kernel's side -------------------------------------------------------------------------
 
-/// What a kernel calls; a task never does.
-pub mod kernel_side {
-    use super::*;
+/// What became of a result.
+pub enum Completion {
+    /// It lies ready to be read; the waker, if there is one, is to be called.
+    Ready(Option<Waker>),
+    /// The future was gone: here it is again, for the next in line.
+    Withdrawn(TrapResult),
+}
 
-    /// What became of a result.
-    pub enum Completion {
-        /// It lies ready to be read; the waker, if there is one, is to be called.
-        Ready(Option<Waker>),
-        /// The future was gone: here it is again, for the next in line.
-        Withdrawn(TrapResult),
+/// Whether a kernel of that number runs on this thread now. For wakers, on any thread.
+#[inline]
+#[must_use]
+pub fn is_running(epoch: u32) -> bool {
+    GATE.try_with(|gate| gate.epoch.get() == epoch).unwrap_or(false)
+}
+
+/// Tells the kernel that runs on this thread that a task's waker was called.
+pub fn post_woken(task: TaskRef) {
+    post(Post::Woken(task));
+}
+
+impl Gate {
+    /// The gate of this thread.
+    #[must_use]
+    pub fn of_this_thread() -> Rc<Gate> {
+        GATE.with(Rc::clone)
     }
 
-    /// Registers a kernel on this thread and numbers it, from 1.
+    /// Registers a kernel on this thread and numbers it.
     #[must_use]
-    pub fn open() -> u32 {
-        GATE.with(|gate| {
-            let tables = &mut *gate.tables.borrow_mut();
-            tables.epochs += 1;
-            tables.kernels.push(tables.epochs);
-            tables.epochs
-        })
+    pub fn open(&self) -> u32 {
+        let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
+        self.tables.borrow_mut().kernels.push(epoch);
+        epoch
     }
 
     /// Forgets a kernel: its tickets, and the posts that nobody will read.
-    pub fn close(epoch: u32) {
-        let _ = GATE.try_with(|gate| {
-            let mut dropped = Vec::new();
-            let mut posts = Vec::new();
-            {
-                let tables = &mut *gate.tables.borrow_mut();
-                tables.kernels.retain(|kernel| *kernel != epoch);
-                for index in 0..tables.slots.len() {
-                    let slot = &tables.slots[index];
-                    if slot.epoch == epoch && !matches!(slot.state, State::Free(_)) {
-                        dropped.push(tables.free(u32::try_from(index).expect("a slot's index")));
-                    }
-                }
-                for entry in mem::take(&mut tables.elsewhere) {
-                    if entry.0 == epoch {
-                        posts.push(entry.1);
-                    } else {
-                        tables.elsewhere.push(entry);
-                    }
+    pub fn close(&self, epoch: u32) {
+        let mut dropped = Vec::new();
+        let mut posts = Vec::new();
+        {
+            let tables = &mut *self.tables.borrow_mut();
+            tables.kernels.retain(|kernel| *kernel != epoch);
+            for index in 0..tables.slots.len() {
+                let slot = &tables.slots[index];
+                if slot.epoch == epoch && !matches!(slot.state, State::Free(_)) {
+                    dropped.push(tables.free(u32::try_from(index).expect("a slot's index")));
                 }
             }
-            drop((dropped, posts));
-        });
+            for entry in mem::take(&mut tables.elsewhere) {
+                if entry.0 == epoch {
+                    posts.push(entry.1);
+                } else {
+                    tables.elsewhere.push(entry);
+                }
+            }
+        }
+        drop((dropped, posts));
     }
 
     /// Makes the kernel the one that runs on this thread.
@@ -441,127 +464,123 @@ pub mod kernel_side {
     /// # Panics
     ///
     /// If one runs already: a kernel does not run inside a kernel.
-    pub fn enter(epoch: u32) {
-        GATE.with(|gate| {
-            assert!(
-                gate.epoch.get() == 0,
-                "rule: one kernel runs on a thread at a time; `run` was called inside `run`"
-            );
-            gate.epoch.set(epoch);
-            let tables = &mut *gate.tables.borrow_mut();
-            for entry in mem::take(&mut tables.elsewhere) {
-                if entry.0 == epoch {
-                    tables.filed.push(Filed::Post(entry.1));
-                } else {
-                    tables.elsewhere.push(entry);
-                }
+    pub fn enter(&self, epoch: u32) {
+        assert!(
+            self.epoch.get() == 0,
+            "rule: one kernel runs on a thread at a time; `run` was called inside `run`"
+        );
+        self.epoch.set(epoch);
+        let tables = &mut *self.tables.borrow_mut();
+        for entry in mem::take(&mut tables.elsewhere) {
+            if entry.0 == epoch {
+                tables.filed.push(Filed::Post(entry.1));
+                self.any_filed.set(true);
+            } else {
+                tables.elsewhere.push(entry);
             }
-        });
+        }
     }
 
-    /// The kernel stops running; what is filed and was not taken waits for its next run.
-    pub fn leave(epoch: u32) {
-        let _ = GATE.try_with(|gate| {
-            gate.epoch.set(0);
-            gate.current.set(None);
-            let mut requests = Vec::new();
-            let tables = &mut *gate.tables.borrow_mut();
+    /// The kernel stops running; what is posted and was not taken waits for its next run.
+    pub fn leave(&self, epoch: u32) {
+        self.epoch.set(0);
+        self.current.set(None);
+        self.any_filed.set(false);
+        let mut requests = Vec::new();
+        {
+            let tables = &mut *self.tables.borrow_mut();
             for filed in mem::take(&mut tables.filed) {
                 match filed {
                     Filed::Post(post) => tables.elsewhere.push((epoch, post)),
                     request @ Filed::Request { .. } => requests.push(request),
                 }
             }
-            requests
-        });
+        }
+        drop(requests);
     }
 
-    /// Before a poll: says for whom, with which waker, and how many operations it may do.
+    /// Before a task runs: says who it is, with which waker it is polled, and how many operations
+    /// it may do.
     #[inline]
-    pub fn begin(task: TaskRef, root: ScopeId, waker: &Waker) {
-        GATE.with(|gate| {
-            gate.current.set(Some(Current { task, scope: root }));
-            gate.own.set(identity(waker));
-        });
+    pub fn begin(&self, task: TaskRef, root: ScopeId, waker: &Waker, budget: u32) {
+        self.current.set(Some(Current { task, scope: root }));
+        self.own.set(identity(waker));
+        self.budget.set(budget);
     }
 
-    /// Gives the task that begins to run so many operations.
+    /// The task that runs is polled with another waker from now on.
+    pub fn set_waker(&self, waker: &Waker) {
+        self.own.set(identity(waker));
+    }
+
+    /// After a task ran.
     #[inline]
-    pub fn set_budget(budget: u32) {
-        GATE.with(|gate| gate.budget.set(budget));
-    }
-
-    /// After a poll, also one that panicked.
-    #[inline]
-    pub fn end() {
-        GATE.with(|gate| gate.current.set(None));
-    }
-
-    /// Whether a kernel of that number runs on this thread now.
-    #[inline]
-    #[must_use]
-    pub fn is_running(epoch: u32) -> bool {
-        GATE.try_with(|gate| gate.epoch.get() == epoch).unwrap_or(false)
-    }
-
-    /// Posts from the kernel's own wakers.
-    pub fn post(post: Post) {
-        super::post(post);
+    pub fn end(&self) {
+        self.current.set(None);
     }
 
     /// Whether anything is filed.
     #[inline]
     #[must_use]
-    pub fn has_filed() -> bool {
-        GATE.with(|gate| !gate.tables.borrow().filed.is_empty())
+    pub fn has_filed(&self) -> bool {
+        self.any_filed.get()
     }
 
     /// Takes what is filed, in order, in exchange for an empty `inbox`.
     #[inline]
-    pub fn take(inbox: &mut Vec<Filed>) {
+    pub fn take(&self, inbox: &mut Vec<Filed>) {
         debug_assert!(inbox.is_empty(), "what was taken is heeded first");
-        GATE.with(|gate| mem::swap(&mut gate.tables.borrow_mut().filed, inbox));
+        self.any_filed.set(false);
+        mem::swap(&mut self.tables.borrow_mut().filed, inbox);
+    }
+
+    /// Takes what is filed if it is one request, as it nearly always is.
+    #[inline]
+    pub fn take_one(&self) -> Option<Filed> {
+        let tables = &mut *self.tables.borrow_mut();
+        if tables.filed.len() != 1 {
+            return None;
+        }
+        self.any_filed.set(false);
+        tables.filed.pop()
     }
 
     /// Whether a request that was taken is still wanted; frees its ticket if not.
     #[inline]
     #[must_use]
-    pub fn is_wanted(ticket: Ticket) -> bool {
-        let freed = GATE.with(|gate| {
-            let tables = &mut *gate.tables.borrow_mut();
+    pub fn is_wanted(&self, ticket: Ticket) -> bool {
+        let freed = {
+            let tables = &mut *self.tables.borrow_mut();
             match tables.live(ticket).map(|slot| &slot.state) {
-                Some(State::Withdrawn) => Some(Some(tables.free(ticket.index))),
-                Some(_) => None,
-                None => Some(None),
+                Some(State::Withdrawn) => Some(tables.free(ticket.index)),
+                Some(_) => return true,
+                None => None,
             }
-        });
-        freed.is_none()
+        };
+        drop(freed);
+        false
     }
 
     /// The kernel keeps the request.
     #[inline]
-    pub fn park(ticket: Ticket) {
-        GATE.with(|gate| {
-            if let Some(slot) = gate.tables.borrow_mut().live(ticket) {
-                slot.state = State::Parked;
-            }
-        });
+    pub fn park(&self, ticket: Ticket) {
+        if let Some(slot) = self.tables.borrow_mut().live(ticket) {
+            slot.state = State::Parked;
+        }
     }
 
     /// The result of a request.
     #[inline]
     #[must_use]
-    pub fn complete(ticket: Ticket, result: TrapResult) -> Completion {
-        GATE.with(|gate| {
-            let tables = &mut *gate.tables.borrow_mut();
-            match tables.live(ticket) {
-                Some(slot) if !matches!(slot.state, State::Withdrawn) => {
-                    slot.state = State::Done(result);
-                    Completion::Ready(slot.waker.take())
-                }
-                _ => Completion::Withdrawn(result),
+    pub fn complete(&self, ticket: Ticket, result: TrapResult) -> Completion {
+        let tables = &mut *self.tables.borrow_mut();
+        match tables.live(ticket) {
+            Some(slot) if !matches!(slot.state, State::Withdrawn) => {
+                slot.state = State::Done(result);
+                Completion::Ready(slot.waker.take())
             }
-        })
+            _ => Completion::Withdrawn(result),
+        }
     }
 
     /// Puts another result in place of one that was not read yet; gives the old one back.
@@ -569,82 +588,71 @@ pub mod kernel_side {
     /// # Errors
     ///
     /// The new one, if the old one was read or withdrawn meanwhile.
-    pub fn replace(ticket: Ticket, result: TrapResult) -> Result<TrapResult, TrapResult> {
-        GATE.with(|gate| {
-            let tables = &mut *gate.tables.borrow_mut();
-            match tables.live(ticket).map(|slot| &mut slot.state) {
-                Some(State::Done(old)) => Ok(mem::replace(old, result)),
-                _ => Err(result),
-            }
-        })
+    pub fn replace(&self, ticket: Ticket, result: TrapResult) -> Result<TrapResult, TrapResult> {
+        let tables = &mut *self.tables.borrow_mut();
+        match tables.live(ticket).map(|slot| &mut slot.state) {
+            Some(State::Done(old)) => Ok(mem::replace(old, result)),
+            _ => Err(result),
+        }
     }
 
     /// Whether the ticket was parked and is now withdrawn.
     #[must_use]
-    pub fn is_withdrawn(ticket: Ticket) -> bool {
-        GATE.with(|gate| {
-            let tables = &mut *gate.tables.borrow_mut();
-            matches!(tables.live(ticket).map(|slot| &slot.state), Some(State::Withdrawn) | None)
-        })
+    pub fn is_withdrawn(&self, ticket: Ticket) -> bool {
+        let tables = &mut *self.tables.borrow_mut();
+        matches!(tables.live(ticket).map(|slot| &slot.state), Some(State::Withdrawn) | None)
     }
 
     /// Frees a ticket that was withdrawn.
-    pub fn forget(ticket: Ticket) {
-        let freed = GATE.with(|gate| {
-            let tables = &mut *gate.tables.borrow_mut();
-            tables.live(ticket)?;
-            Some(tables.free(ticket.index))
-        });
+    pub fn forget(&self, ticket: Ticket) {
+        let freed = {
+            let tables = &mut *self.tables.borrow_mut();
+            if tables.live(ticket).is_none() {
+                return;
+            }
+            tables.free(ticket.index)
+        };
         drop(freed);
     }
 
     /// Which task and scope poll the future of that ticket now.
     #[must_use]
-    pub fn home(ticket: Ticket) -> Option<(TaskRef, ScopeId)> {
-        GATE.with(|gate| {
-            let tables = &mut *gate.tables.borrow_mut();
-            tables.live(ticket).map(|slot| (slot.task, slot.scope))
-        })
+    pub fn home(&self, ticket: Ticket) -> Option<(TaskRef, ScopeId)> {
+        let tables = &mut *self.tables.borrow_mut();
+        tables.live(ticket).map(|slot| (slot.task, slot.scope))
     }
 
     /// Lets the next poll of the task end the scope, which fired around a wait on a bare waker.
-    pub fn set_bare(scope: ScopeId, interrupt: Interrupt) {
-        GATE.with(|gate| {
-            gate.any_bare.set(true);
-            gate.tables.borrow_mut().bare.push((scope, interrupt));
-        });
+    pub fn set_bare(&self, scope: ScopeId, interrupt: Interrupt) {
+        self.any_bare.set(true);
+        self.tables.borrow_mut().bare.push((scope, interrupt));
     }
 
     /// Takes back what that poll did not use.
-    pub fn clear_bare() {
-        let dropped = GATE.with(|gate| {
-            if gate.any_bare.replace(false) {
-                mem::take(&mut gate.tables.borrow_mut().bare)
-            } else {
-                Vec::new()
-            }
-        });
-        drop(dropped);
+    #[inline]
+    pub fn clear_bare(&self) {
+        if self.any_bare.replace(false) {
+            let unused = mem::take(&mut self.tables.borrow_mut().bare);
+            drop(unused);
+        }
     }
 
     /// The place of a handle is free again.
-    pub fn free_handle(handle: HandleId) {
-        let _ = GATE.try_with(|gate| gate.tables.borrow_mut().free_handles.push(handle.index));
-    }
-
-    /// A number that no ticket, handle or scope of this thread has.
-    #[must_use]
-    pub fn next_serial() -> NonZeroU64 {
-        GATE.with(|gate| gate.tables.borrow_mut().next_serial())
+    pub fn free_handle(&self, handle: HandleId) {
+        self.tables.borrow_mut().free_handles.push(handle.index);
     }
 
     /// Tickets of that kernel that are in use: for its counters and tests.
     #[must_use]
-    pub fn tickets(epoch: u32) -> usize {
-        GATE.with(|gate| {
-            let tables = gate.tables.borrow();
-            let used = |slot: &&Slot| slot.epoch == epoch && !matches!(slot.state, State::Free(_));
-            tables.slots.iter().filter(used).count()
-        })
+    pub fn tickets(&self, epoch: u32) -> usize {
+        let tables = self.tables.borrow();
+        let used = |slot: &&Slot| slot.epoch == epoch && !matches!(slot.state, State::Free(_));
+        tables.slots.iter().filter(used).count()
+    }
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").field("epoch", &self.epoch.get()).finish_non_exhaustive()
     }
 }

@@ -246,6 +246,8 @@ pub enum Filed {
     Request {
         /// Where the result goes.
         ticket: Ticket,
+        /// Who filed it.
+        task: TaskRef,
         /// In which scope it was filed.
         scope: ScopeId,
         /// What is asked.

@@ -1,0 +1,91 @@
+//! What the kernel's small operations cost, on the real machine with the trace off.
+//!
+//! `cargo bench --bench micro` prints nanoseconds: the median of several rounds.
+//! `micro CASE COUNT` runs one case so often and prints nothing, for a tool that counts
+//! instructions: the difference between two counts, divided, is the cost of one.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use kernel::{Kernel, Real};
+use traps::{Interrupt, clock, current_task, sleep, spawn, timeout_after, yield_now};
+
+const CASES: [&str; 8] = [
+    "nothing",
+    "clock",
+    "current_task",
+    "yield",
+    "timeout",
+    "timeout_none",
+    "spawn_join",
+    "sleepers",
+];
+
+async fn run(case: &str, count: u32) {
+    match case {
+        "nothing" => {
+            for n in 0..count {
+                black_box(n);
+            }
+        }
+        "clock" => {
+            for _ in 0..count {
+                black_box(clock().await);
+            }
+        }
+        "current_task" => {
+            for _ in 0..count {
+                black_box(current_task().await);
+            }
+        }
+        "yield" => {
+            for _ in 0..count {
+                yield_now().await.unwrap();
+            }
+        }
+        "timeout" | "timeout_none" => {
+            let span = (case == "timeout").then_some(Duration::from_secs(10));
+            for n in 0..count {
+                let ready = async { Ok::<_, Interrupt>(n) };
+                black_box(timeout_after(span, ready).await.unwrap());
+            }
+        }
+        "spawn_join" => {
+            for n in 0..count {
+                let mut task = spawn("task", async move { n }).await;
+                black_box(task.join().await.unwrap());
+            }
+        }
+        "sleepers" => {
+            for _ in 0..count {
+                drop(spawn("sleeper", sleep(Duration::from_secs(3600))).await);
+            }
+            yield_now().await.unwrap();
+            yield_now().await.unwrap();
+        }
+        other => panic!("no case `{other}`; there are {CASES:?}"),
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if let [case, count] = &words[..] {
+        let count = count.parse().expect("a count");
+        Kernel::new(Real::new().unwrap()).run(run(case, count)).unwrap();
+        return;
+    }
+    println!("{:<14} {:>8} {:>8} {:>8}  ns each (least, median, most of 9)", "case", "", "", "");
+    for case in CASES {
+        let count = 200_000;
+        let mut spans: Vec<f64> = (0..9)
+            .map(|_| {
+                let mut kernel = Kernel::new(Real::new().unwrap());
+                let start = Instant::now();
+                kernel.run(run(case, count)).unwrap();
+                start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
+            })
+            .collect();
+        spans.sort_by(f64::total_cmp);
+        println!("{case:<14} {:>8.1} {:>8.1} {:>8.1}", spans[0], spans[4], spans[8]);
+    }
+}
