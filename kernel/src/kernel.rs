@@ -18,7 +18,7 @@ use crate::log::{Activation, Log};
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::registrations::{Policy, Registrations};
 use crate::scopes::Scopes;
-use crate::tasks::{NONE, Tasks};
+use crate::tasks::{NONE, State, Tasks};
 use crate::threads::Pool;
 use crate::timers::{Due, TimeQueue, TimerId};
 use crate::trace::{self, Event, Line};
@@ -160,6 +160,10 @@ pub struct Counters {
     pub handles: usize,
     /// Jobs that are queued, run, or were abandoned and still run.
     pub jobs: usize,
+    /// Jobs that wait for a thread.
+    pub queued: usize,
+    /// Worker threads that live, idle ones too.
+    pub threads: usize,
     /// Interrupts that wait for a trap.
     pub pending: usize,
     /// Turns so far.
@@ -176,6 +180,53 @@ pub struct Counters {
     pub rings: u64,
     /// Scans of the far deadlines so far.
     pub scans: u64,
+}
+
+/// A task as a reader of the task table sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskView {
+    /// Its number.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Who spawned it; none for main.
+    pub parent: Option<u64>,
+    /// `ready`, `running` or `parked`.
+    pub state: &'static str,
+    /// How often it had the CPU.
+    pub cycles: u64,
+    /// Where it was spawned, `file:line`.
+    pub spawned_at: Option<String>,
+    /// The traps that it is parked in; none if it waits on a waker alone.
+    pub parked: Vec<ParkedView>,
+}
+
+/// A trap that a task is parked in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ParkedView {
+    /// The ticket's number in the log.
+    pub ticket: u64,
+    /// What it waits for, in the words of the log.
+    pub trap: String,
+    /// Where it was made, `file:line`.
+    pub site: String,
+}
+
+/// `task 3 child: parked in sleep at examples/hello.rs:14`.
+impl fmt::Display for TaskView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {} {}: {}", self.id, self.name, self.state)?;
+        if self.state == "parked" && self.parked.is_empty() {
+            f.write_str(" on a waker alone")?;
+        }
+        for (place, parked) in self.parked.iter().enumerate() {
+            let before = if place == 0 { " in" } else { "," };
+            write!(f, "{before} {} at {}", parked.trap, parked.site)?;
+        }
+        Ok(())
+    }
 }
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
@@ -388,6 +439,37 @@ impl<M: Machine> Kernel<M> {
         self.shut_down()
     }
 
+    /// The tasks that have not ended, in the order of their numbers: a snapshot.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskView> {
+        let mut indices = self.tasks.newest_first();
+        indices.reverse();
+        indices.into_iter().map(|index| self.view(index)).collect()
+    }
+
+    fn view(&self, index: u32) -> TaskView {
+        let task = self.tasks.get(index);
+        let parked = self.waits.of(&self.tasks, index).into_iter().map(|ticket| {
+            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
+            let site = format!("{}:{}", entry.site.file(), entry.site.line());
+            ParkedView { ticket: entry.number, trap: self.shown_wait(entry), site }
+        });
+        TaskView {
+            id: task.id.get(),
+            name: self.tasks.label(index).1.to_owned(),
+            parent: (task.parent != 0).then_some(task.parent),
+            state: match task.state {
+                State::Ready => "ready",
+                State::Running => "running",
+                State::Parked => "parked",
+                State::Ended => "ended",
+            },
+            cycles: task.cycles,
+            spawned_at: task.site.map(|site| format!("{}:{}", site.file(), site.line())),
+            parked: parked.collect(),
+        }
+    }
+
     /// What the kernel holds and has done.
     #[must_use]
     pub fn counters(&self) -> Counters {
@@ -399,6 +481,8 @@ impl<M: Machine> Kernel<M> {
             registered: self.registrations.registered,
             handles: self.registrations.known,
             jobs: self.jobs.live.len(),
+            queued: self.pool.queued(),
+            threads: self.pool.threads(),
             pending: self.scopes.pending_count(),
             turns: self.log.turn,
             polls: self.counts.polls,

@@ -41,7 +41,7 @@ mod waits;
 mod wake;
 mod waker;
 
-pub use kernel::{Counters, Error, Kernel, Options, run};
+pub use kernel::{Counters, Error, Kernel, Options, ParkedView, TaskView, run};
 pub use log::Activation;
 pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
 pub use registrations::Policy;

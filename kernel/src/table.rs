@@ -317,7 +317,7 @@ impl<M: Machine> Kernel<M> {
     fn output_of(&mut self, task: u32, take: bool) -> Ended {
         let ended = self.tasks.get_mut(task);
         match ended.end.clone().expect("an ended task has an end") {
-            End::Panicked(message) => Ended::Panicked(message),
+            End::Panicked(message) => Ended::Panicked(Box::new(message)),
             End::Dropped => Ended::Dropped,
             End::Output if !take => Ended::Output(None),
             End::Output => match std::mem::replace(&mut ended.place, Place::Away) {

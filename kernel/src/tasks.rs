@@ -44,7 +44,7 @@ pub(crate) enum State {
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     Output,
-    Panicked(Box<String>),
+    Panicked(String),
     Dropped,
 }
 

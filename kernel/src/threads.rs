@@ -146,6 +146,7 @@ impl Pool {
 
     /// How many jobs are being run. A job is no longer counted when it is delivered; it is when
     /// its caller gave up but its thread did not.
+    #[cfg(test)]
     pub(crate) fn running(&self) -> usize {
         self.floor.enter().running
     }

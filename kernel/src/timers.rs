@@ -139,6 +139,7 @@ impl TimeQueue {
 
     /// Moves a timer to another time. Costs what [`TimeQueue::arm`] costs, and O(log near) if it
     /// is near now. `rank` is called if it will be near.
+    #[cfg_attr(not(test), expect(dead_code, reason = "connection deadlines will re-arm"))]
     pub(crate) fn rearm(&mut self, id: TimerId, at: Time, now: Time, rank: impl FnOnce() -> Rank) {
         let slot = id.0;
         let soon = at < self.horizon(now);

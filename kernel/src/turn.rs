@@ -364,9 +364,11 @@ impl<M: Machine> Kernel<M> {
             self.make_ready(index, seq);
         }
         if !self.scratch.yielded.is_empty() {
-            for ticket in mem::take(&mut self.scratch.yielded) {
+            let mut yielded = mem::take(&mut self.scratch.yielded);
+            for ticket in yielded.drain(..) {
                 self.complete_yield(ticket);
             }
+            self.scratch.yielded = yielded;
         }
     }
 
@@ -374,7 +376,7 @@ impl<M: Machine> Kernel<M> {
     #[inline]
     pub(crate) fn serve(&mut self) {
         while self.gate.has_filed() {
-            match self.gate.take_one() {
+            match self.gate.take_first() {
                 Some(filed) => self.serve_one(filed),
                 None => self.serve_all(),
             }
@@ -433,7 +435,7 @@ impl<M: Machine> Kernel<M> {
             // The future goes before its name: its requests are withdrawn, its scopes closed.
             self.drop_future(index);
         }
-        self.end_task(index, End::Panicked(Box::new(message)), run);
+        self.end_task(index, End::Panicked(message), run);
     }
 
     /// Drops a task's future, and heeds what its parts post.
@@ -567,25 +569,8 @@ impl<M: Machine> Kernel<M> {
 
     /// Who is blocked and in what, for the error of a hang.
     fn report(&self) -> String {
-        let mut text = String::new();
-        let mut tasks = self.tasks.newest_first();
-        tasks.reverse();
-        for task in tasks {
-            let (id, name) = self.tasks.label(task);
-            text.push_str(&format!("task {id} {name}: "));
-            let waits = self.waits.of(&self.tasks, task);
-            if waits.is_empty() {
-                text.push_str("parked on a waker alone");
-            }
-            for (place, index) in waits.into_iter().enumerate() {
-                let entry = self.waits.get(index).expect("a list holds parked tickets");
-                let comma = if place == 0 { "" } else { ", " };
-                let (op, site) = (self.shown_wait(entry), entry.site);
-                text.push_str(&format!("{comma}{op} at {}:{}", site.file(), site.line()));
-            }
-            text.push('\n');
-        }
-        text
+        let lines: Vec<String> = self.tasks().iter().map(ToString::to_string).collect();
+        lines.join("\n")
     }
 }
 

@@ -1,6 +1,11 @@
 //! Where requests go out and results come back: one gate per thread.
 //!
-//! A task touches it only through a trap future; a kernel through the methods of [`Gate`]. Nothing else passes between them: no reference from a task to a kernel or back.
+//! A task touches it only through a trap future; a kernel through the methods of [`Gate`]. Nothing
+//! else passes between them: no reference from a task to a kernel or back.
+//!
+//! The first request of a poll lies in a *register*: its result is usually back before anything
+//! else happens, and then no table is touched. It gets the slot that was kept free for it when it
+//! parks, when a second request comes, or when its result is not read at once.
 //!
 //! One rule holds throughout: a waker, a result, a request or anything else with a foreign `Drop`
 //! is never dropped, cloned or called while a table here is borrowed, because it may come back in.
@@ -51,11 +56,54 @@ enum State {
 
 const END: u32 = u32::MAX;
 
+/// How far the request in the register has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There is none.
+    Empty,
+    /// The kernel has not looked at it yet.
+    Filed,
+    /// The kernel is answering it.
+    Taken,
+    /// Its future went away meanwhile.
+    Withdrawn,
+    /// Its result is to be read.
+    Answered,
+}
+
+/// The first request of the current poll, and then its result.
+struct Register {
+    stage: Cell<Stage>,
+    serial: Cell<u64>,
+    /// The slot that is kept free for it, `END` until the first is needed.
+    index: Cell<u32>,
+    scope: Cell<Option<ScopeId>>,
+    site: Cell<Option<Site>>,
+    request: Cell<Option<Request>>,
+    result: Cell<Option<TrapResult>>,
+}
+
+impl Register {
+    #[inline]
+    fn holds(&self, ticket: Ticket) -> bool {
+        self.serial.get() == ticket.serial.get() && self.stage.get() != Stage::Empty
+    }
+}
+
+impl Slot {
+    /// A free slot that is in no list.
+    fn unused() -> Slot {
+        let serial = NonZeroU64::MAX;
+        let task = TaskRef { index: END, epoch: 0, serial };
+        let scope = ScopeId { index: END, epoch: 0, serial };
+        Slot { serial, epoch: 0, task, scope, state: State::Free(END), waker: None }
+    }
+}
+
 /// The tables of a gate.
 struct Tables {
     slots: Vec<Slot>,
     free: u32,
-    serial: u64,
     /// For the kernel that runs, in the order in which it was filed.
     filed: Vec<Filed>,
     /// For kernels of this thread that do not run now.
@@ -79,8 +127,11 @@ pub struct Gate {
     own: Cell<(*const (), *const ())>,
     budget: Cell<u32>,
     any_bare: Cell<bool>,
-    /// Whether anything is filed: to be read without a borrow.
+    /// Whether anything is filed in the tables: to be read without a borrow.
     any_filed: Cell<bool>,
+    /// The last serial number that was given out.
+    serial: Cell<u64>,
+    register: Register,
     tables: RefCell<Tables>,
 }
 
@@ -92,10 +143,19 @@ thread_local! {
         budget: Cell::new(0),
         any_bare: Cell::new(false),
         any_filed: Cell::new(false),
+        serial: Cell::new(0),
+        register: Register {
+            stage: Cell::new(Stage::Empty),
+            serial: Cell::new(0),
+            index: Cell::new(END),
+            scope: Cell::new(None),
+            site: Cell::new(None),
+            request: Cell::new(None),
+            result: Cell::new(None),
+        },
         tables: RefCell::new(Tables {
             slots: Vec::new(),
             free: END,
-            serial: 0,
             filed: Vec::new(),
             elsewhere: Vec::new(),
             kernels: Vec::new(),
@@ -114,9 +174,19 @@ fn identity(waker: &Waker) -> (*const (), *const ()) {
 }
 
 impl Tables {
-    fn next_serial(&mut self) -> NonZeroU64 {
-        self.serial += 1;
-        NonZeroU64::new(self.serial).expect("a counter from 1 does not wrap in 64 bits")
+    /// Takes a slot out of the free list, or makes one.
+    fn reserve(&mut self) -> u32 {
+        let index = self.free;
+        if index == END {
+            let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 tickets");
+            self.slots.push(Slot::unused());
+            return index;
+        }
+        let State::Free(next) = self.slots[index as usize].state else {
+            unreachable!("the free list holds free slots")
+        };
+        self.free = next;
+        index
     }
 
     #[inline]
@@ -160,34 +230,92 @@ pub(crate) enum Look {
     Gone,
 }
 
+impl Gate {
+    #[inline]
+    fn next_serial(&self) -> NonZeroU64 {
+        self.serial.set(self.serial.get() + 1);
+        NonZeroU64::new(self.serial.get()).expect("a counter from 1 does not wrap in 64 bits")
+    }
+
+    /// Moves what is in the register to its slot, and leaves the register empty.
+    #[cold]
+    fn spill(&self) {
+        let register = &self.register;
+        let stage = register.stage.replace(Stage::Empty);
+        let Some(current) = self.current.get() else { return };
+        let serial = NonZeroU64::new(register.serial.get());
+        let (Some(serial), Some(scope)) = (serial, register.scope.get()) else { return };
+        let tables = &mut *self.tables.borrow_mut();
+        let (task, index) = (current.task, register.index.get());
+        let ticket = Ticket { index, epoch: task.epoch, serial };
+        let state = match stage {
+            Stage::Empty => return,
+            Stage::Filed => {
+                let request = register.request.take().expect("a filed request is there");
+                let site = register.site.get().expect("a filed request has a place");
+                // It was filed before all that is in the list.
+                tables.filed.insert(0, Filed::Request { ticket, task, scope, request, site });
+                self.any_filed.set(true);
+                State::Filed
+            }
+            Stage::Taken => State::Filed,
+            Stage::Withdrawn => State::Withdrawn,
+            Stage::Answered => {
+                State::Done(register.result.take().expect("an answered request has a result"))
+            }
+        };
+        let slot = Slot { serial, epoch: task.epoch, task, scope, state, waker: None };
+        tables.slots[index as usize] = slot;
+        register.index.set(tables.reserve());
+    }
+
+    /// Files a request in a slot of its own.
+    fn file_in_table(
+        &self,
+        current: Current,
+        request: Request,
+        site: Site,
+        waker: Option<Waker>,
+    ) -> Ticket {
+        let serial = self.next_serial();
+        let Current { task, scope } = current;
+        let tables = &mut *self.tables.borrow_mut();
+        let index = tables.reserve();
+        let slot = Slot { serial, epoch: task.epoch, task, scope, state: State::Filed, waker };
+        tables.slots[index as usize] = slot;
+        let ticket = Ticket { index, epoch: task.epoch, serial };
+        tables.filed.push(Filed::Request { ticket, task, scope, request, site });
+        self.any_filed.set(true);
+        ticket
+    }
+}
+
 /// Files a request of the task that is being polled.
 #[inline]
 pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
     GATE.with(|gate| {
-        let Some(Current { task, scope }) = gate.current.get() else { outside(site) };
+        let Some(current) = gate.current.get() else { outside(site) };
         let own = gate.own.get() == identity(cx.waker());
-        let waker = if own { None } else { Some(cx.waker().clone()) };
-        let tables = &mut *gate.tables.borrow_mut();
-        let serial = tables.next_serial();
-        let slot = Slot { serial, epoch: task.epoch, task, scope, state: State::Filed, waker };
-        let index = tables.free;
-        let index = if index == END {
-            let index = u32::try_from(tables.slots.len()).expect("fewer than 2^32 tickets");
-            tables.slots.push(slot);
-            index
-        } else {
-            let place = &mut tables.slots[index as usize];
-            let State::Free(next) = place.state else {
-                unreachable!("the free list holds free slots")
-            };
-            tables.free = next;
-            *place = slot;
-            index
-        };
-        let ticket = Ticket { index, epoch: task.epoch, serial };
-        tables.filed.push(Filed::Request { ticket, task, scope, request, site });
-        gate.any_filed.set(true);
-        ticket
+        let register = &gate.register;
+        if register.stage.get() == Stage::Answered {
+            gate.spill();
+        }
+        if !own || register.stage.get() != Stage::Empty || gate.any_filed.get() {
+            let waker = if own { None } else { Some(cx.waker().clone()) };
+            return gate.file_in_table(current, request, site, waker);
+        }
+        if register.index.get() == END {
+            register.index.set(gate.tables.borrow_mut().reserve());
+        }
+        let serial = gate.next_serial();
+        register.serial.set(serial.get());
+        register.scope.set(Some(current.scope));
+        register.site.set(Some(site));
+        let earlier = register.request.replace(Some(request));
+        debug_assert!(earlier.is_none(), "an empty register holds no request");
+        mem::forget(earlier);
+        register.stage.set(Stage::Filed);
+        Ticket { index: register.index.get(), epoch: current.task.epoch, serial }
     })
 }
 
@@ -202,6 +330,18 @@ pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
     GATE.with(|gate| {
         let Some(current) = gate.current.get() else { return Look::Nothing };
         let own = gate.own.get() == identity(cx.waker());
+        if gate.register.holds(ticket) {
+            if gate.register.stage.get() == Stage::Answered {
+                gate.register.stage.set(Stage::Empty);
+                let result = gate.register.result.take();
+                return Look::Result(result.expect("an answered request has a result"));
+            }
+            if own {
+                gate.register.scope.set(Some(current.scope));
+                return Look::Nothing;
+            }
+            gate.spill();
+        }
         {
             let tables = &mut *gate.tables.borrow_mut();
             let Some(slot) = tables.live(ticket) else { return Look::Gone };
@@ -244,6 +384,9 @@ pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
 /// interrupt, which becomes pending again. Harmless outside a kernel and while a thread ends.
 pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
     GATE.try_with(|gate| {
+        if gate.register.holds(ticket) {
+            return gate.withdraw_register();
+        }
         let running = gate.epoch.get();
         let (result, request, waker);
         {
@@ -256,7 +399,9 @@ pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
                     (result, request, waker) = (Some(found), None, None);
                 }
                 State::Filed => {
-                    let mine = |filed: &Filed| matches!(filed, Filed::Request { ticket: t, .. } if *t == ticket);
+                    let mine = |filed: &Filed| {
+                        matches!(filed, Filed::Request { ticket: found, .. } if *found == ticket)
+                    };
                     match tables.filed.iter().rposition(mine) {
                         Some(place) => {
                             request = Some(tables.filed.remove(place));
@@ -282,16 +427,42 @@ pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
             }
         }
         drop((request, waker));
-        match result {
-            Some(Err(Failure::Interrupt(interrupt))) => {
-                post(Post::Unread(interrupt));
-                None
-            }
-            other => other,
-        }
+        unread(result)
     })
     .ok()
     .flatten()
+}
+
+/// A result that nobody read: an interrupt is pending again, anything else comes back.
+fn unread(result: Option<TrapResult>) -> Option<TrapResult> {
+    match result {
+        Some(Err(Failure::Interrupt(interrupt))) => {
+            post(Post::Unread(interrupt));
+            None
+        }
+        other => other,
+    }
+}
+
+impl Gate {
+    fn withdraw_register(&self) -> Option<TrapResult> {
+        match self.register.stage.get() {
+            Stage::Filed => {
+                self.register.stage.set(Stage::Empty);
+                drop(self.register.request.take());
+                None
+            }
+            Stage::Taken => {
+                self.register.stage.set(Stage::Withdrawn);
+                None
+            }
+            Stage::Answered => {
+                self.register.stage.set(Stage::Empty);
+                unread(self.register.result.take())
+            }
+            Stage::Empty | Stage::Withdrawn => None,
+        }
+    }
 }
 
 fn slot_mut(tables: &mut Tables, ticket: Ticket) -> &mut Slot {
@@ -358,8 +529,9 @@ pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
         if !gate.any_bare.get() {
             return None;
         }
+        let first = usize::from(gate.register.stage.get() == Stage::Filed);
         let tables = &mut *gate.tables.borrow_mut();
-        if tables.filed.len() != before {
+        if first + tables.filed.len() != before {
             return None;
         }
         let place = tables.bare.iter().position(|(bare, _)| *bare == scope)?;
@@ -388,7 +560,7 @@ pub(crate) fn new_handle() -> Option<HandleId> {
             tables.handles += 1;
             tables.handles - 1
         });
-        (epoch != 0).then(|| HandleId { index, epoch, serial: tables.next_serial() })
+        (epoch != 0).then(|| HandleId { index, epoch, serial: gate.next_serial() })
     })
 }
 
@@ -483,8 +655,8 @@ impl Gate {
 
     /// The kernel stops running; what is posted and was not taken waits for its next run.
     pub fn leave(&self, epoch: u32) {
+        self.end();
         self.epoch.set(0);
-        self.current.set(None);
         self.any_filed.set(false);
         let mut requests = Vec::new();
         {
@@ -516,6 +688,9 @@ impl Gate {
     /// After a task ran.
     #[inline]
     pub fn end(&self) {
+        if self.register.stage.get() != Stage::Empty {
+            self.spill();
+        }
         self.current.set(None);
     }
 
@@ -523,7 +698,7 @@ impl Gate {
     #[inline]
     #[must_use]
     pub fn has_filed(&self) -> bool {
-        self.any_filed.get()
+        self.register.stage.get() == Stage::Filed || self.any_filed.get()
     }
 
     /// Takes what is filed, in order, in exchange for an empty `inbox`.
@@ -534,21 +709,36 @@ impl Gate {
         mem::swap(&mut self.tables.borrow_mut().filed, inbox);
     }
 
-    /// Takes what is filed if it is one request, as it nearly always is.
+    /// Takes the first request of the poll, which was filed before all else that is filed.
     #[inline]
-    pub fn take_one(&self) -> Option<Filed> {
-        let tables = &mut *self.tables.borrow_mut();
-        if tables.filed.len() != 1 {
+    pub fn take_first(&self) -> Option<Filed> {
+        let register = &self.register;
+        if register.stage.get() != Stage::Filed {
             return None;
         }
-        self.any_filed.set(false);
-        tables.filed.pop()
+        register.stage.set(Stage::Taken);
+        let task = self.current.get().expect("a task filed it").task;
+        let serial = NonZeroU64::new(register.serial.get()).expect("a filed request has a number");
+        Some(Filed::Request {
+            ticket: Ticket { index: register.index.get(), epoch: task.epoch, serial },
+            task,
+            scope: register.scope.get().expect("a filed request has a scope"),
+            request: register.request.take().expect("a filed request is there"),
+            site: register.site.get().expect("a filed request has a place"),
+        })
     }
 
     /// Whether a request that was taken is still wanted; frees its ticket if not.
     #[inline]
     #[must_use]
     pub fn is_wanted(&self, ticket: Ticket) -> bool {
+        if self.register.holds(ticket) {
+            let wanted = self.register.stage.get() == Stage::Taken;
+            if !wanted {
+                self.register.stage.set(Stage::Empty);
+            }
+            return wanted;
+        }
         let freed = {
             let tables = &mut *self.tables.borrow_mut();
             match tables.live(ticket).map(|slot| &slot.state) {
@@ -564,6 +754,9 @@ impl Gate {
     /// The kernel keeps the request.
     #[inline]
     pub fn park(&self, ticket: Ticket) {
+        if self.register.holds(ticket) {
+            self.spill();
+        }
         if let Some(slot) = self.tables.borrow_mut().live(ticket) {
             slot.state = State::Parked;
         }
@@ -573,6 +766,14 @@ impl Gate {
     #[inline]
     #[must_use]
     pub fn complete(&self, ticket: Ticket, result: TrapResult) -> Completion {
+        let register = &self.register;
+        if register.holds(ticket) && register.stage.get() == Stage::Taken {
+            register.stage.set(Stage::Answered);
+            let earlier = register.result.replace(Some(result));
+            debug_assert!(earlier.is_none(), "a request is answered once");
+            mem::forget(earlier);
+            return Completion::Ready(None);
+        }
         let tables = &mut *self.tables.borrow_mut();
         match tables.live(ticket) {
             Some(slot) if !matches!(slot.state, State::Withdrawn) => {
@@ -605,6 +806,10 @@ impl Gate {
 
     /// Frees a ticket that was withdrawn.
     pub fn forget(&self, ticket: Ticket) {
+        if self.register.holds(ticket) {
+            self.register.stage.set(Stage::Empty);
+            return drop((self.register.request.take(), self.register.result.take()));
+        }
         let freed = {
             let tables = &mut *self.tables.borrow_mut();
             if tables.live(ticket).is_none() {
@@ -647,7 +852,8 @@ impl Gate {
     pub fn tickets(&self, epoch: u32) -> usize {
         let tables = self.tables.borrow();
         let used = |slot: &&Slot| slot.epoch == epoch && !matches!(slot.state, State::Free(_));
-        tables.slots.iter().filter(used).count()
+        let first = self.register.stage.get() != Stage::Empty && self.epoch.get() == epoch;
+        tables.slots.iter().filter(used).count() + usize::from(first)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The scheduling queue: where tasks wait in line for each other. Locks and channels are built on it.
+//! The scheduling queue: where tasks wait in line for each other, and what locks are built on.
 
 use std::future::Future;
 use std::pin::Pin;

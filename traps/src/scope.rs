@@ -157,9 +157,13 @@ fn limit(span: Option<Duration>) -> Limit {
 ///
 /// # Errors
 ///
-/// Those of `future`. The interrupt in them has the kind [`TaskTimeout`](crate::Kind::TaskTimeout) if this deadline
-/// passed, [`TimeoutCancellation`](crate::Kind::TimeoutCancellation) if one further out did, [`UncaughtTimeout`](crate::Kind::UncaughtTimeout) if one
-/// further in did and was not handled there.
+/// Those of `future`. The interrupt in them is a [`TaskTimeout`] if this deadline passed, a
+/// [`TimeoutCancellation`] if one further out did, and an [`UncaughtTimeout`] if one further in did
+/// and was not handled there.
+///
+/// [`TaskTimeout`]: crate::Kind::TaskTimeout
+/// [`TimeoutCancellation`]: crate::Kind::TimeoutCancellation
+/// [`UncaughtTimeout`]: crate::Kind::UncaughtTimeout
 #[track_caller]
 pub fn timeout_after<F, T, E>(span: impl Into<Option<Duration>>, future: F) -> TimeoutAfter<F>
 where

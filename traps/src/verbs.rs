@@ -16,7 +16,10 @@ use crate::time::Time;
 
 /// An answering verb: one request, one kind of answer, never interrupted.
 macro_rules! answering {
-    ($(#[$doc:meta])* $verb:ident, $future:ident, $request:expr, $answer:pat => $value:expr, $output:ty) => {
+    (
+        $(#[$doc:meta])* $verb:ident, $future:ident, $output:ty, $request:expr,
+        $answer:pat => $value:expr
+    ) => {
         $(#[$doc])*
         #[track_caller]
         pub fn $verb() -> $future {
@@ -49,22 +52,23 @@ macro_rules! answering {
 
 answering! {
     /// Reads the kernel clock. *Answers.* Costs one reading of the machine's clock.
-    clock, Clock, Request::Clock, Answer::Time(time) => time, Time
+    clock, Clock, Time, Request::Clock, Answer::Time(time) => time
 }
 
 answering! {
     /// Reads the time of day. *Answers.* Never used for deadlines.
-    wall_clock, WallClock, Request::WallClock, Answer::Wall(time) => time, SystemTime
+    wall_clock, WallClock, SystemTime, Request::WallClock, Answer::Wall(time) => time
 }
 
 answering! {
     /// The number of the task that asks. *Answers.*
-    current_task, CurrentTask, Request::CurrentTask, Answer::Task(task) => task.id(), TaskId
+    current_task, CurrentTask, TaskId, Request::CurrentTask, Answer::Task(task) => task.id()
 }
 
 answering! {
     /// The nearest deadline in force here, or `None`. *Answers.* A shield hides those outside it.
-    current_deadline, CurrentDeadline, Request::Deadline, Answer::Deadline(time) => time, Option<Time>
+    current_deadline, CurrentDeadline, Option<Time>, Request::Deadline,
+    Answer::Deadline(time) => time
 }
 
 /// The time left until the nearest deadline in force, or `None` if there is none. *Answers.*

@@ -1,7 +1,7 @@
 //! Linux, through mio: the only file that reads a clock or polls.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,6 +18,7 @@ use crate::wake::Bell;
 
 const BELL: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
+const TIMER: Token = Token(usize::MAX - 2);
 /// As many arrivals as one wait takes; more come with the next.
 const BATCH: usize = 1024;
 
@@ -30,6 +31,10 @@ pub struct Real {
     coarse_start: Duration,
     resolution: Duration,
     signals: Option<sys::SignalListener>,
+    /// Fires to the microsecond, where the poller's own timeout is a millisecond coarse.
+    timer: OwnedFd,
+    /// What it is set to.
+    set_to: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -57,6 +62,8 @@ impl Real {
     pub fn new() -> io::Result<Real> {
         let poll = Poll::new()?;
         let bell = Arc::new(Eventfd(Waker::new(poll.registry(), BELL)?));
+        let timer = sys::timerfd()?;
+        poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         Ok(Real {
             poll,
             events: Events::with_capacity(BATCH),
@@ -65,7 +72,22 @@ impl Real {
             coarse_start: sys::clock_monotonic_coarse(),
             resolution: sys::clock_monotonic_coarse_resolution(),
             signals: None,
+            timer,
+            set_to: None,
         })
+    }
+}
+
+impl Real {
+    /// Makes the next wait end at that point. A system call only where the point has changed.
+    fn set_timer(&mut self, point: Option<Time>) -> io::Result<()> {
+        if self.set_to == point {
+            return Ok(());
+        }
+        let after = point.map(|point| point.since(self.now()));
+        sys::timerfd_arm(self.timer.as_fd(), after)?;
+        self.set_to = point;
+        Ok(())
     }
 }
 
@@ -117,10 +139,10 @@ impl Machine for Real {
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
         let timeout = match until {
             Until::Now => Some(Duration::ZERO),
-            Until::Arrival { by, .. } => match by {
-                Some(point) => Some(point.since(self.now())),
-                None => None,
-            },
+            Until::Arrival { by, .. } => {
+                self.set_timer(by)?;
+                None
+            }
         };
         match self.poll.poll(&mut self.events, timeout) {
             Ok(()) => {}
@@ -130,6 +152,7 @@ impl Machine for Real {
         for event in &self.events {
             match event.token() {
                 BELL => arrivals.bell = true,
+                TIMER => self.set_to = None,
                 SIGNALS => {
                     let Some(listener) = &self.signals else { continue };
                     let taken = listener.take();
@@ -173,7 +196,7 @@ impl Machine for Real {
     fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
         if self.signals.is_none() {
             let listener = sys::signal_listener()?;
-            let fd = std::os::fd::AsFd::as_fd(&listener).as_raw_fd();
+            let fd = listener.as_fd().as_raw_fd();
             self.poll.registry().register(&mut SourceFd(&fd), SIGNALS, Interest::READABLE)?;
             self.signals = Some(listener);
         }
