@@ -80,6 +80,27 @@ impl Log {
     }
 }
 
+impl Log {
+    /// The facts of this machine and these options: event 0, which a stable trace does not show.
+    pub(crate) fn boot(&mut self, text: &str) {
+        let line = Line {
+            at: self.now,
+            turn: 0,
+            seq: 0,
+            task: 0,
+            name: "kernel".into(),
+            event: Event::Boot { text: text.into() },
+            timed: None,
+        };
+        if self.timed {
+            for activation in &mut self.activations {
+                activation.event(&line);
+            }
+        }
+        log::info!(target: "kernel::sched", "{line}");
+    }
+}
+
 /// The level and the target of an event in the `log` facade.
 fn place(event: &Event<'_>) -> (Level, &'static str) {
     match event {

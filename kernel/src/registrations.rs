@@ -20,6 +20,16 @@ pub enum Policy {
     Lazy,
 }
 
+impl std::fmt::Display for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Policy::Eager => "eager",
+            Policy::NextSleep => "next-sleep",
+            Policy::Lazy => "lazy",
+        })
+    }
+}
+
 impl std::str::FromStr for Policy {
     type Err = String;
 

@@ -11,12 +11,12 @@ use traps::gate::Gate;
 use traps::protocol::{Filed, Site};
 use traps::threads::panic_message;
 
-use crate::kernel::{Error, Kernel, MainPoll};
+use crate::kernel::{Error, Kernel, MainPoll, Options};
 use crate::log;
 use crate::machine::{Machine, Until};
 use crate::tasks::{End, Place, State};
 use crate::timers::{Owner, Rank};
-use crate::trace::{Event, Exit, Op, Seq, Timed, Timer, WakeOp};
+use crate::trace::{self, Event, Exit, Op, Seq, Timed, Timer, WakeOp};
 use crate::waits::Wait;
 use crate::waker::{Message, SpareWaker};
 
@@ -100,6 +100,13 @@ impl<M: Machine> Kernel<M> {
         self.log.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
+            let Options { policy, tick, budget, grace, threads, .. } = &self.options;
+            let (tick, grace) = (trace::Span(*tick), trace::Span(*grace));
+            let clock = self.machine.clock_name();
+            self.log.boot(&format!(
+                "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
+                 threads={threads}"
+            ));
             self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
         }
         self.main_ended = false;

@@ -8,6 +8,7 @@
 mod attempt;
 mod buffer;
 mod errno;
+pub mod http;
 pub mod listener;
 pub mod pipe;
 mod resolve;

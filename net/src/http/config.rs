@@ -1,0 +1,124 @@
+//! What all connections of a server share: limits, deadlines, the date, and spare buffers.
+//!
+//! It may not know of any one connection.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use super::date::Date;
+
+/// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
+/// server, in an `Rc` or borrowed.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// How much of each thing a peer may send.
+    pub limits: Limits,
+    /// How long each phase may take.
+    pub deadlines: Deadlines,
+    pub(crate) date: Date,
+    pub(crate) pool: Pool,
+}
+
+impl Config {
+    /// A server with these limits and deadlines.
+    #[must_use]
+    pub fn new(limits: Limits, deadlines: Deadlines) -> Config {
+        Config { limits, deadlines, ..Config::default() }
+    }
+}
+
+/// Bounds on what a peer sends. Each has a default; none can be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of request line and fields together, else 431. Default 64 KiB.
+    pub head: usize,
+    /// Bytes of the request line without its end, else 414. Default 8 KiB.
+    pub request_line: usize,
+    /// Field lines in a head, else 431. Default 100, which is also the most.
+    pub fields: usize,
+    /// Bytes of a body, without the framing of chunks, else 413. Default 8 MiB.
+    pub body: u64,
+    /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
+    /// with more left it closes. Also how much a peer may still send while it is told of an error.
+    /// Default 64 KiB.
+    pub drain: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { head: 65_536, request_line: 8_192, fields: 100, body: 8 << 20, drain: 65_536 }
+    }
+}
+
+/// How long each phase of a connection may take. `Duration::MAX` is never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// For the whole head, from its first byte; for the first request of a connection, from the
+    /// start of the task. Then 408, or silence if not a byte came. Default 10 s.
+    pub head: Duration,
+    /// For each wait for a piece of a body. Then the connection ends without an answer. Default
+    /// 30 s.
+    pub body: Duration,
+    /// For each wait until the peer takes some of the answer. Then the connection ends. Default
+    /// 30 s.
+    pub write: Duration,
+    /// For the wait between two requests. Then the connection ends silently. Default 5 s.
+    pub idle: Duration,
+    /// For the whole wait, after an answer that refuses, until the peer stops sending. Default 2 s.
+    pub linger: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        let seconds = Duration::from_secs;
+        Deadlines {
+            head: seconds(10),
+            body: seconds(30),
+            write: seconds(30),
+            idle: seconds(5),
+            linger: seconds(2),
+        }
+    }
+}
+
+/// Bytes of a read buffer.
+pub(crate) const READ_BUFFER: usize = 16 * 1024;
+
+/// Buffers of each kind that wait for their next use; more are freed.
+const SPARE: usize = 64;
+
+/// Spare buffers, so that a connection that waits for its next request owns none.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    read: RefCell<Vec<Vec<u8>>>,
+    write: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Pool {
+    /// A buffer whose length is what can be read into it.
+    pub(crate) fn take_read(&self) -> Vec<u8> {
+        self.read.borrow_mut().pop().unwrap_or_else(|| vec![0; READ_BUFFER])
+    }
+
+    pub(crate) fn give_read(&self, buffer: Vec<u8>) {
+        keep(&self.read, buffer, READ_BUFFER);
+    }
+
+    /// An empty buffer with some capacity.
+    pub(crate) fn take_write(&self) -> Vec<u8> {
+        self.write.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(1024))
+    }
+
+    pub(crate) fn give_write(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        keep(&self.write, buffer, 4 * READ_BUFFER);
+    }
+}
+
+/// One that had to grow is freed: the pool's memory is bounded.
+fn keep(spare: &RefCell<Vec<Vec<u8>>>, buffer: Vec<u8>, most: usize) {
+    let mut spare = spare.borrow_mut();
+    if spare.len() < SPARE && (1..=most).contains(&buffer.capacity()) {
+        spare.push(buffer);
+    }
+}

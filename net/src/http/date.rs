@@ -1,0 +1,67 @@
+//! The value of the `Date` field, formatted at most once a second.
+//!
+//! It is told the time; it may not ask for it.
+
+use std::cell::Cell;
+use std::io::Write;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use httpdate::HttpDate;
+
+/// Bytes of a date: `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(crate) const DATE: usize = 29;
+
+/// 31 December 9999, the last day that the format can write.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// The second that was last written, and its text.
+#[derive(Debug)]
+pub(crate) struct Date {
+    second: Cell<u64>,
+    text: Cell<[u8; DATE]>,
+}
+
+impl Default for Date {
+    fn default() -> Date {
+        Date { second: Cell::new(0), text: Cell::new(*b"Thu, 01 Jan 1970 00:00:00 GMT") }
+    }
+}
+
+impl Date {
+    /// Takes the time of day. Costs a comparison unless a second has passed.
+    #[inline]
+    pub(crate) fn set(&self, now: SystemTime) {
+        let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if second != self.second.get() {
+            self.write(second.min(LAST_SECOND));
+            self.second.set(second);
+        }
+    }
+
+    #[cold]
+    fn write(&self, second: u64) {
+        let mut text = [0; DATE];
+        let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
+        write!(&mut text[..], "{date}").expect("the format has a fixed width");
+        self.text.set(text);
+    }
+
+    #[inline]
+    pub(crate) fn text(&self) -> [u8; DATE] {
+        self.text.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_is_formatted_as_rfc_9110_shows_it() {
+        let date = Date::default();
+        date.set(UNIX_EPOCH + Duration::from_millis(784_111_777_900));
+        assert_eq!(&date.text(), b"Sun, 06 Nov 1994 08:49:37 GMT");
+        date.set(UNIX_EPOCH + Duration::from_secs(u64::MAX / 4));
+        assert_eq!(&date.text(), b"Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+}

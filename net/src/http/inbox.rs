@@ -1,0 +1,90 @@
+//! Bytes that were read and not yet used: one buffer, or none while nothing is in it.
+//!
+//! It may not read. While a request is in hand its head stays where it is, at `start`.
+
+use super::config::{Pool, READ_BUFFER};
+
+/// Room for which a refill is worth a system call.
+const WORTH: usize = 4096;
+
+/// What has come in.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    /// Empty while the connection owns no buffer.
+    buffer: Vec<u8>,
+    /// Of the head in hand, or of what comes next.
+    start: usize,
+    /// The next byte that nobody has looked at.
+    next: usize,
+    end: usize,
+}
+
+impl Inbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next == self.end
+    }
+
+    /// What nobody has used yet.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.buffer[self.next..self.end]
+    }
+
+    /// The head in hand.
+    pub(crate) fn head(&self, len: usize) -> &[u8] {
+        &self.buffer[self.start..self.start + len]
+    }
+
+    /// Uses `skip` bytes and then `len` more, which it returns the place of.
+    pub(crate) fn take(&mut self, skip: usize, len: usize) -> (usize, usize) {
+        let start = self.next + skip;
+        self.next = start + len;
+        debug_assert!(self.next <= self.end, "what is used was there");
+        (start, self.next)
+    }
+
+    /// Bytes by the place that [`Inbox::take`] gave, until the next refill.
+    pub(crate) fn at(&self, place: (usize, usize)) -> &[u8] {
+        &self.buffer[place.0..place.1]
+    }
+
+    /// The request in hand is over.
+    pub(crate) fn finish(&mut self) {
+        self.start = self.next;
+    }
+
+    /// Gives the buffer up, whatever is in it.
+    pub(crate) fn give_up(&mut self, pool: &Pool) {
+        pool.give_read(std::mem::take(&mut self.buffer));
+        (self.start, self.next, self.end) = (0, 0, 0);
+    }
+
+    /// Room behind what nobody has used. What is before `start` goes if the room would be small;
+    /// a buffer that is full grows, up to `most` bytes beyond its usual size.
+    pub(crate) fn room(&mut self, pool: &Pool, most: usize) -> &mut [u8] {
+        if self.buffer.is_empty() {
+            self.buffer = pool.take_read();
+        }
+        if self.buffer.len() - self.end < WORTH && self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            let gone = std::mem::take(&mut self.start);
+            (self.next, self.end) = (self.next - gone, self.end - gone);
+        }
+        if self.buffer.len() - self.end < WORTH {
+            let size = (self.buffer.len() * 2).min(READ_BUFFER + most);
+            self.buffer.resize(size.max(self.end + WORTH), 0);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    /// The same when all that came after a head of `len` bytes is used.
+    pub(crate) fn room_for_body(&mut self, len: usize, pool: &Pool) -> &mut [u8] {
+        debug_assert!(self.is_empty(), "a body is used before more of it is read");
+        (self.next, self.end) = (self.start + len, self.start + len);
+        self.room(pool, 0)
+    }
+
+    /// So many bytes were read into the room.
+    pub(crate) fn filled(&mut self, n: usize) {
+        self.end += n;
+    }
+}

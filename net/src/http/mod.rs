@@ -1,0 +1,33 @@
+//! A small HTTP/1.1 server over any [`Stream`]: one connection, one task.
+//!
+//! [`serve_connection`] reads heads, lends each [`Request`] to a [`Handler`] and writes the
+//! [`Response`] that comes back, in order, until the connection ends. The parts are nouns, one file
+//! each: `head` and `chunked` are pure functions over bytes; `inbox` is what was read and not yet
+//! used; `wire` is the stream, what is to be written, and every wait; `request` and `response` are
+//! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events.
+//!
+//! What is absent: no listener, no task is spawned, no TLS, no HTTP/2, no routing framework.
+
+mod chunked;
+mod config;
+mod connection;
+mod date;
+mod head;
+mod host;
+mod inbox;
+mod outlet;
+mod phase;
+mod request;
+mod response;
+mod status;
+mod wire;
+
+#[cfg(doc)]
+use crate::stream::Stream;
+
+pub use config::{Config, Deadlines, Limits};
+pub use connection::{Handler, serve_connection};
+pub use head::{Method, Version};
+pub use phase::Phase;
+pub use request::{Answer, Request};
+pub use response::{InvalidHeader, Response};

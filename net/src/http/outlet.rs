@@ -1,0 +1,186 @@
+//! How an answer goes out: its head, its body in memory, or its body in pieces.
+//!
+//! It writes through the wire, and knows nothing of the request but how to answer it. It may not
+//! read.
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind};
+
+use traps::Interruptible;
+
+use super::config::Config;
+use super::head::{Head, Version};
+use super::phase::Phase;
+use super::response::{BodyField, ConnectionField, Response, write_chunk_size};
+use super::status::Refusal;
+use super::wire::{GATHER, Trouble, Wire};
+use crate::stream::Stream;
+
+/// Why the connection cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The peer broke a rule or a limit of the body and is told so.
+    Refused(Refusal),
+    /// It took too long, the stream failed, or an answer was cut: there is nobody to tell.
+    Lost(Option<Phase>),
+}
+
+/// How far a streamed answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streamed {
+    /// It has not begun.
+    No,
+    /// Bytes to come, by the `Content-Length` that was sent.
+    Length(u64),
+    Chunked,
+    /// It ends with the connection.
+    UntilClose,
+    /// It has no body (HEAD, 204, 304); what is written is thrown away.
+    Nothing,
+    /// It is complete.
+    Done,
+}
+
+/// The way out for the answer to one request.
+pub(crate) struct Outlet<'r, S> {
+    pub(crate) wire: &'r RefCell<Wire<S>>,
+    pub(crate) config: &'r Config,
+    pub(crate) streamed: Streamed,
+    pub(crate) keep_alive: bool,
+    /// The client waits for a 100.
+    pub(crate) expects: bool,
+    pub(crate) fault: Option<Fault>,
+}
+
+#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at the wire only tries")]
+impl<S: Stream> Outlet<'_, S> {
+    /// Nothing more can be done with the stream, unless an interrupt ended the wait: then it did
+    /// nothing, and whoever set a timeout around it may go on.
+    pub(crate) fn lose(&mut self, trouble: Trouble) -> io::Error {
+        let (phase, error) = match trouble {
+            Trouble::Expired(phase) => (Some(phase), ErrorKind::TimedOut.into()),
+            Trouble::Failed(error) => (None, error),
+        };
+        if error.interrupt().is_none() {
+            self.fault = Some(Fault::Lost(phase));
+        }
+        error
+    }
+
+    /// Lets a client go on that waits for it; once.
+    pub(crate) fn go_on(&mut self) {
+        if std::mem::take(&mut self.expects) {
+            let mut wire = self.wire.borrow_mut();
+            wire.take_buffer(self.config);
+            wire.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+    }
+
+    /// Gathers the head of a streamed answer and sees to it how its body will end.
+    pub(crate) async fn start(&mut self, response: &Response, head: &Head) {
+        assert!(self.streamed == Streamed::No, "rule: a request has one answer");
+        let (streamed, field) = match (response.length, head.version) {
+            _ if !response.has_body() => (Streamed::Nothing, BodyField::None),
+            (Some(length), _) => (Streamed::Length(length), BodyField::Length(length)),
+            (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
+            (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
+        };
+        self.keep_alive &= !response.close && streamed != Streamed::UntilClose;
+        // A client that waits for it sends no body after a final head.
+        self.go_on();
+        self.write_head(response, field, head.version).await;
+        self.streamed = if head.no_body { Streamed::Nothing } else { streamed };
+    }
+
+    /// Gathers the head of the answer.
+    pub(crate) async fn write_head(
+        &mut self,
+        response: &Response,
+        field: BodyField,
+        version: Version,
+    ) {
+        let mut wire = self.wire.borrow_mut();
+        wire.take_buffer(self.config);
+        let date = wire.date(self.config).await;
+        let connection = match (self.keep_alive, version) {
+            (false, _) => ConnectionField::Close,
+            (true, Version::Http10) => ConnectionField::KeepAlive,
+            (true, Version::Http11) => ConnectionField::None,
+        };
+        response.write_head(&mut wire.out, &date, field, connection);
+    }
+
+    /// Writes what was gathered if it has become much.
+    pub(crate) async fn make_room(&mut self) -> io::Result<()> {
+        let gathered = self.wire.borrow().out.len();
+        if gathered > GATHER { self.flush().await } else { self.check() }
+    }
+
+    /// Gathers what is small, writes what is large.
+    pub(crate) async fn send(&mut self, bytes: &[u8], after: &[u8]) -> io::Result<()> {
+        if bytes.len() > GATHER {
+            // Dropped or interrupted half-way, by a timeout of the handler, it leaves the answer
+            // cut.
+            let before = self.fault.replace(Fault::Lost(None));
+            let sent = self.wire.borrow_mut().write_through(bytes, self.config).await;
+            sent.map_err(|trouble| self.lose(trouble))?;
+            self.fault = before;
+        } else {
+            self.wire.borrow_mut().out.extend_from_slice(bytes);
+        }
+        self.wire.borrow_mut().out.extend_from_slice(after);
+        Ok(())
+    }
+
+    /// Gathers or writes one piece of a streamed body.
+    pub(crate) async fn write_piece(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.make_room().await?;
+        match &mut self.streamed {
+            _ if piece.is_empty() => Ok(()),
+            Streamed::Nothing => Ok(()),
+            Streamed::Length(left) => match left.checked_sub(piece.len() as u64) {
+                Some(rest) => {
+                    *left = rest;
+                    self.send(piece, b"").await
+                }
+                None => Err(wrong_length("more")),
+            },
+            Streamed::UntilClose => self.send(piece, b"").await,
+            Streamed::Chunked => {
+                write_chunk_size(&mut self.wire.borrow_mut().out, piece.len());
+                self.send(piece, b"\r\n").await
+            }
+            Streamed::No | Streamed::Done => unreachable!("an answer writes while it is open"),
+        }
+    }
+
+    /// Ends a streamed body.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        match self.streamed {
+            Streamed::Length(1..) => return Err(wrong_length("less")),
+            Streamed::Chunked => self.wire.borrow_mut().out.extend_from_slice(b"0\r\n\r\n"),
+            Streamed::Length(0) | Streamed::UntilClose | Streamed::Nothing => {}
+            Streamed::No | Streamed::Done => unreachable!("an answer is finished once"),
+        }
+        self.streamed = Streamed::Done;
+        Ok(())
+    }
+
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        self.check()?;
+        let flushed = self.wire.borrow_mut().flush(self.config).await;
+        flushed.map_err(|trouble| self.lose(trouble))
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self.fault {
+            Some(Fault::Lost(_)) => Err(ErrorKind::ConnectionAborted.into()),
+            Some(Fault::Refused(_)) | None => Ok(()),
+        }
+    }
+}
+
+fn wrong_length(what: &str) -> io::Error {
+    let why = format!("{what} was written than the length that was announced");
+    io::Error::new(ErrorKind::InvalidInput, why)
+}

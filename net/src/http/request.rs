@@ -1,0 +1,301 @@
+//! A request as its handler sees it: the head, the body in pieces, and a streamed answer.
+//!
+//! It reads and writes through the wire. It may not decide whether the connection goes on.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+use super::chunked::{Chunks, Piece};
+use super::head::{self, Framing, Head, Method, Span, Version};
+use super::inbox::Inbox;
+use super::outlet::{Fault, Outlet};
+use super::phase::Phase;
+use super::response::Response;
+use super::status::Refusal;
+use crate::stream::Stream;
+
+/// What is left of the body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Body {
+    Length(u64),
+    Chunks(Chunks),
+    End,
+}
+
+/// A request, lent to its handler.
+pub struct Request<'r, S> {
+    pub(crate) head: Head,
+    pub(crate) inbox: &'r mut Inbox,
+    pub(crate) outlet: Outlet<'r, S>,
+    pub(crate) body: Body,
+    /// Of the body, read so far.
+    pub(crate) read: u64,
+}
+
+impl<S> fmt::Debug for Request<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.head.method)
+            .field("path", &self.path())
+            .field("query", &self.query())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S> Request<'_, S> {
+    fn head_bytes(&self) -> &[u8] {
+        self.inbox.head(self.head.len)
+    }
+
+    fn text(&self, span: Span) -> &str {
+        std::str::from_utf8(span.of(self.head_bytes())).expect("a target is ASCII")
+    }
+
+    /// What is asked for. HEAD is asked as [`Method::Get`].
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.head.method
+    }
+
+    /// Whether only the head of the answer is wanted. A handler need not care.
+    #[must_use]
+    pub fn is_head(&self) -> bool {
+        self.head.no_body
+    }
+
+    /// The version that the client speaks.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The path, as it came: percent signs are not decoded. `*` asks about the server itself.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self.text(self.head.path) {
+            "" => "/",
+            path => path,
+        }
+    }
+
+    /// What follows the question mark, as it came.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.text(self.head.query).strip_prefix('?')
+    }
+
+    /// The value of a query's first `name=value` pair of that name, as it came.
+    #[must_use]
+    pub fn query_value(&self, name: &str) -> Option<&str> {
+        let mut pairs =
+            self.query()?.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+
+    /// The value of the first field called `name`, without white space around it. Searches the
+    /// head: one pass a call.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers(name).next()
+    }
+
+    /// The values of all fields called `name`, in order.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        head::values(&self.head_bytes()[self.head.fields as usize..], name)
+    }
+
+    /// How long the whole body is, if the client said so; a body in chunks has no length.
+    #[must_use]
+    pub fn body_length(&self) -> Option<u64> {
+        match self.head.framing {
+            Framing::Length(length) => Some(length),
+            Framing::Chunked => None,
+        }
+    }
+}
+
+#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at the wire only tries")]
+impl<'r, S: Stream> Request<'r, S> {
+    /// The next piece of the body, as large as it came; `None` at its end.
+    ///
+    /// Blocks until some of it is there. The first call lets a client go on that waits for a 100.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` if the body breaks a rule or is too long, `UnexpectedEof` if it breaks off,
+    /// `TimedOut` if it does not come, the stream's own, an interrupt. Pass it on by `?`: the
+    /// server answers what is to be answered, and the connection closes. A read that an interrupt
+    /// ended took nothing and can be made again.
+    pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
+        match self.next_piece().await? {
+            Some(place) => Ok(Some(self.inbox.at(place))),
+            None => Ok(None),
+        }
+    }
+
+    /// The rest of the body, at most `most` bytes of it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Request::read_chunk`]; a longer body is answered with 413.
+    pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        while let Some(place) = self.next_piece().await? {
+            let piece = self.inbox.at(place);
+            if piece.len() > most - body.len() {
+                const WHY: &str = "the body is too long\n";
+                return Err(self.refuse(Refusal::over(413, WHY, "body_bytes", most as u64)));
+            }
+            body.extend_from_slice(piece);
+        }
+        Ok(body)
+    }
+
+    /// Where in the inbox the next piece is.
+    pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
+        loop {
+            match self.outlet.fault {
+                Some(Fault::Refused(refusal)) => return Err(invalid(refusal)),
+                Some(Fault::Lost(_)) => return Err(ErrorKind::ConnectionAborted.into()),
+                None => {}
+            }
+            if let Some(place) = self.buffered()? {
+                return Ok(Some(place));
+            }
+            if matches!(self.body, Body::End) {
+                return Ok(None);
+            }
+            self.refill().await?;
+        }
+    }
+
+    /// A piece that is in the inbox already.
+    pub(crate) fn buffered(&mut self) -> io::Result<Option<(usize, usize)>> {
+        let place = match &mut self.body {
+            Body::End => return Ok(None),
+            Body::Length(left) => {
+                let there = self.inbox.rest().len();
+                let len = usize::try_from(*left).map_or(there, |left| left.min(there));
+                *left -= len as u64;
+                if *left == 0 {
+                    self.body = Body::End;
+                }
+                self.inbox.take(0, len)
+            }
+            Body::Chunks(chunks) => match chunks.next(self.inbox.rest()) {
+                Ok(Piece::Data { skip, len }) => self.inbox.take(skip, len),
+                Ok(Piece::End { skip }) => {
+                    self.inbox.take(skip, 0);
+                    self.body = Body::End;
+                    return Ok(None);
+                }
+                Err(refusal) => return Err(self.refuse(refusal)),
+            },
+        };
+        self.read += (place.1 - place.0) as u64;
+        if self.read > self.outlet.config.limits.body {
+            return Err(self.refuse(head::body_too_long(&self.outlet.config.limits)));
+        }
+        Ok((place.0 < place.1).then_some(place))
+    }
+
+    async fn refill(&mut self) -> io::Result<()> {
+        self.outlet.go_on();
+        let Outlet { wire, config, .. } = self.outlet;
+        let room = self.inbox.room_for_body(self.head.len, &config.pool);
+        let read = wire.borrow_mut().read(room, Phase::Body, config).await;
+        match read {
+            Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),
+            Ok(n) => {
+                self.inbox.filled(n);
+                Ok(())
+            }
+            Err(trouble) => Err(self.outlet.lose(trouble)),
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> io::Error {
+        self.outlet.fault = Some(Fault::Refused(refusal));
+        invalid(refusal)
+    }
+
+    /// Begins a streamed answer: its head, with the fields of `response` and without its body.
+    ///
+    /// With a [length](Response::with_length) the client is told it; else the body goes in chunks,
+    /// or, to a client of HTTP/1.0, until the connection closes.
+    ///
+    /// # Errors
+    ///
+    /// The stream's, an interrupt.
+    ///
+    /// # Panics
+    ///
+    /// If an answer has begun already.
+    pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
+        self.outlet.start(&response, &self.head).await;
+        Ok(Answer { request: self })
+    }
+}
+
+fn invalid(refusal: Refusal) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, refusal.why.trim_end())
+}
+
+/// A streamed answer, while it is being written. Return what [`Answer::finish`] gives; an answer
+/// that is dropped breaks off, and the connection closes.
+#[derive(Debug)]
+#[must_use = "an answer that is not finished breaks off"]
+pub struct Answer<'a, 'r, S> {
+    request: &'a mut Request<'r, S>,
+}
+
+impl<'r, S: Stream> Answer<'_, 'r, S> {
+    /// Writes a piece of the body. Small pieces are gathered until the task waits.
+    ///
+    /// Blocks while the peer does not read: that is the back-pressure. An interrupt before a small
+    /// piece leaves it unwritten; one within a large piece cuts the answer off.
+    ///
+    /// # Errors
+    ///
+    /// The stream's; `TimedOut` if the peer takes nothing for too long; `InvalidInput` if it is
+    /// more than was announced; an interrupt.
+    pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.request.outlet.write_piece(piece).await
+    }
+
+    /// Writes out what was gathered.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Answer::write`].
+    pub async fn flush(&mut self) -> io::Result<()> {
+        self.request.outlet.flush().await
+    }
+
+    /// Passes the next piece of the request's body on; false at its end.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Answer::write`] and [`Request::read_chunk`].
+    pub async fn forward(&mut self) -> io::Result<bool> {
+        let Some(place) = self.request.next_piece().await? else { return Ok(false) };
+        let Request { outlet, inbox, .. } = &mut *self.request;
+        outlet.write_piece(inbox.at(place)).await?;
+        Ok(true)
+    }
+
+    /// The request, to read more of its body.
+    pub fn request(&mut self) -> &mut Request<'r, S> {
+        self.request
+    }
+
+    /// Ends the body. The handler returns what this gives.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if less was written than was announced.
+    pub fn finish(self) -> io::Result<Response> {
+        self.request.outlet.finish()?;
+        Ok(Response::sent())
+    }
+}

@@ -1,0 +1,289 @@
+//! What a handler answers with, and how its head is written.
+//!
+//! Bytes in memory. It may not write to a stream or know the request.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use super::chunked::is_token;
+use super::date::DATE;
+use super::status;
+
+/// An answer: a status, fields, and a body in memory.
+///
+/// The fields that frame the message or belong to the connection (`Content-Length`,
+/// `Transfer-Encoding`, `Connection`, `Date`) are the server's. A body that is not in memory is
+/// written by [`Request::start`](super::Request::start).
+///
+/// ```
+/// use net::http::Response;
+///
+/// let page = Response::text("Hello\n").header("Cache-Control", "no-store").unwrap();
+/// assert_eq!(page.status(), 200);
+/// assert!(Response::new(302).header("Location", "/\r\nSet-Cookie: a=b").is_err());
+/// ```
+#[derive(Debug)]
+#[must_use = "a response is sent by returning it from the handler"]
+pub struct Response {
+    status: u16,
+    content_type: Option<&'static str>,
+    /// Whole lines.
+    fields: Vec<u8>,
+    pub(crate) length: Option<u64>,
+    pub(crate) body: Cow<'static, [u8]>,
+    pub(crate) close: bool,
+    /// The answer was streamed; there is nothing left to send.
+    pub(crate) sent: bool,
+}
+
+impl Response {
+    /// An empty answer.
+    ///
+    /// # Panics
+    ///
+    /// If `status` is not from 200 to 599: interim answers are the server's.
+    pub fn new(status: u16) -> Response {
+        assert!((200..600).contains(&status), "rule: a final status is from 200 to 599");
+        Response {
+            status,
+            content_type: None,
+            fields: Vec::new(),
+            length: None,
+            body: Cow::Borrowed(&[]),
+            close: false,
+            sent: false,
+        }
+    }
+
+    /// Stands for an answer that was streamed.
+    pub(crate) fn sent() -> Response {
+        let mut response = Response::new(200);
+        response.sent = true;
+        response
+    }
+
+    /// 200 and a text.
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Response {
+        Response::new(200).with_text(text)
+    }
+
+    /// 405, and which methods there are, as in `"GET, HEAD"`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Response::header`].
+    pub fn method_not_allowed(allow: &str) -> Result<Response, InvalidHeader> {
+        Response::new(405).with_text("method not allowed\n").header("Allow", allow)
+    }
+
+    /// Puts a text into the body, as `text/plain`.
+    pub fn with_text(mut self, text: impl Into<Cow<'static, str>>) -> Response {
+        self.content_type = Some("text/plain; charset=utf-8");
+        self.body = match text.into() {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        self
+    }
+
+    /// Puts bytes into the body. Say what they are by [`Response::header`].
+    pub fn with_body(mut self, body: impl Into<Cow<'static, [u8]>>) -> Response {
+        self.body = body.into();
+        self
+    }
+
+    /// Says how long a streamed body will be. Without it, it goes in chunks.
+    pub fn with_length(mut self, length: u64) -> Response {
+        self.length = Some(length);
+        self
+    }
+
+    /// Closes the connection after this answer.
+    pub fn and_close(mut self) -> Response {
+        self.close = true;
+        self
+    }
+
+    /// Adds a field. `Content-Type` replaces the one that a text has.
+    ///
+    /// # Errors
+    ///
+    /// A name that is no token or belongs to the server; CR, LF, NUL or another control byte in
+    /// the value, or white space around it.
+    pub fn header(
+        mut self,
+        name: &str,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Response, InvalidHeader> {
+        let value = value.as_ref();
+        let ours = ["content-length", "transfer-encoding", "connection", "date"];
+        if name.is_empty() || !name.bytes().all(is_token) {
+            return Err(InvalidHeader::Name);
+        }
+        if ours.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+            return Err(InvalidHeader::Reserved);
+        }
+        let plain = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~' | 0x80..);
+        if !value.iter().all(plain) || value.trim_ascii().len() != value.len() {
+            return Err(InvalidHeader::Value);
+        }
+        if name.eq_ignore_ascii_case("content-type") {
+            self.content_type = None;
+        }
+        for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+            self.fields.extend_from_slice(part);
+        }
+        Ok(self)
+    }
+
+    /// The code that it was made with.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Whether the status has a body at all.
+    pub(crate) fn has_body(&self) -> bool {
+        !matches!(self.status, 204 | 304)
+    }
+
+    /// Writes the head behind what is in `out`.
+    pub(crate) fn write_head(
+        &self,
+        out: &mut Vec<u8>,
+        date: &[u8; DATE],
+        body: BodyField,
+        connection: ConnectionField,
+    ) {
+        match status::line(self.status) {
+            Some(line) => out.extend_from_slice(line),
+            None => {
+                out.extend_from_slice(b"HTTP/1.1 ");
+                write_decimal(out, u64::from(self.status));
+                out.extend_from_slice(b" \r\n");
+            }
+        }
+        if let Some(content_type) = self.content_type {
+            out.extend_from_slice(b"Content-Type: ");
+            out.extend_from_slice(content_type.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        match body {
+            BodyField::Length(length) => {
+                out.extend_from_slice(b"Content-Length: ");
+                write_decimal(out, length);
+                out.extend_from_slice(b"\r\n");
+            }
+            BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            BodyField::None => {}
+        }
+        match connection {
+            ConnectionField::None => {}
+            ConnectionField::Close => out.extend_from_slice(b"Connection: close\r\n"),
+            ConnectionField::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        }
+        out.extend_from_slice(&self.fields);
+        out.extend_from_slice(b"Date: ");
+        out.extend_from_slice(date);
+        out.extend_from_slice(b"\r\n\r\n");
+    }
+}
+
+/// Which field frames the body of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyField {
+    /// There is no body, or it ends with the connection.
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// Which field says how the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionField {
+    /// As the version implies.
+    None,
+    Close,
+    KeepAlive,
+}
+
+/// Why a field was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidHeader {
+    /// The name is not a token.
+    Name,
+    /// The field belongs to the server.
+    Reserved,
+    /// The value has a byte that a field cannot carry.
+    Value,
+}
+
+impl fmt::Display for InvalidHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            InvalidHeader::Name => "a field name must be a token",
+            InvalidHeader::Reserved => "the server writes that field itself",
+            InvalidHeader::Value => "a field value cannot carry control bytes or outer white space",
+        })
+    }
+}
+
+impl std::error::Error for InvalidHeader {}
+
+impl From<InvalidHeader> for io::Error {
+    fn from(error: InvalidHeader) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, error)
+    }
+}
+
+/// Writes `n` in decimal.
+pub(crate) fn write_decimal(out: &mut Vec<u8>, mut n: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break out.extend_from_slice(&digits[at..]);
+        }
+    }
+}
+
+/// Writes the line before a chunk of `n` bytes.
+pub(crate) fn write_chunk_size(out: &mut Vec<u8>, n: usize) {
+    let digits = (usize::BITS - n.leading_zeros()).div_ceil(4).max(1);
+    for place in (0..digits).rev() {
+        out.push(b"0123456789abcdef"[(n >> (4 * place)) & 15]);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_they_are_printed() {
+        for n in [0, 9, 10, 255, 256, 4095, 65_536, usize::MAX] {
+            let mut out = Vec::new();
+            write_decimal(&mut out, n as u64);
+            write_chunk_size(&mut out, n);
+            assert_eq!(out, format!("{n}{n:x}\r\n").as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_field_cannot_break_out_of_its_line() {
+        let with = |name, value: &str| Response::new(200).header(name, value).err();
+        for value in ["a\r\nb", "a\nb", "a\rb", "a\0b", " a", "a\t", "\u{7f}"] {
+            assert_eq!(with("X", value), Some(InvalidHeader::Value), "{value:?}");
+        }
+        for name in ["", "a b", "a:", "a\r\nb", "\u{e9}"] {
+            assert_eq!(with(name, "v"), Some(InvalidHeader::Name), "{name:?}");
+        }
+        assert_eq!(with("Content-length", "1"), Some(InvalidHeader::Reserved));
+        assert_eq!(with("X", "caf\u{e9}\tau lait"), None);
+    }
+}

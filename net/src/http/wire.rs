@@ -1,0 +1,214 @@
+//! The stream of a connection, what is to be written to it, and every wait for it.
+//!
+//! It knows bytes and phases; it may not know requests or responses.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use traps::wall_clock;
+
+use super::config::Config;
+use super::date::DATE;
+use super::phase::{Phase, Watch};
+use crate::stream::Stream;
+
+/// Bytes that wait to be written before no more are gathered.
+pub(crate) const GATHER: usize = 16 * 1024;
+
+/// Why a wait for the peer came to nothing.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The deadline of that phase passed.
+    Expired(Phase),
+    /// The stream failed, or an interrupt from further out ended the wait.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Failed(error)
+    }
+}
+
+/// A stream and what is to be written to it.
+#[derive(Debug)]
+pub(crate) struct Wire<S> {
+    stream: S,
+    /// Answers, gathered. Without a buffer while the connection waits for its next request.
+    pub(crate) out: Vec<u8>,
+    pub(crate) watch: Watch,
+    /// The last read took all there was: the next one would block.
+    drained: bool,
+    /// The peer has finished.
+    pub(crate) ended: bool,
+    /// The date was read since this task last waited.
+    dated: bool,
+}
+
+impl<S: Stream> Wire<S> {
+    pub(crate) fn new(stream: S) -> Wire<S> {
+        // Nothing was read, but a new connection has seldom anything to read.
+        let (drained, ended, dated) = (true, false, false);
+        Wire { stream, out: Vec::new(), watch: Watch::default(), drained, ended, dated }
+    }
+
+    /// Whether a read would begin with a wait.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    /// Waits for something to read, or the end. Flushes first: the peer may wait for an answer.
+    pub(crate) async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
+        self.flush(config).await?;
+        self.dated = false;
+        let until = self.watch.enter(phase, &config.deadlines).await;
+        match until.guard(self.stream.readable()).await? {
+            Some(()) => {
+                self.drained = false;
+                Ok(())
+            }
+            None => Err(Trouble::Expired(phase)),
+        }
+    }
+
+    /// Reads what is there, waiting for it if need be. Zero: the peer has finished.
+    pub(crate) async fn read(
+        &mut self,
+        buffer: &mut [u8],
+        phase: Phase,
+        config: &Config,
+    ) -> Result<usize, Trouble> {
+        loop {
+            if self.drained {
+                self.wait(phase, config).await?;
+            }
+            // No scope around a read that does not wait.
+            let tried = now(pin!(self.stream.read(buffer))).await;
+            match tried {
+                Some(done) => {
+                    let n = done?;
+                    self.drained = n < buffer.len();
+                    self.ended = n == 0;
+                    return Ok(n);
+                }
+                None => self.drained = true,
+            }
+        }
+    }
+
+    /// Writes all that was gathered.
+    #[inline]
+    pub(crate) async fn flush(&mut self, config: &Config) -> Result<(), Trouble> {
+        if self.out.is_empty() { Ok(()) } else { self.write_through(&[], config).await }
+    }
+
+    /// Writes all that was gathered and then `more`, which is not copied.
+    pub(crate) async fn write_through(
+        &mut self,
+        more: &[u8],
+        config: &Config,
+    ) -> Result<(), Trouble> {
+        let mut at = 0;
+        while !self.out.is_empty() || at < more.len() {
+            let (first, rest) = (&self.out[..], &more[at..]);
+            let bufs = [IoSlice::new(first), IoSlice::new(rest)];
+            let stream = &mut self.stream;
+            let tried = match (first, rest) {
+                (_, []) => now(pin!(stream.write(first))).await,
+                ([], _) => now(pin!(stream.write(rest))).await,
+                _ => now(pin!(stream.write_vectored(&bufs))).await,
+            };
+            let n = match tried {
+                Some(done) => done?,
+                None => {
+                    self.dated = false;
+                    let until = self.watch.enter(Phase::Write, &config.deadlines).await;
+                    match until.guard(stream.write_vectored(&bufs)).await? {
+                        Some(n) => n,
+                        None => return Err(Trouble::Expired(Phase::Write)),
+                    }
+                }
+            };
+            if n == 0 {
+                return Err(Trouble::Failed(ErrorKind::WriteZero.into()));
+            }
+            // Noted at once: whoever is dropped in the next wait has not written it twice.
+            let gathered = n.min(self.out.len());
+            self.out.drain(..gathered);
+            at += n - gathered;
+        }
+        Ok(())
+    }
+
+    /// While a handler waits for something else: writes what can be written without waiting, so
+    /// that answers before its own are not held back. A failure is met again by the next write.
+    fn nudge(&mut self, cx: &mut Context<'_>) {
+        self.dated = false;
+        if self.out.is_empty() {
+            return;
+        }
+        let written = pin!(self.stream.write(&self.out)).poll(cx);
+        if let Poll::Ready(Ok(n)) = written {
+            self.out.drain(..n);
+        }
+    }
+
+    /// The text of the `Date` field. Traps once for all answers between two waits.
+    #[inline]
+    pub(crate) async fn date(&mut self, config: &Config) -> [u8; DATE] {
+        if !self.dated {
+            config.date.set(wall_clock().await);
+            self.dated = true;
+        }
+        config.date.text()
+    }
+
+    /// Takes a buffer for what is to be written, if there is none.
+    #[inline]
+    pub(crate) fn take_buffer(&mut self, config: &Config) {
+        if self.out.capacity() == 0 {
+            self.out = config.pool.take_write();
+        }
+    }
+
+    pub(crate) fn give_buffer(&mut self, config: &Config) {
+        config.pool.give_write(std::mem::take(&mut self.out));
+    }
+
+    pub(crate) fn shutdown(&mut self) -> io::Result<()> {
+        self.stream.shutdown()
+    }
+}
+
+/// What `future` comes to without waiting. Else it is dropped and its requests are withdrawn: they
+/// never happened.
+async fn now<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Runs a handler's work. Whenever it waits for something other than this wire, what was gathered
+/// goes out.
+///
+/// The work is pinned by the caller: moved in here it would be in the task twice.
+pub(crate) async fn attend<S: Stream, T>(
+    wire: &RefCell<Wire<S>>,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> T {
+    poll_fn(|cx| {
+        let polled = work.as_mut().poll(cx);
+        if polled.is_pending()
+            && let Ok(mut wire) = wire.try_borrow_mut()
+        {
+            wire.nudge(cx);
+        }
+        polled
+    })
+    .await
+}
