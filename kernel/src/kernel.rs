@@ -271,7 +271,8 @@ pub struct Kernel<M: Machine> {
 /// The kernel's own task, number 1.
 #[derive(Default)]
 pub(crate) struct Wakeup {
-    pub(crate) ticket: u64,
+    /// It ran once, and waits for the bell.
+    pub(crate) parked: bool,
     pub(crate) seq: trace::Seq,
 }
 

@@ -174,23 +174,19 @@ impl<M: Machine> Kernel<M> {
 
     /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
     fn run_wakeup(&mut self) {
-        let started = self.wakeup.ticket != 0;
+        let started = self.wakeup.parked;
         if started && self.wakes.is_empty() {
             return;
         }
+        // It waits without a ticket: nothing of it is left at a halt.
         let alias = self.registrations.bell();
         let direction = crate::trace::Direction::Read;
-        let ticket = self.wakeup.ticket;
         let mut cause = self.wakeup.seq;
-        let mut answered = Vec::new();
         if started {
             let op = WakeOp::Io { alias, direction };
-            let event = Event::Wake { op, ticket: Some(ticket), cause };
-            cause = emit_for!(self, 1, "wakeup", event);
-            let outcome = crate::trace::Outcome::Ok;
-            answered.push(crate::trace::Answered { ticket, outcome });
+            cause = emit_for!(self, 1, "wakeup", Event::Wake { op, ticket: None, cause });
         }
-        let event = Event::Run { cause, answered: answered.into() };
+        let event = Event::Run { cause, answered: Vec::new().into() };
         let run = emit_for!(self, 1, "wakeup", event);
         let mut messages = mem::take(&mut self.scratch.messages);
         self.wakes.drain(&mut messages);
@@ -201,9 +197,9 @@ impl<M: Machine> Kernel<M> {
             }
         }
         self.scratch.messages = messages;
-        self.wakeup.ticket = self.waits.next_number();
+        self.wakeup.parked = true;
         let op = Op::Io { alias, direction };
-        let event = Event::Block { op, ticket: Some(self.wakeup.ticket), at: None };
+        let event = Event::Block { op, ticket: None, at: None };
         self.wakeup.seq = emit_for!(self, 1, "wakeup", event);
     }
 
