@@ -307,9 +307,10 @@ impl<M: Machine> Kernel<M> {
             Event::Trap { op: Op::UnsetTimeout { scope: number }, outcome: Outcome::Ok, at: None }
         });
         if in_time && deadline != Time::NEVER && self.machine.is_past(deadline) {
-            let now = self.machine.now();
-            let event = Event::Late { scope: number, deadline, over: now.since(deadline) };
-            emit!(self, task, event);
+            // The clock was read, so the line has that time.
+            self.log.now = self.machine.now();
+            let over = self.log.now.since(deadline);
+            emit!(self, task, Event::Late { scope: number, deadline, over });
         }
         if self.tasks.get(task).pending > 0 {
             let here = self.scopes.pending_at(task, index);
