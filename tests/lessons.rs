@@ -1,0 +1,128 @@
+//! The lessons: what the screen shows is what the page shows, byte for byte.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use kernel::trace;
+
+const LESSONS: [&str; 4] = ["hello", "nested", "linger", "worker"];
+
+fn file(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// What `cargo run --example NAME -- ARGS` prints.
+fn output(name: &str, args: &[&str]) -> String {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let ran = Command::new(cargo)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["run", "--quiet", "--offline", "--example", name, "--"])
+        .args(args)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{name} {args:?} failed: {errors}");
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+fn assert_checks(name: &str, text: &str) {
+    let lines = trace::trace(text).unwrap_or_else(|(line, error)| {
+        panic!("{name}: line {line} does not parse: {error}");
+    });
+    if let Err(violations) = trace::check(&lines) {
+        panic!("{name}: {violations:?}\n{text}");
+    }
+}
+
+/// The trace of a golden file, without the remarks in it.
+fn without_remarks(text: &str) -> String {
+    let is_head = |line: &str| line.starts_with("# time ");
+    let kept = text.lines().filter(|line| !line.starts_with("# ") || is_head(line));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+/// Puts a new trace under the old remarks: each stays behind the line number that it had.
+fn bless(old: &str, new: &str) -> String {
+    let mut lines: Vec<String> = new.lines().map(|line| format!("{line}\n")).collect();
+    let is_head = |line: &str| line.starts_with("# time ");
+    for (place, line) in old.lines().enumerate() {
+        if line.starts_with("# ") && !is_head(line) {
+            lines.insert(place.min(lines.len()), format!("{line}\n"));
+        }
+    }
+    lines.concat()
+}
+
+#[test]
+fn every_lesson_prints_its_golden_trace() {
+    for name in LESSONS {
+        let printed = output(name, &["--virtual"]);
+        assert_checks(name, &printed);
+        let path = file(&format!("tests/golden/{name}.trace"));
+        let golden = fs::read_to_string(&path).unwrap_or_default();
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, bless(&golden, &printed)).unwrap();
+            continue;
+        }
+        assert_eq!(printed, without_remarks(&golden), "{name}: BLESS=1 writes it anew");
+    }
+}
+
+#[test]
+fn every_policy_of_linger_passes_the_checker() {
+    for policy in ["lazy", "next-sleep", "eager"] {
+        assert_checks(policy, &output("linger", &["--virtual", "--policy", policy]));
+    }
+}
+
+#[test]
+fn the_trace_in_the_readme_is_what_hello_prints() {
+    let readme = fs::read_to_string(file("README.md")).unwrap();
+    let block = readme.split("<!-- trace: hello -->\n```text\n").nth(1).expect("it has a trace");
+    let block = block.split("```").next().unwrap();
+    assert_eq!(block, output("hello", &["--virtual"]));
+}
+
+/// The real clock is the subject here. A machine that stalls may be late enough to change the
+/// order, so a lesson has three tries.
+#[test]
+fn on_the_real_machine_the_lessons_differ_in_times_only() {
+    for name in ["hello", "nested", "worker"] {
+        let wanted = trace::mask_times(&output(name, &["--virtual"]));
+        let wanted = wanted.replace("clock=virtual", "clock=real");
+        let mut seen = String::new();
+        let same = (0..3).any(|_| {
+            let printed = output(name, &["--trace", "-"]);
+            assert_checks(name, &printed);
+            seen = trace::mask_times(&printed);
+            seen == wanted
+        });
+        assert!(same, "{name}: wanted\n{wanted}\nsaw\n{seen}");
+    }
+}
+
+#[test]
+fn bad_command_lines_get_a_clear_error() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let cases: [(&str, &[&str], &str); 6] = [
+        ("hello", &["--nonsense"], "unknown option `--nonsense`"),
+        ("hello", &["--trace"], "expected a value after --trace"),
+        ("linger", &["--policy", "never"], "expected eager, next-sleep or lazy, not `never`"),
+        ("echo", &["--addr", "nowhere"], "expected an address"),
+        ("echo", &["--addr", "192.0.2.1:80"], "192.0.2.1:80"),
+        ("hello", &["--trace", "/no/such/folder/trace"], "/no/such/folder/trace"),
+    ];
+    for (name, args, wanted) in cases {
+        let ran = Command::new(&cargo)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args(["run", "--quiet", "--offline", "--example", name, "--"])
+            .args(args)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert!(!ran.status.success(), "{name} {args:?}");
+        assert!(errors.contains(wanted), "{name} {args:?}: {errors}");
+        assert!(!errors.contains("panicked"), "{name} {args:?}: {errors}");
+    }
+}
