@@ -194,7 +194,8 @@ impl<M: Machine> Kernel<M> {
         let seq = emit!(self, index, event(effect));
         self.tasks.get_mut(index).cancel.as_mut().expect("set above").seq = seq;
         let hit = self.spread(index, Source::Cancel, seq) + self.replace_timeouts(index, seq);
-        if hit == 0 && self.tasks.get(index).state == State::Parked {
+        let task = self.tasks.get(index);
+        if hit == 0 && task.state == State::Parked && task.waits == 0 {
             // Parked on bare wakers: it may look at itself once; the grace ends it else.
             let op = WakeOp::Scope { scope: 0 };
             let seq = emit!(self, index, Event::Wake { op, ticket: None, cause: seq });
