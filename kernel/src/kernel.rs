@@ -256,6 +256,8 @@ pub struct Kernel<M: Machine> {
     pub(crate) counts: Counts,
     pub(crate) grace: Option<TimerId>,
     pub(crate) grace_over: bool,
+    /// The line that began the shutdown.
+    pub(crate) phase: trace::Seq,
     /// A foreign wait that something outside will wake.
     pub(crate) external: usize,
     /// The task that runs now, or ran last.
@@ -353,6 +355,7 @@ impl<M: Machine> Kernel<M> {
             counts: Counts::default(),
             grace: None,
             grace_over: false,
+            phase: 0,
             external: 0,
             running: None,
             skipped: 0,

@@ -251,7 +251,7 @@ impl<M: Machine> Kernel<M> {
                 }
                 Fired::Scope(index) => self.fire_scope(index, deadline),
                 Fired::Grace => {
-                    let event = Event::Fire { timer: Timer::Grace, deadline, cause: 1 };
+                    let event = Event::Fire { timer: Timer::Grace, deadline, cause: self.phase };
                     emit_for!(self, 0, "kernel", event);
                     self.grace_over = true;
                 }
@@ -507,6 +507,7 @@ impl<M: Machine> Kernel<M> {
         if self.tasks.alive > 0 {
             let tasks = self.tasks.alive as u64;
             announce!(self, 0, "kernel", Event::Phase { name: "cancel".into(), tasks });
+            self.phase = self.log.seq;
             let end = self.log.now + self.options.grace;
             let rank = || Rank { class: 2, seq: 0 };
             self.grace = Some(self.timers.arm(end, Fired::GRACE, self.log.now, rank));
@@ -551,7 +552,7 @@ impl<M: Machine> Kernel<M> {
     fn cancel_all(&mut self) {
         for task in self.tasks.newest_first() {
             if self.tasks.get(task).cancel.is_none() {
-                self.cancel_task(task, None, "shutdown", self.log.seq.max(1));
+                self.cancel_task(task, None, "shutdown", self.phase);
             }
         }
     }
