@@ -33,7 +33,7 @@ impl<M: Machine> Kernel<M> {
         site: Site,
     ) {
         let Some(task) = self.tasks.find(asker) else { return };
-        if self.tasks.get(task).pending > 0 && request.blocks() {
+        if self.tasks.get(task).pending > 0 && self.will_block(&request) {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {
                 let interrupt = self.interrupt(task, source, from);
@@ -139,6 +139,17 @@ impl<M: Machine> Kernel<M> {
                 self.external += usize::from(external);
                 self.park(at, Wait::Foreign { external }, Op::Foreign { external });
             }
+        }
+    }
+
+    /// Whether an interrupt may end this request. A join of a task that has ended does not block.
+    fn will_block(&self, request: &Request) -> bool {
+        match request {
+            Request::Join { task, .. } => {
+                let joined = self.tasks.find(*task);
+                joined.is_some_and(|joined| self.tasks.get(joined).state != State::Ended)
+            }
+            other => other.blocks(),
         }
     }
 
