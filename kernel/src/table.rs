@@ -517,7 +517,9 @@ impl<M: Machine> Kernel<M> {
 
     /// Does what a post says.
     pub(crate) fn heed(&mut self, post: Post) {
-        let cause = self.log.seq.max(1);
+        // What a task posts is done by its run, whatever else has happened since.
+        let acting = self.acting().map(|task| self.tasks.get(task).cause);
+        let cause = acting.unwrap_or(self.log.seq).max(1);
         match post {
             Post::Withdraw(ticket) => {
                 let known = self.waits.get(ticket.index);
