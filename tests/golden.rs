@@ -1,0 +1,78 @@
+//! The goldens themselves, and the helper that keeps them.
+
+mod support;
+
+use kernel::trace;
+use support::{bless, difference, golden, goldens};
+
+const OLD: &str = "#trace v1 clock=virtual seed=0
+# columns
+ 0.000000       0  #0001   1 wakeup   spawn    parent=-
+# about main
+ 0.000000       0  #0002   2 main     spawn    parent=-
+ 0.000000       1  #0003   2 main     run      cause=#0002
+# the end
+";
+
+#[test]
+fn a_remark_makes_no_difference() {
+    let bare: String =
+        OLD.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
+    assert_eq!(difference(OLD, &bare), Ok(()));
+}
+
+#[test]
+fn the_header_is_compared() {
+    let other = OLD.replace("seed=0", "seed=1");
+    assert!(difference(OLD, &other).unwrap_err().starts_with("line 1 differs"));
+}
+
+#[test]
+fn the_first_different_line_of_both_is_shown() {
+    let said = difference(OLD, &OLD.replace("run ", "exit")).unwrap_err();
+    assert!(said.starts_with("line 4 differs\n"), "{said}");
+    assert!(said.contains("main     run ") && said.contains("main     exit"), "{said}");
+    let shorter = OLD.lines().take(5).collect::<Vec<_>>().join("\n");
+    assert!(difference(OLD, &shorter).unwrap_err().contains("(no more lines)"));
+}
+
+#[test]
+fn blessing_keeps_remarks_between_their_neighbours() {
+    // One line more above, so that all numbers move; and another end.
+    let new = "#trace v1 clock=virtual seed=0
+# other columns
+ 0.000000       0  #0001   1 wakeup   spawn    parent=-
+ 0.000000       0  #0002   0 kernel   warn     new
+ 0.000000       0  #0003   2 main     spawn    parent=-
+ 0.000000       1  #0004   2 main     exit     ok cause=#0003
+";
+    let blessed = "#trace v1 clock=virtual seed=0
+# columns
+ 0.000000       0  #0001   1 wakeup   spawn    parent=-
+# about main
+ 0.000000       0  #0002   0 kernel   warn     new
+ 0.000000       0  #0003   2 main     spawn    parent=-
+# the end
+ 0.000000       1  #0004   2 main     exit     ok cause=#0003
+";
+    assert_eq!(bless(OLD, new), blessed);
+    assert_eq!(bless(OLD, OLD), OLD);
+}
+
+#[test]
+fn every_golden_parses_and_obeys_the_oracle() {
+    for name in goldens() {
+        let text = golden(&name);
+        let lines = trace::trace(&text).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        assert_eq!(trace::check(&lines), Ok(()), "{name}");
+    }
+}
+
+#[test]
+fn every_golden_has_its_test() {
+    let tests = [include_str!("curio_cases.rs"), include_str!("curio_rules.rs")];
+    for name in goldens() {
+        let quoted = format!("\"{name}\"");
+        assert!(tests.iter().any(|test| test.contains(&quoted)), "{name}.trace has no test");
+    }
+}
