@@ -2,7 +2,8 @@
 //!
 //! The unit is 0.1 s. Levels are written from the inside out: `L1` is the outermost timeout. What
 //! comes out of each: `ok`, `ok(expired)` of an `ignore_after`, `TT` TaskTimeout, `TCE`
-//! TimeoutCancellation, `UTE` UncaughtTimeout. The log of each is `tests/golden/curio_case_NN.trace`.
+//! TimeoutCancellation, `UTE` UncaughtTimeout. The log of each is
+//! `tests/golden/curio_case_NN.trace`.
 
 mod support;
 
