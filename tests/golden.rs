@@ -70,7 +70,11 @@ fn every_golden_parses_and_obeys_the_oracle() {
 
 #[test]
 fn every_golden_has_its_test() {
-    let tests = [include_str!("curio_cases.rs"), include_str!("curio_rules.rs")];
+    let tests = [
+        include_str!("curio_cases.rs"),
+        include_str!("curio_rules.rs"),
+        include_str!("lessons.rs"),
+    ];
     for name in goldens() {
         let quoted = format!("\"{name}\"");
         assert!(tests.iter().any(|test| test.contains(&quoted)), "{name}.trace has no test");

@@ -1,5 +1,7 @@
 //! The lessons: what the screen shows is what the page shows, byte for byte.
 
+mod support;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -35,37 +37,12 @@ fn assert_checks(name: &str, text: &str) {
     }
 }
 
-/// The trace of a golden file, without the remarks in it.
-fn without_remarks(text: &str) -> String {
-    let is_head = |line: &str| line.starts_with("# time ");
-    let kept = text.lines().filter(|line| !line.starts_with("# ") || is_head(line));
-    kept.map(|line| format!("{line}\n")).collect()
-}
-
-/// Puts a new trace under the old remarks: each stays behind the line number that it had.
-fn bless(old: &str, new: &str) -> String {
-    let mut lines: Vec<String> = new.lines().map(|line| format!("{line}\n")).collect();
-    let is_head = |line: &str| line.starts_with("# time ");
-    for (place, line) in old.lines().enumerate() {
-        if line.starts_with("# ") && !is_head(line) {
-            lines.insert(place.min(lines.len()), format!("{line}\n"));
-        }
-    }
-    lines.concat()
-}
-
 #[test]
 fn every_lesson_prints_its_golden_trace() {
     for name in LESSONS {
         let printed = output(name, &["--virtual"]);
         assert_checks(name, &printed);
-        let path = file(&format!("tests/golden/{name}.trace"));
-        let golden = fs::read_to_string(&path).unwrap_or_default();
-        if std::env::var_os("BLESS").is_some() {
-            fs::write(&path, bless(&golden, &printed)).unwrap();
-            continue;
-        }
-        assert_eq!(printed, without_remarks(&golden), "{name}: BLESS=1 writes it anew");
+        support::compare(name, &printed);
     }
 }
 

@@ -165,8 +165,9 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.trace"))
 }
 
+/// Compares a trace with its golden, or writes it anew under `BLESS=1`.
 #[track_caller]
-fn compare(name: &str, trace: &str) {
+pub fn compare(name: &str, trace: &str) {
     let path = path_of(name);
     let golden = fs::read_to_string(&path).ok();
     if std::env::var_os("BLESS").is_some_and(|word| word == "1") {
