@@ -23,6 +23,13 @@ use crate::waker::{Message, SpareWaker};
 /// Turns that may go by without a look at the machine while tasks only hand work to each other.
 const SKIPPED: u32 = 61;
 
+/// Keeps the code that makes events out of the functions that mostly do not.
+#[cold]
+#[inline(never)]
+pub(crate) fn apart<R>(code: impl FnOnce() -> R) -> R {
+    code()
+}
+
 /// Numbers an event of a task and, if anybody listens, makes its line. Gives its number.
 macro_rules! emit {
     ($kernel:expr, $task:expr, $event:expr) => {
@@ -31,10 +38,12 @@ macro_rules! emit {
     ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {{
         $kernel.log.seq += 1;
         if $kernel.log.listening {
-            let event = $event;
-            let timed = $timed;
-            let (id, name) = $kernel.tasks.label($task);
-            $kernel.log.write(id, name, event, timed);
+            $crate::turn::apart(|| {
+                let event = $event;
+                let timed = $timed;
+                let (id, name) = $kernel.tasks.label($task);
+                $kernel.log.write(id, name, event, timed);
+            });
         }
         $kernel.log.seq
     }};
@@ -49,9 +58,11 @@ macro_rules! emit_for {
     ($kernel:expr, $id:expr, $name:expr, $event:expr, $timed:expr) => {{
         $kernel.log.seq += 1;
         if $kernel.log.listening {
-            let event = $event;
-            let timed = $timed;
-            $kernel.log.write($id, $name, event, timed);
+            $crate::turn::apart(|| {
+                let event = $event;
+                let timed = $timed;
+                $kernel.log.write($id, $name, event, timed);
+            });
         }
         $kernel.log.seq
     }};

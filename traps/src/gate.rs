@@ -77,6 +77,8 @@ struct Register {
     serial: Cell<u64>,
     /// The slot that is kept free for it, `END` until the first is needed.
     index: Cell<u32>,
+    /// Whether what is in the list was filed before it.
+    behind: Cell<bool>,
     scope: Cell<Option<ScopeId>>,
     site: Cell<Option<Site>>,
     request: Cell<Option<Request>>,
@@ -148,6 +150,7 @@ thread_local! {
             stage: Cell::new(Stage::Empty),
             serial: Cell::new(0),
             index: Cell::new(END),
+            behind: Cell::new(false),
             scope: Cell::new(None),
             site: Cell::new(None),
             request: Cell::new(None),
@@ -253,8 +256,9 @@ impl Gate {
             Stage::Filed => {
                 let request = register.request.take().expect("a filed request is there");
                 let site = register.site.get().expect("a filed request has a place");
-                // It was filed before all that is in the list.
-                tables.filed.insert(0, Filed::Request { ticket, task, scope, request, site });
+                let place = if register.behind.get() { tables.filed.len() } else { 0 };
+                let filed = Filed::Request { ticket, task, scope, request, site };
+                tables.filed.insert(place, filed);
                 self.any_filed.set(true);
                 State::Filed
             }
@@ -267,6 +271,15 @@ impl Gate {
         let slot = Slot { serial, epoch: task.epoch, task, scope, state, waker: None };
         tables.slots[index as usize] = slot;
         register.index.set(tables.reserve());
+    }
+
+    /// Before something goes to the end of the list: what is in the register must not stand
+    /// between two parts of it.
+    #[inline]
+    fn keep_order(&self) {
+        if self.register.stage.get() == Stage::Filed && self.register.behind.get() {
+            self.spill();
+        }
     }
 
     /// Files a request in a slot of its own.
@@ -300,7 +313,8 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
         if register.stage.get() == Stage::Answered {
             gate.spill();
         }
-        if !own || register.stage.get() != Stage::Empty || gate.any_filed.get() {
+        if !own || register.stage.get() != Stage::Empty {
+            gate.keep_order();
             let waker = if own { None } else { Some(cx.waker().clone()) };
             return gate.file_in_table(current, request, site, waker);
         }
@@ -309,6 +323,7 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
         }
         let serial = gate.next_serial();
         register.serial.set(serial.get());
+        register.behind.set(gate.any_filed.get());
         register.scope.set(Some(current.scope));
         register.site.set(Some(site));
         let earlier = register.request.replace(Some(request));
@@ -342,6 +357,7 @@ pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
             }
             gate.spill();
         }
+        gate.keep_order();
         {
             let tables = &mut *gate.tables.borrow_mut();
             let Some(slot) = tables.live(ticket) else { return Look::Gone };
@@ -387,6 +403,7 @@ pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
         if gate.register.holds(ticket) {
             return gate.withdraw_register();
         }
+        gate.keep_order();
         let running = gate.epoch.get();
         let (result, request, waker);
         {
@@ -472,6 +489,7 @@ fn slot_mut(tables: &mut Tables, ticket: Ticket) -> &mut Slot {
 /// Tells the kernel something. Harmless outside a kernel and while a thread ends.
 pub(crate) fn post(post: Post) {
     let refused = GATE.try_with(|gate| {
+        gate.keep_order();
         let refused = gate.tables.borrow_mut().post(gate.epoch.get(), post);
         gate.any_filed.set(true);
         refused
@@ -706,14 +724,16 @@ impl Gate {
     pub fn take(&self, inbox: &mut Vec<Filed>) {
         debug_assert!(inbox.is_empty(), "what was taken is heeded first");
         self.any_filed.set(false);
+        self.register.behind.set(false);
         mem::swap(&mut self.tables.borrow_mut().filed, inbox);
     }
 
-    /// Takes the first request of the poll, which was filed before all else that is filed.
+    /// Takes the first request of the poll, unless something in the list was filed before it.
     #[inline]
     pub fn take_first(&self) -> Option<Filed> {
         let register = &self.register;
-        if register.stage.get() != Stage::Filed {
+        let waits = register.behind.get() && self.any_filed.get();
+        if register.stage.get() != Stage::Filed || waits {
             return None;
         }
         register.stage.set(Stage::Taken);
