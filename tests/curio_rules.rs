@@ -1237,3 +1237,52 @@ fn c32_shutdown() {
     });
     assert_eq!(notes.text(), "first:CAN first:ok second:ok second:CAN");
 }
+
+/// All open deadlines stay in force, while an inner one is handled and while a cancellation is.
+#[test]
+fn x5_all_open_deadlines_stay_in_force() {
+    let notes = Notes::default();
+    check("x5_all_open_deadlines_stay_in_force", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let outer = timeout_after(tenths(5), async {
+                noted.add(short(&timeout_after(tenths(2), op(9)).await));
+                let cancelled = op(9).await;
+                noted.add(short(&cancelled));
+                noted.add(short(&timeout_after(tenths(9), op(9)).await));
+                cancelled
+            });
+            noted.add(short(&outer.await));
+        };
+        let victim = spawn("victim", victim).await;
+        op(3).await.unwrap();
+        victim.cancel("").await.unwrap();
+        assert_eq!(clock().await, at(5));
+    });
+    assert_eq!(notes.text(), "TT CAN TCE CAN");
+}
+
+/// A shield in one branch holds a cancellation back there, and nowhere else.
+#[test]
+fn x10_a_shield_in_one_branch() {
+    let notes = Notes::default();
+    check("x10_a_shield_in_one_branch", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let left = async {
+                noted.add(format!("left:{}", short(&shield(op(5)).await)));
+                noted.add(format!("left:{}", short(&op(1).await)));
+            };
+            let right = async {
+                noted.add(format!("right:{}", short(&op(5).await)));
+                noted.add(format!("right:{}", short(&op(1).await)));
+            };
+            join(left, right).await;
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "right:CAN right:ok left:ok left:CAN ok");
+}
