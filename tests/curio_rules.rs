@@ -1286,3 +1286,24 @@ fn x10_a_shield_in_one_branch() {
     });
     assert_eq!(notes.text(), "right:CAN right:ok left:ok left:CAN ok");
 }
+
+#[test]
+fn x3_an_interrupt_that_ends_a_race_is_heard_once() {
+    let notes = Notes::default();
+    let ran = check("x3_an_interrupt_that_ends_a_race_is_heard_once", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let raced = match race(op(9), op(9)).await {
+                traps::Either::Left(result) | traps::Either::Right(result) => result,
+            };
+            noted.add(short(&raced));
+            noted.add(short(&op(1).await));
+        };
+        let mut victim = spawn("victim", victim).await;
+        yield_now().await.unwrap();
+        victim.cancel_now("").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "CAN ok");
+    assert_eq!(ran.count("deliver"), 2);
+}

@@ -44,15 +44,25 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    pub(crate) fn mark_delivered(&mut self, task: u32, source: Source, delivered: bool) {
+    fn deliveries(&mut self, task: u32, source: Source) -> &mut u32 {
         match source {
             Source::Cancel => {
-                if let Some(cancel) = &mut self.tasks.get_mut(task).cancel {
-                    cancel.delivered = delivered;
-                }
+                let cancel = self.tasks.get_mut(task).cancel.as_mut();
+                &mut cancel.expect("a cancelled task has a cancellation").delivered
             }
-            Source::Scope(index) => self.scopes.get_mut(index).delivered = delivered,
+            Source::Scope(index) => &mut self.scopes.get_mut(index).delivered,
         }
+    }
+
+    pub(crate) fn count_delivery(&mut self, task: u32, source: Source) {
+        *self.deliveries(task, source) += 1;
+    }
+
+    /// Takes a delivery back that nobody read; true if nobody else has the interrupt either.
+    fn uncount_delivery(&mut self, task: u32, source: Source) -> bool {
+        let deliveries = self.deliveries(task, source);
+        *deliveries = deliveries.saturating_sub(1);
+        *deliveries == 0
     }
 
     /// The deadline of a scope has passed.
@@ -64,20 +74,42 @@ impl<M: Machine> Kernel<M> {
         let event = Event::Fire { timer: Timer::Scope(number), deadline, cause };
         let seq = emit_for!(self, 0, "kernel", event, log::late(deadline, now));
         self.scopes.get_mut(index).seq = seq;
+        let before = self.tasks.get(task);
+        let pending_before = before.pending;
+        let winner = (before.state == State::Ready).then(|| {
+            let cancelled = before.cancel.as_ref().is_some_and(|c| c.delivered > 0);
+            match (before.interrupted, cancelled) {
+                (true, true) => "cancel",
+                (true, false) => "timeout",
+                (false, _) => "value",
+            }
+        });
         let hit = self.spread(task, Source::Scope(index), seq);
-        if hit == 0 && self.tasks.get(task).state == State::Ready {
-            let interrupted = self.tasks.get(task).interrupted;
-            let winner = if interrupted { "timeout" } else { "value" };
-            let winner = match &self.tasks.get(task).cancel {
-                Some(cancel) if interrupted && cancel.delivered => "cancel",
-                _ => winner,
-            };
-            let event =
-                Event::Race { winner: winner.into(), loser: "timeout".into(), scope: number };
-            emit!(self, task, event);
-        }
         if hit == 0 {
             self.hit_bare_wait(task, index, seq);
+        }
+        let after = self.tasks.get(task);
+        if after.pending > pending_before && after.bare.is_none() {
+            self.tell_of_pending(task, index, winner);
+        }
+    }
+
+    /// Says why a timeout that fired has not ended a trap in every branch: something else came
+    /// first in this turn, or there is no trap for it to end.
+    fn tell_of_pending(&mut self, task: u32, index: u32, winner: Option<&'static str>) {
+        let scope = self.scopes.get(index).serial.get();
+        let shielded = self.scopes.of(&self.tasks, task).into_iter().any(|inner| {
+            self.scopes.get(inner).kind == ScopeKind::Shield && self.scopes.is_within(index, inner)
+        });
+        match winner.filter(|_| !shielded) {
+            Some(winner) => {
+                let (winner, loser) = (winner.into(), "timeout".into());
+                emit!(self, task, Event::Race { winner, loser, scope });
+            }
+            None => {
+                let outcome = log::interrupt(&self.interrupt(task, Source::Scope(index), index));
+                emit!(self, task, Event::Cleanup { scope, outcome });
+            }
         }
     }
 
@@ -152,7 +184,7 @@ impl<M: Machine> Kernel<M> {
                 let event = Event::Deliver { ticket, outcome: shown, cause };
                 let seq = emit!(self, entry.task, event);
                 self.note_answer(entry.task, ticket, outcome);
-                self.mark_delivered(entry.task, source, true);
+                self.count_delivery(entry.task, source);
                 self.scratch.delivered.push((entry.task, entry.ticket, source));
                 self.make_ready(entry.task, seq);
                 self.tasks.get_mut(entry.task).interrupted = true;
@@ -188,7 +220,7 @@ impl<M: Machine> Kernel<M> {
             emit!(self, index, event(Effect::Again));
             return;
         }
-        task.cancel = Some(Box::new(Cancellation { by, reason, delivered: false, seq: 0 }));
+        task.cancel = Some(Box::new(Cancellation { by, reason, delivered: 0, seq: 0 }));
         let has_traps = self.can_be_hit(index);
         let effect = if has_traps { Effect::Delivered } else { Effect::Pending };
         let seq = emit!(self, index, event(effect));
@@ -241,8 +273,8 @@ impl<M: Machine> Kernel<M> {
                     Event::Race { winner: "cancel".into(), loser: "timeout".into(), scope: loser }
                 );
                 self.scratch.delivered.push((task, ticket, Source::Cancel));
-                self.mark_delivered(task, Source::Cancel, true);
-                self.mark_delivered(task, source, false);
+                self.count_delivery(task, Source::Cancel);
+                self.uncount_delivery(task, source);
                 self.scopes.drop_pending(&mut self.tasks, |p| {
                     p.task == task && p.at == scope && p.source == Source::Cancel
                 });
@@ -287,7 +319,10 @@ impl<M: Machine> Kernel<M> {
                 _ => return,
             }
         };
-        self.mark_delivered(task, source, false);
+        // In a race the winner may have it: then the task knows.
+        if !self.uncount_delivery(task, source) {
+            return;
+        }
         if self.scopes.pend(&mut self.tasks, Pending { task, at, source }) {
             let scope = if at == ROOT { 0 } else { self.scopes.get(at).serial.get() };
             let outcome = log::interrupt(interrupt);
@@ -304,9 +339,17 @@ impl<M: Machine> Kernel<M> {
         if let Some(timer) = self.scopes.get_mut(index).timer.take() {
             self.timers.disarm(timer);
         }
-        emit!(self, task, {
-            Event::Trap { op: Op::UnsetTimeout { scope: number }, outcome: Outcome::Ok, at: None }
-        });
+        emit!(
+            self,
+            task,
+            match kind {
+                ScopeKind::Shield => Event::Shield { scope: number, open: false },
+                ScopeKind::Timeout | ScopeKind::Branch => {
+                    let op = Op::UnsetTimeout { scope: number };
+                    Event::Trap { op, outcome: Outcome::Ok, at: None }
+                }
+            }
+        );
         if in_time && deadline != Time::NEVER && self.machine.is_past(deadline) {
             // The clock was read, so the line has that time.
             self.log.now = self.machine.now();
@@ -321,10 +364,13 @@ impl<M: Machine> Kernel<M> {
             });
             for source in here {
                 let unheard = match source {
-                    Source::Cancel => {
-                        self.tasks.get(task).cancel.as_ref().is_some_and(|cancel| !cancel.delivered)
-                    }
-                    Source::Scope(from) => from != index && !self.scopes.get(from).delivered,
+                    Source::Cancel => self
+                        .tasks
+                        .get(task)
+                        .cancel
+                        .as_ref()
+                        .is_some_and(|cancel| cancel.delivered == 0),
+                    Source::Scope(from) => from != index && self.scopes.get(from).delivered == 0,
                 };
                 if unheard {
                     self.scopes.pend(&mut self.tasks, Pending { task, at: parent, source });
@@ -335,7 +381,7 @@ impl<M: Machine> Kernel<M> {
             for around in self.scopes.around(index) {
                 if self.scopes.get(around).fired.is_some() {
                     let source = Source::Scope(around);
-                    self.scopes.get_mut(around).delivered = false;
+                    self.scopes.get_mut(around).delivered = 0;
                     self.scopes.pend(&mut self.tasks, Pending { task, at: parent, source });
                 }
             }

@@ -22,8 +22,8 @@ pub(crate) struct Scope {
     pub(crate) timer: Option<TimerId>,
     /// When its deadline was found to have passed.
     pub(crate) fired: Option<Time>,
-    /// Whether its interrupt reached a trap, and was not dropped there unread.
-    pub(crate) delivered: bool,
+    /// Traps that its interrupt reached and at which it was not dropped unread.
+    pub(crate) delivered: u32,
     pub(crate) site: Site,
     /// The line that opened it; once it fired, its `fire` line.
     pub(crate) seq: Seq,
@@ -96,7 +96,7 @@ impl Scopes {
             deadline,
             timer: None,
             fired: None,
-            delivered: false,
+            delivered: 0,
             site,
             seq: 0,
             before: NONE,

@@ -37,7 +37,7 @@ impl<M: Machine> Kernel<M> {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {
                 let interrupt = self.interrupt(task, source, from);
-                self.mark_delivered(task, source, true);
+                self.count_delivery(task, source);
                 let result = Err(Failure::Interrupt(interrupt));
                 let op = self.shown(&request);
                 drop_quietly(request);
@@ -294,6 +294,9 @@ impl<M: Machine> Kernel<M> {
         let answer = Answer::Scope { scope, outer, deadline };
         self.answer(task, ticket, Ok(answer), op, site);
         self.scopes.get_mut(index).seq = self.log.seq;
+        if kind == ScopeKind::Shield {
+            emit!(self, task, Event::Shield { scope: scope.serial.get(), open: true });
+        }
         if deadline != Time::NEVER {
             let rank = || Rank { class: 1, seq: scope.serial.get() };
             let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);

@@ -53,8 +53,8 @@ pub(crate) enum End {
 pub(crate) struct Cancellation {
     pub(crate) by: Option<TaskId>,
     pub(crate) reason: &'static str,
-    /// Whether it reached a trap, and was not dropped there unread.
-    pub(crate) delivered: bool,
+    /// Traps that it reached and at which it was not dropped unread.
+    pub(crate) delivered: u32,
     pub(crate) seq: Seq,
 }
 

@@ -472,7 +472,7 @@ impl<M: Machine> Kernel<M> {
         let how = match end {
             End::Panicked(_) => Exit::Panic,
             End::Dropped => Exit::Dropped,
-            End::Output if task.cancel.as_ref().is_some_and(|cancel| cancel.delivered) => {
+            End::Output if task.cancel.as_ref().is_some_and(|cancel| cancel.delivered > 0) => {
                 Exit::Cancelled
             }
             End::Output => Exit::Ok,
