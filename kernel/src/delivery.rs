@@ -86,10 +86,11 @@ impl<M: Machine> Kernel<M> {
         });
         let hit = self.spread(task, Source::Scope(index), seq);
         if hit == 0 {
-            self.hit_bare_wait(task, index, seq);
+            self.hit_bare_wait(task);
         }
         let after = self.tasks.get(task);
-        if after.pending > pending_before && after.bare.is_none() {
+        let woken = hit == 0 && winner.is_none() && after.state == State::Ready;
+        if after.pending > pending_before && !woken {
             self.tell_of_pending(task, index, winner);
         }
     }
@@ -113,36 +114,73 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A wait on a bare waker has no trap to fail: the task is polled once, and its timeout ends
-    /// the wait by dropping it.
-    fn hit_bare_wait(&mut self, task: u32, index: u32, cause: Seq) {
+    /// A wait on a bare waker has no trap to fail. Where a timeout is pending around one, a task
+    /// that left the CPU is polled once more, and that poll ends the wait by dropping it.
+    pub(crate) fn hit_bare_wait(&mut self, task: u32) {
         if self.tasks.get(task).state != State::Parked {
             return;
         }
-        let holds_ticket = self.waits.of(&self.tasks, task).into_iter().any(|ticket| {
-            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let from = self.scopes.find(entry.scope).unwrap_or(ROOT);
-            self.scopes.is_within(index, from)
-        });
-        if holds_ticket {
+        let bare = self.bare_timeouts(task);
+        let Some(index) = bare.into_iter().find(|index| self.scopes.offer(task, *index)) else {
             return;
-        }
-        self.tasks.get_mut(task).bare = Some(index);
-        let number = self.scopes.get(index).serial.get();
-        let op = WakeOp::Scope { scope: number };
-        let seq = emit!(self, task, Event::Wake { op, ticket: None, cause });
+        };
+        let scope = self.scopes.get(index);
+        let (scope, cause) = (scope.serial.get(), scope.seq);
+        let seq =
+            emit!(self, task, Event::Wake { op: WakeOp::Scope { scope }, ticket: None, cause });
         self.make_ready(task, seq);
     }
 
-    /// Before a poll: lets the timeout that fired around a bare wait end it.
+    /// The timeouts of a task that are pending and hold neither a ticket nor a shield: what they
+    /// hold can only wait on bare wakers. Of two that enclose each other, the first that fired.
+    fn bare_timeouts(&self, task: u32) -> Vec<u32> {
+        let tickets = self.waits.of(&self.tasks, task).into_iter().map(|ticket| {
+            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
+            self.scopes.find(entry.scope).unwrap_or(ROOT)
+        });
+        let mut held: Vec<u32> = tickets.collect();
+        held.extend(self.scopes.shields(&self.tasks, task));
+        let mut found: Vec<u32> = Vec::new();
+        for index in self.scopes.pending_timeouts(task) {
+            let holds = held.iter().any(|inner| self.scopes.is_within(index, *inner));
+            let related = |other: &u32| {
+                self.scopes.is_within(index, *other) || self.scopes.is_within(*other, index)
+            };
+            if !holds && !found.iter().any(related) {
+                found.push(index);
+            }
+        }
+        found
+    }
+
+    /// Before a poll: lets a timeout that is pending around a bare wait end it.
     pub(crate) fn offer_bare(&mut self, task: u32) {
-        let Some(index) = self.tasks.get_mut(task).bare.take() else { return };
-        if !self.scopes.of(&self.tasks, task).contains(&index) {
+        for index in self.bare_timeouts(task) {
+            let interrupt = self.interrupt(task, Source::Scope(index), index);
+            let name = self.scopes.name_of(&self.tasks, task, index);
+            self.gate.set_bare(name, interrupt);
+        }
+    }
+
+    /// A ticket came into another task or scope: what is pending there reaches it.
+    pub(crate) fn deliver_pending(&mut self, ticket: u32) {
+        let Some(entry) = self.waits.get(ticket) else { return };
+        let (task, number) = (entry.task, entry.number);
+        let at = self.scopes.find(entry.scope).unwrap_or(ROOT);
+        if self.tasks.get(task).pending == 0 {
             return;
         }
-        let interrupt = self.interrupt(task, Source::Scope(index), index);
-        let name = self.scopes.name_of(&self.tasks, task, index);
-        self.gate.set_bare(name, interrupt);
+        let Some(source) = self.scopes.take_pending(&mut self.tasks, task, at) else { return };
+        let cause = match source {
+            Source::Cancel => self.tasks.get(task).cancel.as_ref().map_or(0, |cancel| cancel.seq),
+            Source::Scope(index) => self.scopes.get(index).seq,
+        };
+        if !self.deliver(ticket, source, at, cause) {
+            self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
+        } else if self.tasks.get(task).state == State::Running {
+            // It reads it in this very run.
+            self.scratch.answered.retain(|(_, answered)| answered.ticket != number);
+        }
     }
 
     /// Delivers an interrupt to every trap that it reaches; to a branch that is in no trap, it is
@@ -165,7 +203,7 @@ impl<M: Machine> Kernel<M> {
         }
         for at in branches {
             if !reached.contains(&at) {
-                self.scopes.pend(&mut self.tasks, Pending { task, at, source });
+                self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
             }
         }
         hit
@@ -278,7 +316,7 @@ impl<M: Machine> Kernel<M> {
                 self.scopes.drop_pending(&mut self.tasks, |p| {
                     p.task == task && p.at == scope && p.source == Source::Cancel
                 });
-                self.scopes.pend(&mut self.tasks, Pending { task, at: scope, source });
+                self.scopes.pend(&mut self.tasks, Pending::new(task, scope, source));
                 self.relabel_answers(task, scope);
             }
         }
@@ -323,7 +361,7 @@ impl<M: Machine> Kernel<M> {
         if !self.uncount_delivery(task, source) {
             return;
         }
-        if self.scopes.pend(&mut self.tasks, Pending { task, at, source }) {
+        if self.scopes.pend(&mut self.tasks, Pending::new(task, at, source)) {
             let scope = if at == ROOT { 0 } else { self.scopes.get(at).serial.get() };
             let outcome = log::interrupt(interrupt);
             emit!(self, task, Event::Cleanup { scope, outcome });
@@ -373,7 +411,12 @@ impl<M: Machine> Kernel<M> {
                     Source::Scope(from) => from != index && self.scopes.get(from).delivered == 0,
                 };
                 if unheard {
-                    self.scopes.pend(&mut self.tasks, Pending { task, at: parent, source });
+                    let mut pending = Pending::new(task, parent, source);
+                    if kind == ScopeKind::Branch {
+                        // Its siblings have had theirs.
+                        pending.barred = self.scopes.opened_so_far();
+                    }
+                    self.scopes.pend(&mut self.tasks, pending);
                 }
             }
         }
@@ -382,14 +425,11 @@ impl<M: Machine> Kernel<M> {
                 if self.scopes.get(around).fired.is_some() {
                     let source = Source::Scope(around);
                     self.scopes.get_mut(around).delivered = 0;
-                    self.scopes.pend(&mut self.tasks, Pending { task, at: parent, source });
+                    self.scopes.pend(&mut self.tasks, Pending::new(task, parent, source));
                 }
             }
         }
         self.scratch.delivered.retain(|(_, _, source)| *source != Source::Scope(index));
-        if self.tasks.get(task).bare == Some(index) {
-            self.tasks.get_mut(task).bare = None;
-        }
         self.scopes.close(&mut self.tasks, index);
     }
 }

@@ -124,6 +124,21 @@ impl<M: Machine> Kernel<M> {
         true
     }
 
+    /// A wake that was not read: it is for the next who waits.
+    pub(crate) fn give_back(&mut self, handle: HandleId, direction: Direction) {
+        let Some(index) = self.registrations.find(handle) else { return };
+        let registration = self.registrations.get(index).expect("found above");
+        let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
+        if waiting != NONE {
+            self.wake_io(index, waiting, direction);
+            return;
+        }
+        registration.ready[side(direction)] = true;
+        let (alias, n) = (registration.alias, registration.unwanted);
+        let direction = shown(direction);
+        emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
+    }
+
     /// An event that served nobody. Too many of them end the registration.
     fn remember(&mut self, index: u32, arrival: Arrival, news: bool) {
         let registration = self.registrations.get(index).expect("the caller found it");

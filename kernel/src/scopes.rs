@@ -45,6 +45,16 @@ pub(crate) struct Pending {
     /// The scope, or [`ROOT`].
     pub(crate) at: u32,
     pub(crate) source: Source,
+    /// It does not reach into branches with this number or a lower one: zero for none.
+    pub(crate) barred: u64,
+    /// The task was woken for it, in case it waits on a bare waker.
+    offered: bool,
+}
+
+impl Pending {
+    pub(crate) fn new(task: u32, at: u32, source: Source) -> Pending {
+        Pending { task, at, source, barred: 0, offered: false }
+    }
 }
 
 #[derive(Default)]
@@ -147,8 +157,14 @@ impl Scopes {
     pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, parent: u32) {
         self.unlink(tasks, index);
         let scope = self.get_mut(index);
-        (scope.task, scope.parent) = (task, parent);
+        let from = std::mem::replace(&mut scope.task, task);
+        scope.parent = parent;
         self.link(tasks, task, index);
+        for pending in self.pending.iter_mut().filter(|p| p.task == from && p.at == index) {
+            pending.task = task;
+            tasks.get_mut(from).pending -= 1;
+            tasks.get_mut(task).pending += 1;
+        }
     }
 
     /// The index of a scope that may be closed; [`ROOT`] for a root.
@@ -259,9 +275,10 @@ impl Scopes {
 
     /// Adds a pending interrupt, unless it is there.
     pub(crate) fn pend(&mut self, tasks: &mut Tasks, pending: Pending) -> bool {
-        let Pending { task, at, source } = pending;
-        let there = |p: &Pending| p.task == task && p.at == at && p.source == source;
-        if self.pending.iter().any(there) {
+        let Pending { task, at, source, barred, .. } = pending;
+        let there = |p: &&mut Pending| p.task == task && p.at == at && p.source == source;
+        if let Some(found) = self.pending.iter_mut().find(there) {
+            found.barred = found.barred.min(barred);
             return false;
         }
         self.pending.push(pending);
@@ -280,7 +297,8 @@ impl Scopes {
         task: u32,
         from: u32,
     ) -> Option<Source> {
-        let reached = |pending: &&Pending| pending.task == task && self.reaches(pending.at, from);
+        let reached =
+            |p: &&Pending| p.task == task && self.reaches(p.at, from) && !self.is_barred(p, from);
         let cancel = self.pending.iter().filter(reached).find(|p| p.source == Source::Cancel);
         let first = cancel.or_else(|| self.pending.iter().find(reached)).copied()?;
         let Pending { at, source, .. } = first;
@@ -297,6 +315,55 @@ impl Scopes {
             }
             !gone
         });
+    }
+
+    /// Whether a branch that it may not enter stands between a pending interrupt and `from`.
+    fn is_barred(&self, pending: &Pending, from: u32) -> bool {
+        let mut at = from;
+        while pending.barred > 0 && at != pending.at && at != ROOT {
+            let scope = self.get(at);
+            if scope.kind == ScopeKind::Branch && scope.serial.get() <= pending.barred {
+                return true;
+            }
+            at = scope.parent;
+        }
+        false
+    }
+
+    /// The number of the scope that was opened last.
+    pub(crate) fn opened_so_far(&self) -> u64 {
+        self.numbers
+    }
+
+    /// The timeouts that are pending in a task, in the order in which they fired.
+    pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        for pending in self.pending.iter().filter(|pending| pending.task == task) {
+            if let Source::Scope(index) = pending.source
+                && !found.contains(&index)
+            {
+                found.push(index);
+            }
+        }
+        found
+    }
+
+    /// Notes that a task is woken for a pending timeout; false if it was before.
+    pub(crate) fn offer(&mut self, task: u32, timeout: u32) -> bool {
+        let mut news = false;
+        for pending in &mut self.pending {
+            if pending.task == task && pending.source == Source::Scope(timeout) {
+                news |= !std::mem::replace(&mut pending.offered, true);
+            }
+        }
+        news
+    }
+
+    /// The open shields of a task.
+    pub(crate) fn shields(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
+        let mut found = self.of(tasks, task);
+        found.retain(|scope| self.get(*scope).kind == ScopeKind::Shield);
+        found
     }
 
     pub(crate) fn pending_count(&self) -> usize {

@@ -32,7 +32,10 @@ impl<M: Machine> Kernel<M> {
         request: Request,
         site: Site,
     ) {
-        let Some(task) = self.tasks.find(asker) else { return };
+        let Some(task) = self.tasks.find(asker) else {
+            self.gate.forget(ticket);
+            return drop_quietly(request);
+        };
         if self.tasks.get(task).pending > 0 && self.will_block(&request) {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {
@@ -277,8 +280,6 @@ impl<M: Machine> Kernel<M> {
         };
         let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
         let scope = self.scopes.name_of(&self.tasks, task, index);
-        let outer = self.scopes.timeout_at(parent);
-        let outer = self.scopes.name_of(&self.tasks, task, outer);
         let op = match kind {
             ScopeKind::Timeout => {
                 let limited = deadline != Time::NEVER;
@@ -291,7 +292,7 @@ impl<M: Machine> Kernel<M> {
             ScopeKind::Branch => Op::Branch,
             ScopeKind::Shield => Op::Shield,
         };
-        let answer = Answer::Scope { scope, outer, deadline };
+        let answer = Answer::Scope { scope, deadline };
         self.answer(task, ticket, Ok(answer), op, site);
         self.scopes.get_mut(index).seq = self.log.seq;
         if kind == ScopeKind::Shield {
@@ -536,6 +537,8 @@ impl<M: Machine> Kernel<M> {
                 }
             }
             Post::Unread(interrupt) => self.unread(&interrupt),
+            Post::Remember { handle, direction } => self.give_back(handle, direction),
+            Post::Keep(signal) => self.arrive_signal(signal),
             Post::Rehome(ticket) => self.rehome(ticket),
             Post::RehomeScope { scope, task, parent } => {
                 let index = self.scopes.find(scope);
@@ -544,6 +547,9 @@ impl<M: Machine> Kernel<M> {
                     && (parent == traps::protocol::ROOT || !self.scopes.is_within(index, parent))
                 {
                     self.scopes.rehome(&mut self.tasks, index, task, parent);
+                    for ticket in self.waits.of(&self.tasks, task) {
+                        self.deliver_pending(ticket);
+                    }
                 }
             }
             Post::CloseScope { scope, in_time } => {
@@ -604,6 +610,7 @@ impl<M: Machine> Kernel<M> {
         let Some((task, scope)) = self.gate.home(ticket).filter(|_| known) else { return };
         if let Some(task) = self.tasks.find(task) {
             self.waits.rehome(&mut self.tasks, ticket.index, task, scope);
+            self.deliver_pending(ticket.index);
         }
     }
 

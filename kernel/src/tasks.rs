@@ -90,8 +90,6 @@ pub(crate) struct Task {
     pub(crate) interrupted: bool,
     /// Nobody can join it.
     pub(crate) detached: bool,
-    /// A scope that fired around a wait on a bare waker, until the task is polled.
-    pub(crate) bare: Option<u32>,
     /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
     pub(crate) deferred: Option<(u32, bool)>,
 }
@@ -164,7 +162,6 @@ impl Tasks {
             woken: false,
             interrupted: false,
             detached: false,
-            bare: None,
             deferred: None,
         });
         let index = u32::try_from(index).expect("fewer than 2^32 tasks");

@@ -81,7 +81,10 @@ pub(crate) use announce;
 /// Runs foreign code that must not take the kernel down, such as a `Drop`.
 pub(crate) fn quietly(code: impl FnOnce()) {
     // The panic hook has said what happened; the task concerned goes on without.
-    let _ = catch_unwind(AssertUnwindSafe(code));
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
+        // Not dropped: to drop a panic's payload may panic again.
+        mem::forget(payload);
+    }
 }
 
 pub(crate) fn drop_quietly<T>(value: T) {
@@ -278,6 +281,8 @@ impl<M: Machine> Kernel<M> {
             let task = self.ready.pop_front().expect("only runs take from the queue");
             self.run_task(task, main);
             self.running = None;
+            // The output of a task that nobody joins was dropped, and may have posted.
+            self.serve();
             if self.main_ended {
                 return;
             }
@@ -311,7 +316,7 @@ impl<M: Machine> Kernel<M> {
             self.gate.begin(name, root, waker, self.options.budget);
         }
         loop {
-            if self.tasks.get(index).bare.is_some() {
+            if self.tasks.get(index).pending > 0 {
                 self.offer_bare(index);
             }
             let task = self.tasks.get_mut(index);
@@ -339,7 +344,10 @@ impl<M: Machine> Kernel<M> {
             match polled {
                 Ok(Poll::Pending) => {
                     self.serve();
-                    if mem::take(&mut self.tasks.get_mut(index).answered) {
+                    let task = self.tasks.get_mut(index);
+                    if mem::take(&mut task.answered) {
+                        // The next poll is what it was woken for.
+                        task.woken = false;
                         continue;
                     }
                     self.gate.end();
@@ -383,6 +391,9 @@ impl<M: Machine> Kernel<M> {
                 self.complete_yield(ticket);
             }
             self.scratch.yielded = yielded;
+        }
+        if self.tasks.get(index).pending > 0 {
+            self.hit_bare_wait(index);
         }
     }
 
@@ -446,6 +457,7 @@ impl<M: Machine> Kernel<M> {
         if let Place::Main = task.place {
             self.main_panic = Some(panic);
         } else {
+            drop_quietly(panic);
             // The future goes before its name: its requests are withdrawn, its scopes closed.
             self.drop_future(index);
         }
@@ -479,6 +491,8 @@ impl<M: Machine> Kernel<M> {
         };
         for ticket in self.waits.of(&self.tasks, index) {
             // Their futures are gone, leaked, or about to be dropped unheard.
+            let number = self.waits.get(ticket).expect("a list holds parked tickets").number;
+            emit!(self, index, Event::Withdraw { ticket: number });
             self.forget_wait(ticket);
         }
         for scope in self.scopes.of(&self.tasks, index) {

@@ -55,7 +55,9 @@ impl Call {
                     return Poll::Ready(result);
                 }
                 gate::Look::Nothing => return Poll::Pending,
-                gate::Look::Gone => {}
+                gate::Look::Outside => gate::outside(self.site),
+                // Its own kernel may live, and not run now.
+                gate::Look::Gone => drop(self.abandon()),
             }
         }
         self.ticket = Some(gate::file(request(), self.site, cx));

@@ -28,6 +28,8 @@ use crate::protocol::{
 struct Current {
     task: TaskRef,
     scope: ScopeId,
+    /// The nearest timeout at or around `scope`, or the root.
+    timeout: ScopeId,
 }
 
 /// One ticket: who filed it, and its result once there is one.
@@ -231,6 +233,8 @@ pub(crate) enum Look {
     Nothing,
     /// No such ticket in the kernel that runs: file anew.
     Gone,
+    /// No task is being polled.
+    Outside,
 }
 
 impl Gate {
@@ -282,6 +286,12 @@ impl Gate {
         }
     }
 
+    /// How much is filed now.
+    fn filed(&self) -> usize {
+        let first = usize::from(self.register.stage.get() == Stage::Filed);
+        first + self.tables.borrow().filed.len()
+    }
+
     /// Files a request in a slot of its own.
     fn file_in_table(
         &self,
@@ -291,7 +301,7 @@ impl Gate {
         waker: Option<Waker>,
     ) -> Ticket {
         let serial = self.next_serial();
-        let Current { task, scope } = current;
+        let Current { task, scope, .. } = current;
         let tables = &mut *self.tables.borrow_mut();
         let index = tables.reserve();
         let slot = Slot { serial, epoch: task.epoch, task, scope, state: State::Filed, waker };
@@ -335,7 +345,7 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
 }
 
 #[cold]
-fn outside(site: Site) -> ! {
+pub(crate) fn outside(site: Site) -> ! {
     panic!("rule: traps are made by tasks; the trap at {site} was polled outside a kernel's poll")
 }
 
@@ -343,7 +353,7 @@ fn outside(site: Site) -> ! {
 #[inline]
 pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
     GATE.with(|gate| {
-        let Some(current) = gate.current.get() else { return Look::Nothing };
+        let Some(current) = gate.current.get() else { return Look::Outside };
         let own = gate.own.get() == identity(cx.waker());
         if gate.register.holds(ticket) {
             if gate.register.stage.get() == Stage::Answered {
@@ -507,27 +517,34 @@ pub(crate) fn task() -> Option<TaskRef> {
     GATE.with(|gate| gate.current.get().map(|current| current.task))
 }
 
+/// The nearest timeout at or around the scope in force, or the root; `None` outside a poll.
+#[inline]
+pub(crate) fn timeout() -> Option<ScopeId> {
+    GATE.with(|gate| gate.current.get().map(|current| current.timeout))
+}
+
 /// Makes `scope` the one in force until the guard is dropped, also by a panic.
 #[inline]
-pub(crate) fn enter_scope(scope: ScopeId) -> ScopeGuard {
+pub(crate) fn enter_scope(scope: ScopeId, is_timeout: bool) -> ScopeGuard {
     GATE.with(|gate| {
         let before = gate.current.get();
         if let Some(current) = before {
-            gate.current.set(Some(Current { scope, ..current }));
+            let timeout = if is_timeout { scope } else { current.timeout };
+            gate.current.set(Some(Current { scope, timeout, ..current }));
         }
-        ScopeGuard(before.map(|current| current.scope))
+        ScopeGuard(before.map(|current| (current.scope, current.timeout)))
     })
 }
 
 /// Restores the scope around.
-pub(crate) struct ScopeGuard(Option<ScopeId>);
+pub(crate) struct ScopeGuard(Option<(ScopeId, ScopeId)>);
 
 impl Drop for ScopeGuard {
     #[inline]
     fn drop(&mut self) {
         GATE.with(|gate| {
-            if let (Some(scope), Some(current)) = (self.0, gate.current.get()) {
-                gate.current.set(Some(Current { scope, ..current }));
+            if let (Some((scope, timeout)), Some(current)) = (self.0, gate.current.get()) {
+                gate.current.set(Some(Current { scope, timeout, ..current }));
             }
         });
     }
@@ -536,7 +553,7 @@ impl Drop for ScopeGuard {
 /// How much the current poll has filed so far.
 #[inline]
 pub(crate) fn filed_so_far() -> usize {
-    GATE.with(|gate| if gate.any_bare.get() { gate.tables.borrow().filed.len() } else { 0 })
+    GATE.with(|gate| if gate.any_bare.get() { gate.filed() } else { 0 })
 }
 
 /// The interrupt of `scope`, if it fired around a wait on a bare waker and the poll filed nothing
@@ -547,11 +564,10 @@ pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
         if !gate.any_bare.get() {
             return None;
         }
-        let first = usize::from(gate.register.stage.get() == Stage::Filed);
-        let tables = &mut *gate.tables.borrow_mut();
-        if first + tables.filed.len() != before {
+        if gate.filed() != before {
             return None;
         }
+        let tables = &mut *gate.tables.borrow_mut();
         let place = tables.bare.iter().position(|(bare, _)| *bare == scope)?;
         Some(tables.bare.remove(place).1)
     })
@@ -646,6 +662,12 @@ impl Gate {
                 }
             }
         }
+        for post in &posts {
+            // The queue lives on, and what was handed back to it is not lost.
+            if let Post::Permit { queue, keep: true } = post {
+                queue.permits.set(queue.permits.get() + 1);
+            }
+        }
         drop((dropped, posts));
     }
 
@@ -693,7 +715,7 @@ impl Gate {
     /// it may do.
     #[inline]
     pub fn begin(&self, task: TaskRef, root: ScopeId, waker: &Waker, budget: u32) {
-        self.current.set(Some(Current { task, scope: root }));
+        self.current.set(Some(Current { task, scope: root, timeout: root }));
         self.own.set(identity(waker));
         self.budget.set(budget);
     }

@@ -195,6 +195,17 @@ impl<S: Source> fmt::Debug for Ready<'_, S> {
     }
 }
 
+impl<S: Source> Drop for Ready<'_, S> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(Ok(_)) = self.call.abandon()
+            && let Some(handle) = self.io.handle.get()
+        {
+            gate::post(Post::Remember { handle, direction: self.direction });
+        }
+    }
+}
+
 impl<S: Source> Future for Ready<'_, S> {
     type Output = Result<(), Error>;
 

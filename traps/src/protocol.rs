@@ -165,6 +165,15 @@ pub enum Post {
     Withdraw(Ticket),
     /// An interrupt was delivered but its future was dropped unread: it is pending again.
     Unread(Interrupt),
+    /// A descriptor looked ready but the future was dropped unread: it is remembered.
+    Remember {
+        /// Which.
+        handle: HandleId,
+        /// Which side of it.
+        direction: Direction,
+    },
+    /// A signal arrived but its future was dropped unread: it is for the next who waits.
+    Keep(Signal),
     /// The future of a parked ticket is now polled in another task or scope.
     Rehome(Ticket),
     /// A scope's future is now polled in another task or scope.
@@ -224,10 +233,10 @@ impl Post {
             Post::Withdraw(ticket) | Post::Rehome(ticket) => Some(ticket.epoch),
             Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),
             Post::RehomeScope { scope, .. } | Post::CloseScope { scope, .. } => Some(scope.epoch),
-            Post::Release { handle, .. } => Some(handle.epoch),
+            Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
             Post::Detach(task) | Post::Woken(task) => Some(task.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
-            Post::Note(_) => None,
+            Post::Note(_) | Post::Keep(_) => None,
         }
     }
 }
@@ -281,8 +290,6 @@ pub enum Answer {
     Scope {
         /// Which.
         scope: ScopeId,
-        /// The nearest timeout around it, or the task's root.
-        outer: ScopeId,
         /// Absolute, [`Time::NEVER`] for none.
         deadline: Time,
     },

@@ -69,7 +69,8 @@ impl WaitQueue {
 
     /// Hands a permit to the first waiter, or keeps it; may be called in a `Drop`.
     pub fn give_permit(&self) {
-        if self.0.home.get() == 0 {
+        // A wait that the kernel has not seen yet finds the permit when it is seen.
+        if self.0.waiting.get() == 0 {
             self.0.permits.set(self.0.permits.get() + 1);
         } else {
             gate::post(Post::Permit { queue: self.0.clone(), keep: true });

@@ -21,8 +21,6 @@ use crate::time::Time;
 struct Open {
     scope: ScopeId,
     parent: ScopeId,
-    /// The timeout around it, where an interrupt stands when it has left this one.
-    outer: ScopeId,
     task: TaskRef,
     deadline: Time,
 }
@@ -45,6 +43,10 @@ pin_project! {
             // What is inside goes first, so that the kernel never sees a scope close around it.
             this.inner.set(None);
             close(this.open, false);
+            if let Some(Ok(Answer::Scope { scope, .. })) = this.call.abandon() {
+                // Opened, and never polled inside.
+                gate::post(Post::CloseScope { scope, in_time: false });
+            }
         }
     }
 }
@@ -74,22 +76,24 @@ impl<F: Future> Scoped<F> {
         let open = match *this.open {
             Some(open) if open.scope.epoch == gate::epoch() => open,
             _ => {
+                // One of another kernel, which may live and not run now.
+                close(this.open, false);
                 let (limit, kind) = (*this.limit, *this.kind);
                 let answer = ready!(this.call.poll(cx, || Request::OpenScope { limit, kind }));
-                let Ok(Answer::Scope { scope, outer, deadline }) = answer else {
+                let Ok(Answer::Scope { scope, deadline }) = answer else {
                     unreachable!("rule: opening a scope is answered with a scope, not {answer:?}")
                 };
                 let here = (gate::scope(), gate::task());
                 let (Some(parent), Some(task)) = here else {
                     unreachable!("an answer is read inside a poll")
                 };
-                *this.open.insert(Open { scope, parent, outer, task, deadline })
+                *this.open.insert(Open { scope, parent, task, deadline })
             }
         };
         let open = rehome(this.open, open);
         let before = gate::filed_so_far();
         let polled = {
-            let _scope = gate::enter_scope(open.scope);
+            let _scope = gate::enter_scope(open.scope, *this.kind == ScopeKind::Timeout);
             let inner = this.inner.as_mut().as_pin_mut();
             inner.expect("rule: a future is not polled after it was ready").poll(cx)
         };
@@ -139,7 +143,8 @@ where
         && let Some(interrupt) = error.interrupt_mut()
     {
         let site = scoped.call.site();
-        own = interrupt.leave(open.scope, open.outer, open.deadline, site);
+        let outer = gate::timeout().expect("a timeout is polled inside a task");
+        own = interrupt.leave(open.scope, outer, open.deadline, site);
     }
     scoped.finish(result.is_ok());
     Poll::Ready((result, own))

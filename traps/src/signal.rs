@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 
 use crate::call::Call;
 use crate::error::{Error, wrong_answer};
-use crate::protocol::{Answer, Request};
+use crate::gate;
+use crate::protocol::{Answer, Post, Request};
 
 /// A signal that a task can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,6 +87,14 @@ pub fn wait_signal(signals: &[Signal]) -> WaitSignal {
 pub struct WaitSignal {
     set: SignalSet,
     call: Call,
+}
+
+impl Drop for WaitSignal {
+    fn drop(&mut self) {
+        if let Some(Ok(Answer::Signal(signal))) = self.call.abandon() {
+            gate::post(Post::Keep(signal));
+        }
+    }
 }
 
 impl Future for WaitSignal {

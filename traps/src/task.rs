@@ -140,6 +140,14 @@ impl<T> Future for Spawn<T> {
     }
 }
 
+impl<T> Drop for Spawn<T> {
+    fn drop(&mut self) {
+        if let Some(Ok(Answer::Task(task))) = self.call.abandon() {
+            gate::post(Post::Detach(task));
+        }
+    }
+}
+
 /// The handle of a task: join it, cancel it, or drop the handle to let it run on alone.
 #[derive(Debug)]
 pub struct Task<T> {

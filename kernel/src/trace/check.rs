@@ -287,6 +287,8 @@ impl Oracle {
         {
             self.report(line, "ticket", format!("k={ticket} was opened before"));
         }
+        // What made it ready while it ran was served by the same run.
+        self.tasks.entry(line.task).or_default().ready = None;
         if let (Op::Sleep { .. }, Some(ticket)) = (op, ticket) {
             self.set(Timer::Sleep(ticket));
         }
