@@ -1,0 +1,957 @@
+//! The gate: how requests travel, what becomes of a future that is dropped, moved or polled by a
+//! stranger, and what a panic leaves behind.
+
+mod common_kernel;
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use common_kernel::*;
+use futures_util::future::FutureExt;
+use futures_util::{join, select_biased};
+use kernel::{Kernel, Sim};
+use traps::io::{Direction, Io, Scripted};
+use traps::sync::{Event, Lock};
+use traps::{
+    Interrupt, JoinError, Kind, Time, WaitQueue, clock, ignore_after, sleep, spawn, timeout_after,
+    yield_now,
+};
+
+fn message(panic: Box<dyn std::any::Any + Send>) -> String {
+    traps::threads::panic_message(&*panic).to_owned()
+}
+
+// ---- Dropping ----------------------------------------------------------------------------------
+
+#[test]
+fn a_request_withdrawn_in_the_poll_that_filed_it_never_happened() {
+    let (_, trace) = on_sim(async {
+        let _ = poll_once(&mut sleep(secs(9))).await;
+        let _ = poll_once(&mut clock()).await;
+        let _ = poll_once(&mut spawn("unborn", async {})).await;
+        let _ = poll_once(&mut WaitQueue::new().wait()).await;
+        yield_now().await.unwrap();
+    });
+    for word in ["sleep", "trap     clock", "unborn", "wait q", "withdraw"] {
+        assert_lines(&trace, word, 0);
+    }
+    assert_lines(&trace, "k=1", 3); // the block, wake and run of the yield
+}
+
+#[test]
+fn a_future_dropped_before_its_result_withdraws_its_request() {
+    let (_, trace) = on_sim(async {
+        let mut parked = sleep(secs(9));
+        assert!(poll_once(&mut parked).await.is_pending());
+        sleep(secs(1)).await.unwrap();
+        drop(parked);
+        assert_eq!(clock().await, Time::from_micros(1_000_000));
+    });
+    assert_lines(&trace, "withdraw k=", 1);
+}
+
+#[test]
+fn an_answer_that_nobody_reads_leaves_nothing_behind() {
+    let mut kernel = sim();
+    kernel.go(async {
+        let mut child = Box::pin(spawn("child", async { vec![0; 9] }));
+        let mut scope = Box::pin(timeout_after(secs(9), sleep(secs(5))));
+        assert!(poll_once(&mut child).await.is_pending());
+        assert!(poll_once(&mut scope).await.is_pending());
+        clock().await;
+        drop(child); // the task exists, but nobody has its handle
+        drop(scope); // the scope is open, but nobody has polled inside
+        sleep(secs(20)).await.unwrap();
+    });
+    assert_eq!(kernel.counters().scopes, 0, "{}", kernel.text());
+    assert_eq!(kernel.counters().timers, 0, "{}", kernel.text());
+    let trace = kernel.end();
+    assert_lines(&trace, "fire     s", 0);
+}
+
+#[test]
+fn an_unread_interrupt_is_pending_again_and_hits_the_next_trap() {
+    let (kind, trace) = on_sim(async {
+        let timed = timeout_after(secs(1), async {
+            let mut first = sleep(secs(1)).fuse();
+            let mut second = sleep(secs(9)).fuse();
+            // Both are over at 1 s: the first by its time, the second by the timeout.
+            select_biased! { _ = first => {}, _ = second => {} }
+            drop((first, second));
+            clock().await;
+            sleep(secs(3)).await
+        });
+        timed.await.map_err(|why| (why.kind(), why.reading()))
+    });
+    assert_eq!(kind, Err((Kind::TaskTimeout, Time::from_micros(1_000_000))));
+    assert_lines(&trace, "cleanup", 1);
+    assert_lines(&trace, "trap     sleep 3s until=4.000000 = !timeout", 1);
+}
+
+#[test]
+fn an_unread_cancellation_is_not_lost() {
+    let (end, trace) = on_sim(async {
+        let mut child = spawn("child", async {
+            {
+                let mut first = sleep(secs(1)).fuse();
+                let mut second = sleep(secs(9)).fuse();
+                select_biased! { _ = first => {}, _ = second => {} }
+            }
+            sleep(secs(5)).await.map_err(|why| why.is_cancelled())
+        })
+        .await;
+        sleep(secs(1)).await.unwrap();
+        child.cancel("enough").await.unwrap();
+        child.join().await
+    });
+    assert_eq!(end, Ok(Err(true)), "{trace}");
+    assert_lines(&trace, "exit     cancelled", 1);
+}
+
+#[test]
+fn an_unread_wake_passes_to_the_next_waiter() {
+    let (order, _) = on_sim(async {
+        let queue = WaitQueue::new();
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let (line, log) = (queue.clone(), order.clone());
+        let mut first = spawn("first", async move {
+            let mut other = sleep(secs(1)).fuse();
+            let mut wait = line.wait().fuse();
+            select_biased! {
+                _ = other => log.borrow_mut().push("first gave up"),
+                _ = wait => log.borrow_mut().push("first"),
+            }
+        })
+        .await;
+        let (line, log) = (queue.clone(), order.clone());
+        let mut second = spawn("second", async move {
+            line.wait().await.unwrap();
+            log.borrow_mut().push("second");
+        })
+        .await;
+        sleep(secs(1)).await.unwrap();
+        // The first is ready by its sleep, and still stands in the line.
+        assert_eq!(queue.wake(1).await, 1);
+        first.join().await.unwrap();
+        second.join().await.unwrap();
+        Rc::try_unwrap(order).unwrap().into_inner()
+    });
+    assert_eq!(order, ["first gave up", "second"]);
+}
+
+#[test]
+fn an_unread_lock_passes_to_the_next_waiter() {
+    let (_, trace) = on_sim(async {
+        let lock = Rc::new(Lock::new(0));
+        let held = lock.lock().await.unwrap();
+        let theirs = lock.clone();
+        let mut first = spawn("first", async move {
+            let mut other = pin!(sleep(secs(1)).fuse());
+            let mut wait = pin!(theirs.lock().fuse());
+            select_biased! { _ = other => 1, _ = wait => 2 }
+        })
+        .await;
+        let theirs = lock.clone();
+        let mut second = spawn("second", async move { *theirs.lock().await.unwrap() += 1 }).await;
+        sleep(secs(1)).await.unwrap();
+        drop(held);
+        assert_eq!(first.join().await, Ok(1));
+        second.join().await.unwrap();
+        assert_eq!(*lock.lock().await.unwrap(), 1);
+    });
+    assert_lines(&trace, "wake     wait q1", 2);
+}
+
+#[test]
+fn a_signal_of_readiness_that_nobody_reads_is_remembered() {
+    let at = Time::from_micros(1_000_000);
+    let mut kernel = Traced::new(Sim::new().ready_at(at, 7, Direction::Read), Default::default());
+    kernel.go(async {
+        let io = Io::new(Scripted(7));
+        {
+            let mut other = sleep(secs(1)).fuse();
+            let mut ready = io.readable().fuse();
+            select_biased! { _ = other => {}, _ = ready => panic!("the sleep comes first") }
+        }
+        // The edge has come and does not come again.
+        io.readable().await.unwrap();
+    });
+    kernel.end();
+}
+
+#[test]
+fn a_join_that_is_dropped_with_the_output_can_be_made_again() {
+    let (twice, _) = on_sim(async {
+        let mut child = spawn("child", async {
+            sleep(secs(1)).await.unwrap();
+            String::from("output")
+        })
+        .await;
+        {
+            let mut other = sleep(secs(1)).fuse();
+            let mut join = child.join().fuse();
+            select_biased! { _ = other => {}, _ = join => panic!("the sleep comes first") }
+        }
+        (child.join().await, child.join().await)
+    });
+    assert_eq!(twice, (Ok(String::from("output")), Err(JoinError::Taken)));
+}
+
+#[test]
+fn a_join_that_timed_out_can_be_made_again() {
+    let (both, _) = on_sim(async {
+        let mut child = spawn("child", async { sleep(secs(2)).await.unwrap() }).await;
+        let first = ignore_after(secs(1), child.join()).await;
+        (first, child.join().await)
+    });
+    assert_eq!(both, (Ok(None), Ok(Time::from_micros(2_000_000))));
+}
+
+#[test]
+fn a_guard_in_a_dropped_output_is_handed_over() {
+    // Nobody joins the holder: its output, the guard, is dropped by the kernel.
+    let (_, trace) = on_sim(async {
+        let lock: &'static Lock<()> = Box::leak(Box::new(Lock::new(())));
+        drop(
+            spawn("holder", async {
+                let guard = lock.lock().await.unwrap();
+                sleep(secs(1)).await.unwrap();
+                guard
+            })
+            .await,
+        );
+        yield_now().await.unwrap();
+        lock.lock().await.map(drop).unwrap();
+    });
+    assert_lines(&trace, "wake     wait q1", 1);
+}
+
+// ---- Queues, locks, events: nothing is lost within one poll ------------------------------------
+
+#[test]
+fn a_lock_released_and_taken_again_in_one_poll() {
+    on_sim(async {
+        let lock = Rc::new(Lock::new(()));
+        let held = lock.lock().await.unwrap();
+        let theirs = lock.clone();
+        let mut other = spawn("other", async move { theirs.lock().await.map(drop).unwrap() }).await;
+        yield_now().await.unwrap();
+        drop(held);
+        other.join().await.unwrap();
+        let guard = lock.lock().await.unwrap();
+        drop(guard);
+        // The same poll goes on: the release may not be known to the kernel yet.
+        lock.lock().await.map(drop).unwrap();
+    });
+}
+
+#[test]
+fn an_event_set_in_the_poll_in_which_the_wait_was_filed() {
+    on_sim(async {
+        let event = Event::new();
+        let (woken, ()) = join!(event.wait(), async { event.set() });
+        woken.unwrap();
+    });
+}
+
+#[test]
+fn a_lock_outlives_its_kernel() {
+    let lock = Rc::new(Lock::new(0));
+    for round in 0..3 {
+        on_sim(async {
+            let held = lock.lock().await.unwrap();
+            let theirs = lock.clone();
+            let mut other = spawn("other", async move { *theirs.lock().await.unwrap() += 1 }).await;
+            yield_now().await.unwrap();
+            drop(held);
+            other.join().await.unwrap();
+            assert_eq!(*lock.lock().await.unwrap(), round + 1);
+        });
+        assert!(lock.try_lock().is_some(), "round {round}, outside a kernel");
+    }
+}
+
+#[test]
+fn a_lock_survives_a_kernel_that_was_dropped_with_its_holder_and_a_waiter() {
+    let lock = Rc::new(Lock::new(0));
+    let mut kernel = Kernel::new(Sim::new());
+    kernel
+        .run(async {
+            for name in ["holder", "waiter"] {
+                let lock = lock.clone();
+                drop(
+                    spawn(name, async move {
+                        let _guard = lock.lock().await.unwrap();
+                        sleep(secs(9)).await.unwrap();
+                    })
+                    .await,
+                );
+            }
+            yield_now().await.unwrap();
+            yield_now().await.unwrap();
+        })
+        .unwrap();
+    drop(kernel);
+    on_sim(async { *lock.lock().await.unwrap() += 1 });
+    assert_eq!(*lock.try_lock().unwrap(), 1);
+}
+
+// ---- Re-homing ---------------------------------------------------------------------------------
+
+#[test]
+fn a_filed_future_is_answered_in_the_task_that_polls_it_now() {
+    let (_, trace) = on_sim(async {
+        let shared = Shared::new(sleep(secs(2)));
+        assert!(shared.poll_once().await.is_pending());
+        let theirs = shared.clone();
+        let mut other = spawn("other", async move { theirs.wait().await }).await;
+        // Main sleeps in something else, and is not woken for it.
+        sleep(secs(3)).await.unwrap();
+        assert_eq!(other.join().await, Ok(Ok(Time::from_micros(2_000_000))));
+    });
+    assert_lines(&trace, "other    wake     sleep", 1);
+    assert_lines(&trace, "main     wake     sleep", 1);
+}
+
+#[test]
+fn interrupts_of_the_new_task_reach_a_future_that_moved() {
+    let (end, _) = on_sim(async {
+        let shared = Shared::new(sleep(secs(9)));
+        assert!(shared.poll_once().await.is_pending());
+        let theirs = shared.clone();
+        let mut other = spawn("other", async move { theirs.wait().await }).await;
+        sleep(secs(1)).await.unwrap();
+        other.cancel("now").await.unwrap();
+        other.join().await.unwrap().map_err(|why| (why.kind(), why.reason()))
+    });
+    assert_eq!(end, Err((Kind::Cancelled, "now")));
+}
+
+#[test]
+fn a_cancellation_that_is_pending_reaches_a_future_that_moved_in() {
+    let (end, trace) = on_sim(async {
+        let shared = Shared::new(sleep(secs(9)));
+        assert!(shared.poll_once().await.is_pending());
+        let theirs = shared.clone();
+        let mut other = spawn("other", async move { theirs.wait().await }).await;
+        // It has not run yet: the request is pending, and its first wait is one filed by main.
+        other.cancel_now("early").await;
+        ignore_after(secs(5), other.join()).await
+    });
+    let end = end.unwrap().expect("the cancellation ends it").map_err(|why| why.is_cancelled());
+    assert_eq!(end, Err(true), "{trace}");
+}
+
+#[test]
+fn a_timeout_that_is_pending_reaches_a_future_that_moved_in() {
+    let (end, trace) = on_sim(async {
+        let mut long = sleep(secs(9));
+        assert!(poll_once(&mut long).await.is_pending());
+        let timed = timeout_after(secs(1), async {
+            sleep(secs(1)).await?; // a tie: the value wins and the timeout is pending
+            long.await
+        });
+        timed.await.map_err(|why| (why.kind(), why.reading()))
+    });
+    assert_eq!(end, Err((Kind::TaskTimeout, Time::from_micros(1_000_000))), "{trace}");
+}
+
+#[test]
+fn a_future_moved_into_a_timeout_ends_by_it_and_out_of_it_does_not() {
+    let (ends, _) = on_sim(async {
+        let mut long = sleep(secs(9));
+        assert!(poll_once(&mut long).await.is_pending());
+        let inside = timeout_after(secs(1), &mut long).await.map_err(|why| why.kind());
+        let shared = Shared::new(sleep(secs(3)));
+        let started = timeout_after(secs(1), async {
+            assert!(shared.poll_once().await.is_pending());
+            Ok::<_, Interrupt>(())
+        });
+        started.await.unwrap();
+        (inside, shared.wait().await)
+    });
+    assert_eq!(ends, (Err(Kind::TaskTimeout), Ok(Time::from_micros(4_000_000))));
+}
+
+#[test]
+fn a_scope_moved_to_another_task_keeps_its_deadline() {
+    let (end, _) = on_sim(async {
+        let shared = Shared::new(timeout_after(secs(2), sleep(secs(9))));
+        assert!(shared.poll_once().await.is_pending());
+        clock().await;
+        assert!(shared.poll_once().await.is_pending());
+        sleep(secs(1)).await.unwrap();
+        let theirs = shared.clone();
+        let mut other = spawn("other", async move { theirs.wait().await }).await;
+        other.join().await.unwrap().map_err(|why| (why.kind(), why.reading()))
+    });
+    assert_eq!(end, Err((Kind::TaskTimeout, Time::from_micros(2_000_000))));
+}
+
+#[test]
+fn a_scope_moved_to_another_task_is_reached_by_that_tasks_cancellation() {
+    let (end, trace) = on_sim(async {
+        let shared = Shared::new(timeout_after(secs(20), timeout_after(secs(20), sleep(secs(9)))));
+        for _ in 0..3 {
+            assert!(shared.poll_once().await.is_pending());
+            clock().await;
+        }
+        let theirs = shared.clone();
+        let mut other = spawn("other", async move { theirs.wait().await }).await;
+        sleep(secs(1)).await.unwrap();
+        other.cancel("moved").await.unwrap();
+        other.join().await.unwrap().map_err(|why| why.is_cancelled())
+    });
+    assert_eq!(end, Err(true), "{trace}");
+}
+
+#[test]
+fn a_scope_moved_into_a_timeout_lets_that_timeout_know_its_own() {
+    let (end, trace) = on_sim(async {
+        let mut long = Box::pin(timeout_after(secs(20), sleep(secs(9))));
+        for _ in 0..2 {
+            assert!(poll_once(&mut long).await.is_pending());
+            clock().await;
+        }
+        ignore_after(secs(1), long).await.map_err(|why| why.kind())
+    });
+    assert_eq!(end, Ok(None), "{trace}");
+}
+
+#[test]
+fn a_future_whose_task_ended_is_filed_anew() {
+    let (end, _) = on_sim(async {
+        let shared = Shared::new(sleep(secs(2)));
+        let theirs = shared.clone();
+        let mut child =
+            spawn("child", async move { assert!(theirs.poll_once().await.is_pending()) }).await;
+        child.join().await.unwrap();
+        sleep(secs(1)).await.unwrap();
+        shared.wait().await
+    });
+    assert_eq!(end, Ok(Time::from_micros(3_000_000)));
+}
+
+// ---- Kernels and threads -----------------------------------------------------------------------
+
+#[test]
+fn a_future_filed_in_a_kernel_that_is_gone_is_filed_anew() {
+    let shared = Shared::new(timeout_after(secs(7), sleep(secs(5))));
+    let mut first = Kernel::new(Sim::new());
+    let poll_twice = async {
+        for _ in 0..2 {
+            assert!(shared.poll_once().await.is_pending());
+            clock().await;
+        }
+    };
+    first.run(poll_twice).unwrap();
+    drop(first);
+    let (end, _) = on_sim(shared.wait());
+    assert_eq!(end, Ok(Time::from_micros(5_000_000)));
+}
+
+#[test]
+fn a_future_filed_in_a_living_kernel_and_polled_in_another_leaves_nothing_in_the_first() {
+    let shared = Shared::new(timeout_after(secs(7), sleep(secs(5))));
+    let mut first = sim();
+    first.go(async {
+        drop(spawn("keeper", sleep(secs(1))).await);
+        for _ in 0..2 {
+            assert!(shared.poll_once().await.is_pending());
+            clock().await;
+        }
+    });
+    let (end, _) = on_sim(shared.wait());
+    assert_eq!(end, Ok(Time::from_micros(5_000_000)));
+    first.go(async {});
+    first.end();
+}
+
+#[test]
+fn futures_dropped_after_or_outside_any_kernel_are_harmless() {
+    let mut left: Vec<Pin<Box<dyn Future<Output = ()>>>> = Vec::new();
+    let lock = Rc::new(Lock::new(()));
+    let queue = WaitQueue::new();
+    {
+        let mut kernel = Kernel::new(Sim::new().jobs_take(secs(1)));
+        let (queue, lock) = (queue.clone(), lock.clone());
+        let futures = kernel.run(async move {
+            let held = lock.lock().await.unwrap();
+            let other = lock.clone();
+            let io = Io::new(Scripted(1));
+            let mut futures: Vec<Pin<Box<dyn Future<Output = ()>>>> = vec![
+                Box::pin(async { sleep(secs(9)).await.map(drop).unwrap() }),
+                Box::pin(async move { queue.wait().await.unwrap() }),
+                Box::pin(async move { other.lock().await.map(drop).unwrap() }),
+                Box::pin(async { timeout_after(secs(1), sleep(secs(9))).await.map(drop).unwrap() }),
+                Box::pin(async { drop(spawn("child", sleep(secs(1))).await) }),
+                Box::pin(async { traps::run_in_thread(|| ()).await.unwrap() }),
+                Box::pin(async move { io.readable().await.unwrap() }),
+            ];
+            for _ in 0..2 {
+                for future in &mut futures {
+                    let _ = poll_once(future).await;
+                }
+                clock().await;
+            }
+            drop(held);
+            futures
+        });
+        left.extend(futures.unwrap());
+    }
+    drop(left);
+    drop((sleep(secs(1)), clock(), timeout_after(secs(1), sleep(secs(1))), lock.lock()));
+    on_sim(async { sleep(secs(1)).await.unwrap() });
+}
+
+#[test]
+fn two_kernels_on_one_thread_take_turns() {
+    let (mut a, mut b) = (sim(), sim());
+    let lives = Rc::new(Cell::new(0));
+    for kernel in [&mut a, &mut b] {
+        let lives = lives.clone();
+        kernel.go(async move {
+            drop(
+                spawn("worker", async move {
+                    for _ in 0..3 {
+                        sleep(secs(2)).await.unwrap();
+                        lives.set(lives.get() + 1);
+                    }
+                })
+                .await,
+            );
+        });
+    }
+    for round in 1..=3 {
+        a.go(async { sleep(secs(2)).await.unwrap() });
+        b.go(async { sleep(secs(2)).await.unwrap() });
+        assert_eq!(lives.get(), 2 * round);
+    }
+    a.end();
+    b.end();
+}
+
+#[test]
+fn a_handle_of_one_kernel_is_harmless_in_another() {
+    let (mut a, mut b) = (sim(), sim());
+    let mut task = a.go(async { spawn("theirs", sleep(secs(1))).await });
+    b.go(async {
+        assert_eq!(task.join().await, Err(JoinError::Taken));
+        task.cancel("from afar").await.unwrap();
+        drop(task);
+    });
+    a.end();
+    b.end();
+}
+
+#[test]
+fn run_inside_run_panics_by_rule() {
+    let (inner, _) = on_sim(async {
+        let other = catch_unwind(AssertUnwindSafe(|| {
+            Kernel::new(Sim::new()).run(async {}).unwrap();
+        }));
+        sleep(secs(1)).await.unwrap(); // the outer one runs on
+        message(other.unwrap_err())
+    });
+    assert!(inner.starts_with("rule: ") && inner.contains("`run` was called inside `run`"));
+}
+
+#[test]
+fn a_trap_polled_outside_a_kernel_panics_by_rule() {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut fresh = clock();
+    let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut fresh).poll(&mut cx)));
+    let text = message(polled.unwrap_err());
+    assert!(text.starts_with("rule: ") && text.contains("tests/gate.rs:"), "{text}");
+
+    let mut kernel = sim();
+    let (mut filed,) = kernel.go(async {
+        let mut filed = sleep(secs(1));
+        assert!(poll_once(&mut filed).await.is_pending());
+        (filed,)
+    });
+    let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut filed).poll(&mut cx)));
+    assert!(message(polled.unwrap_err()).starts_with("rule: "));
+    drop(filed);
+    kernel.end();
+}
+
+#[test]
+fn two_kernels_on_two_threads_wake_each_other() {
+    let (there, back) = (Oneshot::new(), Oneshot::new());
+    let (ask, answer) = (there.clone(), back.clone());
+    let other = std::thread::spawn(move || {
+        let (_, trace) = on_real(async move {
+            let n: u64 = ask.receive().await;
+            answer.send(n + 1);
+        });
+        trace
+    });
+    let (n, _) = on_real(async {
+        while !there.is_awaited() {
+            yield_now().await.unwrap();
+        }
+        let mut asks = there.clone();
+        // From a task of this kernel straight to a task of the other.
+        let mut sender = spawn("sender", async move {
+            std::mem::replace(&mut asks, Oneshot::new()).send(41);
+        })
+        .await;
+        let n = back.receive().await;
+        sender.join().await.unwrap();
+        n
+    });
+    assert_eq!(n, 42);
+    other.join().unwrap();
+}
+
+// ---- Wakers ------------------------------------------------------------------------------------
+
+#[test]
+fn completion_calls_the_waker_of_a_combinator_once_and_only_then() {
+    let counted = Counted::new();
+    let (calls, _) = on_sim(async {
+        let mut slept = sleep(secs(1));
+        let waker = Waker::from(counted.clone());
+        poll_fn(|cx| {
+            *counted.behind.lock().unwrap() = Some(cx.waker().clone());
+            let polled = Pin::new(&mut slept).poll(&mut Context::from_waker(&waker));
+            assert_eq!(polled.is_ready(), counted.calls() == 1);
+            polled
+        })
+        .await
+        .unwrap();
+        counted.calls()
+    });
+    assert_eq!(calls, 1);
+}
+
+#[test]
+fn the_waker_of_the_last_poll_is_the_one_that_is_called() {
+    let (old, new) = (Counted::new(), Counted::new());
+    on_sim(async {
+        let mut slept = sleep(secs(1));
+        for counted in [&old, &new] {
+            let waker = Waker::from(counted.clone());
+            poll_fn(|cx| {
+                *counted.behind.lock().unwrap() = Some(cx.waker().clone());
+                let _ = Pin::new(&mut slept).poll(&mut Context::from_waker(&waker));
+                Poll::Ready(())
+            })
+            .await;
+        }
+        sleep(secs(2)).await.unwrap();
+        assert_eq!((old.calls(), new.calls()), (0, 1));
+        // Polled by the task itself, it needs no waker at all.
+        slept.await.unwrap();
+        assert_eq!((old.calls(), new.calls()), (0, 1));
+    });
+    assert_eq!(Arc::strong_count(&old), 1, "the gate let go of it");
+}
+
+#[test]
+fn an_answer_inside_a_combinator_costs_no_extra_turn() {
+    let counted = Counted::new();
+    let (polls, trace) = on_sim(async {
+        let mut polls = 0;
+        let mut reading = clock();
+        let waker = Waker::from(counted.clone());
+        poll_fn(|cx| {
+            polls += 1;
+            *counted.behind.lock().unwrap() = Some(cx.waker().clone());
+            Pin::new(&mut reading).poll(&mut Context::from_waker(&waker))
+        })
+        .await;
+        sleep(secs(1)).await.unwrap();
+        polls
+    });
+    assert_eq!(polls, 2);
+    assert_lines(&trace, "wake     waker", 0);
+}
+
+#[test]
+fn a_task_that_wakes_itself_goes_to_the_end_of_the_queue() {
+    let (order, trace) = on_sim(async {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for name in ["a", "b"] {
+            let order = order.clone();
+            tasks.push(
+                spawn(name, async move {
+                    for _ in 0..3 {
+                        order.borrow_mut().push(name);
+                        let mut first = true;
+                        poll_fn(|cx| {
+                            if std::mem::take(&mut first) {
+                                cx.waker().wake_by_ref();
+                                return Poll::Pending;
+                            }
+                            Poll::Ready(())
+                        })
+                        .await;
+                    }
+                })
+                .await,
+            );
+        }
+        for task in &mut tasks {
+            task.join().await.unwrap();
+        }
+        order.take().concat()
+    });
+    assert_eq!(order, "ababab");
+    assert_lines(&trace, "wake     waker", 6);
+}
+
+#[test]
+fn a_waker_that_was_kept_is_harmless_for_ever() {
+    let kept: Rc<RefCell<Vec<Waker>>> = Rc::default();
+    let theirs = kept.clone();
+    on_sim(async move {
+        let keep = theirs.clone();
+        let mut child = spawn("child", async move {
+            poll_fn(|cx| {
+                keep.borrow_mut().push(cx.waker().clone());
+                Poll::Ready(())
+            })
+            .await;
+            sleep(secs(1)).await.unwrap();
+        })
+        .await;
+        child.join().await.unwrap();
+        theirs.borrow()[0].wake_by_ref(); // the task has ended
+        // Its place is taken by another one, which is not woken.
+        let mut next = spawn("next", sleep(secs(1))).await;
+        theirs.borrow()[0].wake_by_ref();
+        next.join().await.unwrap().unwrap();
+    });
+    kept.borrow()[0].wake_by_ref(); // the kernel is gone
+    let waker = kept.borrow()[0].clone();
+    std::thread::spawn(move || waker.wake()).join().unwrap();
+    on_sim(async { sleep(secs(1)).await.unwrap() });
+}
+
+#[test]
+fn a_spurious_poll_changes_nothing() {
+    let (end, trace) = on_sim(async {
+        let kept: Rc<RefCell<Option<Waker>>> = Rc::default();
+        let theirs = kept.clone();
+        let mut child = spawn("child", async move {
+            poll_fn(|cx| {
+                *theirs.borrow_mut() = Some(cx.waker().clone());
+                Poll::Ready(())
+            })
+            .await;
+            timeout_after(secs(9), sleep(secs(4))).await
+        })
+        .await;
+        for _ in 0..3 {
+            sleep(secs(1)).await.unwrap();
+            let waker = kept.borrow().clone();
+            waker.unwrap().wake();
+        }
+        child.join().await.unwrap()
+    });
+    assert_eq!(end, Ok(Time::from_micros(4_000_000)));
+    assert_lines(&trace, "parked n=1", 3);
+    assert_lines(&trace, "until=4.000000", 1);
+}
+
+#[test]
+fn a_waker_called_from_another_thread_wakes_its_task() {
+    let (n, trace) = on_real(async {
+        let channel = Oneshot::new();
+        let sender = channel.clone();
+        let thread = std::thread::spawn(move || {
+            while !sender.is_awaited() {
+                std::thread::yield_now();
+            }
+            sender.send(7);
+        });
+        let n = channel.receive().await;
+        thread.join().unwrap();
+        n
+    });
+    assert_eq!(n, 7);
+    assert_lines(&trace, "main     wake     waker", 1);
+}
+
+// ---- Panics ------------------------------------------------------------------------------------
+
+#[test]
+fn a_panic_ends_that_task_only_and_its_joiner_hears_the_message() {
+    let (ends, trace) = on_sim(async {
+        let mut bad = spawn("bad", async {
+            sleep(secs(1)).await.unwrap();
+            if true {
+                panic!("by the test: {}", 7);
+            }
+        })
+        .await;
+        let mut good = spawn("good", sleep(secs(2))).await;
+        (bad.join().await, bad.join().await, good.join().await.unwrap().is_ok())
+    });
+    let panicked = Err(JoinError::Panicked("by the test: 7".into()));
+    assert_eq!(ends, (panicked.clone(), panicked, true));
+    assert_lines(&trace, "panic    by the test: 7", 1);
+    assert_lines(&trace, "exit     panic", 1);
+}
+
+#[test]
+fn a_panic_inside_scopes_and_a_combinator_leaves_nothing_behind() {
+    let mut kernel = sim();
+    let text = kernel.go(async {
+        let mut bad = spawn("bad", async {
+            let io = Io::new(Scripted(3));
+            let inner = traps::join(
+                timeout_after(secs(5), async {
+                    let (a, b) = join!(sleep(secs(4)), sleep(secs(3)));
+                    a.and(b)
+                }),
+                timeout_after(secs(6), async {
+                    sleep(secs(1)).await?;
+                    let mut more = sleep(secs(2)); // filed, and never taken by the kernel
+                    let _ = poll_once(&mut more).await;
+                    if true {
+                        panic!("in the second branch");
+                    }
+                    more.await
+                }),
+            );
+            let mut ready = io.readable().fuse();
+            let mut inner = pin!(inner.fuse());
+            select_biased! { _ = ready => {}, _ = inner => {} }
+        })
+        .await;
+        let end = bad.join().await;
+        let c = sleep(tenths(1)).await;
+        assert!(c.is_ok());
+        end
+    });
+    assert_eq!(text, Err(JoinError::Panicked("in the second branch".into())));
+    let now = kernel.counters();
+    assert_eq!((now.scopes, now.timers, now.tickets, now.handles), (0, 0, 0, 0));
+    kernel.end();
+}
+
+#[test]
+fn a_panic_restores_the_scope_of_whoever_caught_it() {
+    let (end, _) = on_sim(async {
+        let inner = async {
+            let guarded = AssertUnwindSafe(timeout_after(secs(1), async {
+                if true {
+                    panic!("inside the scope");
+                }
+                sleep(secs(1)).await
+            }));
+            assert!(guarded.catch_unwind().await.is_err());
+            sleep(secs(5)).await // in the outer scope, not in the one that is gone
+        };
+        timeout_after(secs(9), inner).await
+    });
+    assert_eq!(end, Ok(Time::from_micros(5_000_000)));
+}
+
+#[test]
+fn a_panicking_drop_is_the_tasks_own_panic_or_nobodys() {
+    struct Bomb(&'static str);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("{}", self.0);
+            }
+        }
+    }
+    let (ends, trace) = on_sim(async {
+        // Dropped in its last poll.
+        let mut own = spawn("own", async {
+            let _bomb = Bomb("a local");
+            sleep(secs(1)).await.unwrap();
+        })
+        .await;
+        // Dropped by the kernel, as an output that nobody wants.
+        drop(spawn("output", async { Bomb("an output") }).await);
+        // Dropped by the kernel at the end of the grace.
+        drop(
+            spawn("grace", async {
+                let _bomb = Bomb("by the kernel");
+                never::<()>().await;
+            })
+            .await,
+        );
+        own.join().await
+    });
+    assert_eq!(ends, Err(JoinError::Panicked("a local".into())));
+    assert_lines(&trace, "exit     panic", 1);
+    assert_lines(&trace, "exit     dropped", 1);
+}
+
+#[test]
+fn a_panic_whose_payload_panics_when_dropped_is_contained() {
+    struct Payload;
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            panic!("the payload's own");
+        }
+    }
+    let (end, _) = on_sim(async {
+        let mut bad = spawn("bad", async { std::panic::panic_any(Payload) }).await;
+        let end = bad.join().await.map(|(): ()| ());
+        sleep(secs(1)).await.unwrap();
+        end
+    });
+    assert!(matches!(end, Err(JoinError::Panicked(_))));
+}
+
+#[test]
+fn a_panicking_foreign_waker_is_contained() {
+    struct Angry;
+    impl std::task::Wake for Angry {
+        fn wake(self: Arc<Self>) {
+            panic!("a foreign waker");
+        }
+    }
+    let (end, _) = on_sim(async {
+        let waker = Waker::from(Arc::new(Angry));
+        let mut slept = sleep(secs(1));
+        assert!(Pin::new(&mut slept).poll(&mut Context::from_waker(&waker)).is_pending());
+        sleep(secs(2)).await.unwrap();
+        slept.await
+    });
+    assert_eq!(end, Ok(Time::from_micros(1_000_000)));
+}
+
+#[test]
+fn mains_panic_comes_out_of_run_after_the_shutdown() {
+    let mut kernel = sim();
+    let cleaned = Rc::new(Cell::new(false));
+    let theirs = cleaned.clone();
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        kernel.run(async move {
+            drop(
+                spawn("child", async move {
+                    assert!(sleep(secs(9)).await.is_err());
+                    theirs.set(true);
+                })
+                .await,
+            );
+            yield_now().await.unwrap();
+            let scoped = timeout_after(secs(5), async {
+                let _filed = join!(sleep(secs(1)), async { panic!("main's own") });
+                Ok::<(), Interrupt>(())
+            });
+            scoped.await.unwrap();
+        })
+    }));
+    assert_eq!(message(ran.unwrap_err()), "main's own");
+    assert!(cleaned.get());
+    assert!(matches!(kernel.run(async {}), Err(kernel::Error::Shut)));
+    let trace = kernel.end();
+    assert_lines(&trace, "main     panic    main's own", 1);
+    assert_lines(&trace, "halt", 1);
+}
