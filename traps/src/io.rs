@@ -87,13 +87,19 @@ impl Source for Scripted {
 pub struct Io<S: Source> {
     source: Option<S>,
     handle: Cell<Option<HandleId>>,
+    closed: Cell<bool>,
     local: PhantomData<Rc<()>>,
 }
 
 impl<S: Source> Io<S> {
     /// Takes ownership. Nothing is registered before the first wait.
     pub fn new(source: S) -> Io<S> {
-        Io { source: Some(source), handle: Cell::new(None), local: PhantomData }
+        Io {
+            source: Some(source),
+            handle: Cell::new(None),
+            closed: Cell::new(false),
+            local: PhantomData,
+        }
     }
 
     /// Waits until it looks ready for reading. *Blocks.* Readiness is edge-triggered: wait only
@@ -120,6 +126,17 @@ impl<S: Source> Io<S> {
     /// The same for a wrapper that knows its own caller's place in the source.
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
         Ready { io: self, direction, call: Call::at(site) }
+    }
+
+    /// Ends all waits: who waits now gets [`Error::Closed`], and so does who waits later. The
+    /// descriptor itself is closed when this is dropped, so that its number cannot be given out
+    /// again while somebody holds it.
+    pub fn close(&self) {
+        self.closed.set(true);
+        if let (Some(handle), Some(source)) = (self.handle.take(), &self.source) {
+            let descriptor = source.descriptor();
+            gate::post(Post::Release { handle, descriptor, owner: None, sole: false });
+        }
     }
 
     fn handle(&self) -> HandleId {
@@ -212,6 +229,9 @@ impl<S: Source> Future for Ready<'_, S> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Ready { io, direction, call } = &mut *self;
+        if io.closed.get() && !call.is_filed() {
+            return Poll::Ready(Err(Error::Closed));
+        }
         let request = || Request::Io {
             handle: io.handle(),
             descriptor: io.descriptor(),

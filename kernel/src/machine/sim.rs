@@ -167,6 +167,8 @@ impl Sim {
             match entry.remove() {
                 Step::Ready(descriptor, direction) => match self.tokens.get(&descriptor) {
                     Some(token) => arrivals.io.push(arrival(*token, direction)),
+                    // As with the real edge, what comes before it is seen is one.
+                    None if self.early.contains(&(descriptor, direction)) => {}
                     None => self.early.push((descriptor, direction)),
                 },
                 Step::Signal(signal) => {

@@ -1,0 +1,161 @@
+//! Descriptors: when they are registered, what is remembered, and what ends a wait.
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::time::Duration;
+
+use kernel::{Kernel, Options, Policy, Real, Sim};
+use support::{check, check_with, ms};
+use traps::io::{Direction, Io, Scripted};
+use traps::{Error, Time, ignore_after, sleep, spawn, yield_now};
+
+fn at(n: u64) -> Time {
+    Time::ZERO + ms(n)
+}
+
+/// A script in which descriptor 7 becomes readable at these milliseconds.
+fn readable_at(times: impl IntoIterator<Item = u64>) -> Sim {
+    times.into_iter().fold(Sim::new(), |sim, n| sim.ready_at(at(n), 7, Direction::Read))
+}
+
+#[test]
+fn c20_a_second_reader_is_busy_and_the_first_is_not_affected() {
+    check("c20_a_second_reader_is_busy", readable_at([5]), async {
+        let io = Rc::new(Io::new(Scripted(7)));
+        let first = io.clone();
+        let mut reader = spawn("reader", async move { first.readable().await }).await;
+        yield_now().await.unwrap();
+        assert!(matches!(io.readable().await, Err(Error::Busy)));
+        reader.join().await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn c20_a_reader_and_a_writer_share_a_registration() {
+    let sim = readable_at([5]).ready_at(at(3), 7, Direction::Write);
+    let ran = check("c20_a_reader_and_a_writer", sim, async {
+        let io = Rc::new(Io::new(Scripted(7)));
+        let other = io.clone();
+        let mut writer = spawn("writer", async move { other.writable().await }).await;
+        io.readable().await.unwrap();
+        writer.join().await.unwrap().unwrap();
+    });
+    assert_eq!(ran.count("register"), 1);
+}
+
+#[test]
+fn curio_d9_closing_a_handle_wakes_who_waits_for_it() {
+    check("curio_d9_close_under_a_waiter", Sim::new(), async {
+        let io = Rc::new(Io::new(Scripted(7)));
+        let waited = io.clone();
+        let mut waiter = spawn("waiter", async move { waited.readable().await }).await;
+        yield_now().await.unwrap();
+        io.close();
+        assert!(matches!(waiter.join().await.unwrap(), Err(Error::Closed)));
+        assert!(matches!(io.readable().await, Err(Error::Closed)));
+    });
+}
+
+#[test]
+fn readiness_that_nobody_waited_for_is_remembered() {
+    let ran = check("readiness_is_remembered", readable_at([1, 3]), async {
+        let io = Io::new(Scripted(7));
+        io.readable().await.unwrap();
+        sleep(ms(5)).await.unwrap();
+        io.readable().await.unwrap();
+    });
+    assert_eq!(ran.took, ms(6), "the second wait did not block");
+    assert_eq!(ran.count("remember"), 1);
+}
+
+#[test]
+fn the_sixteenth_unwanted_event_ends_the_registration() {
+    let ran = check("the_sixteenth_unwanted_event", readable_at(1..=20), async {
+        let io = Io::new(Scripted(7));
+        io.readable().await.unwrap();
+        sleep(ms(50)).await.unwrap();
+        io.readable().await.unwrap();
+        assert!(ignore_after(ms(1), io.readable()).await.is_ok());
+    });
+    assert_eq!(ran.count("remember"), 16);
+    assert_eq!(ran.count("register"), 2, "it is registered anew when it is wanted again");
+}
+
+#[test]
+fn curio_i5_an_interrupted_wait_is_unregistered_at_once_or_stays() {
+    for (policy, name, unregistered) in
+        [(Policy::Lazy, "curio_i5_lazy", 1), (Policy::NextSleep, "curio_i5_next_sleep", 2)]
+    {
+        let ran = check_with(name, readable_at([5]), Options::new().policy(policy), async {
+            let io = Io::new(Scripted(7));
+            assert!(ignore_after(ms(1), io.readable()).await.unwrap().is_none());
+            io.readable().await.unwrap();
+        });
+        assert_eq!(ran.count("unregister"), unregistered, "{name}");
+    }
+}
+
+#[test]
+fn curio_d18_a_waiter_that_was_woken_does_not_make_another_busy() {
+    check("curio_d18_no_false_busy", readable_at([1, 3]), async {
+        let io = Rc::new(Io::new(Scripted(7)));
+        let first = io.clone();
+        let mut reader = spawn("reader", async move { first.readable().await }).await;
+        sleep(ms(1)).await.unwrap();
+        // The reader is ready and has not run yet.
+        io.readable().await.unwrap();
+        reader.join().await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn curio_d21_what_the_poller_refuses_is_an_error_of_the_wait() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    kernel
+        .run(async {
+            let file = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+            let file = Io::new(file.unwrap());
+            let Err(Error::Io(error)) = file.readable().await else { panic!("not refused") };
+            assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+            let Err(error) = Io::new(Scripted(7)).readable().await else { panic!("not refused") };
+            assert!(error.to_string().contains("simulated"), "{error}");
+            sleep(Duration::ZERO).await.unwrap();
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+    assert_eq!(kernel.counters().handles, 0);
+}
+
+#[test]
+fn c19_a_descriptor_number_that_is_used_again_is_not_the_old_handle() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    kernel
+        .run(async {
+            let mut numbers = Vec::new();
+            for byte in 0..10 {
+                let (ours, mut theirs) = UnixStream::pair().unwrap();
+                ours.set_nonblocking(true).unwrap();
+                numbers.push(ours.as_raw_fd());
+                let io = Io::new(ours);
+                theirs.write_all(&[byte]).unwrap();
+                io.readable().await.unwrap();
+                let mut got = [0];
+                (&*io).read_exact(&mut got).unwrap();
+                assert_eq!(got, [byte]);
+                // An event of this pair is under way when its number is free again.
+                theirs.write_all(&[99]).unwrap();
+                drop(io);
+                yield_now().await.unwrap();
+            }
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert!(numbers.len() < 10, "the system used a number again");
+        })
+        .unwrap();
+    assert_eq!(kernel.counters().registered, 0);
+    assert_eq!(kernel.counters().registers, 10);
+}
