@@ -1,7 +1,7 @@
 //! A limit of descriptors that is hit while accepting. A process of its own: the limit is shared.
 
 use std::cell::RefCell;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::TcpStream as StdStream;
 use std::rc::Rc;
 use std::time::Duration;

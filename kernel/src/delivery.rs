@@ -4,13 +4,13 @@ use traps::gate::Completion;
 use traps::protocol::{Failure, ROOT, ScopeKind};
 use traps::{Interrupt, Kind, TaskId, Time};
 
+use crate::emit::{emit, emit_for, quietly};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
 use crate::scopes::{Pending, Source};
 use crate::tasks::{Cancellation, State};
 use crate::trace::{Effect, Event, Op, Outcome, Seq, Timer, WakeOp};
-use crate::turn::{emit, emit_for, quietly};
 
 impl<M: Machine> Kernel<M> {
     /// The interrupt of `source` as a trap filed in `from` sees it.

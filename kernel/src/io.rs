@@ -4,13 +4,13 @@ use std::os::fd::OwnedFd;
 
 use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
 
+use crate::emit::{announce, drop_quietly, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::machine::{Arrival, Machine};
 use crate::registrations::{Policy, UNWANTED, shown, side};
 use crate::table::At;
 use crate::tasks::NONE;
 use crate::trace::{Event, Op, WakeOp, Why};
-use crate::turn::{announce, drop_quietly, emit, emit_for};
 use crate::waits::Wait;
 
 const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];

@@ -8,226 +8,24 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use traps::SignalSet;
 use traps::gate::Gate;
 use traps::protocol::Filed;
 
+use crate::emit::drop_quietly;
 use crate::log::{Activation, Log};
 use crate::machine::{Arrivals, Deliver, Machine, Real};
-use crate::registrations::{Policy, Registrations};
+use crate::options::{Error, Options};
+use crate::registrations::Registrations;
 use crate::scopes::Scopes;
-use crate::tasks::{NONE, State, Tasks};
+use crate::tasks::{NONE, Tasks};
 use crate::threads::Pool;
 use crate::timers::{Due, TimeQueue, TimerId};
 use crate::trace::{self, Event, Line};
-use crate::turn::drop_quietly;
 use crate::waits::{Wait, Waits};
 use crate::wake::WakeQueue;
 use crate::waker::{Message, SpareWaker};
-
-/// How a kernel behaves. All of it has a default.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// When descriptors are unregistered.
-    pub policy: Policy,
-    /// How often the far deadlines are looked through at most. 300 ms; at least 10 ms.
-    pub tick: Duration,
-    /// Operations that a task may do before it gives way. 128.
-    pub budget: u32,
-    /// How long clean-up may take at shutdown, in all. 5 s.
-    pub grace: Duration,
-    /// Worker threads at most. 64.
-    pub threads: usize,
-    /// How long an idle worker thread stays. 10 s.
-    pub idle: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            policy: Policy::Lazy,
-            tick: Duration::from_millis(300),
-            budget: 128,
-            grace: Duration::from_secs(5),
-            threads: 64,
-            idle: Duration::from_secs(10),
-        }
-    }
-}
-
-impl Options {
-    /// The defaults.
-    #[must_use]
-    pub fn new() -> Options {
-        Options::default()
-    }
-
-    /// With another policy.
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Options {
-        self.policy = policy;
-        self
-    }
-
-    /// With another tick; less than 10 ms becomes 10 ms.
-    #[must_use]
-    pub fn tick(mut self, tick: Duration) -> Options {
-        self.tick = tick.max(Duration::from_millis(10));
-        self
-    }
-
-    /// With another budget; 0 becomes 1.
-    #[must_use]
-    pub fn budget(mut self, budget: u32) -> Options {
-        self.budget = budget.max(1);
-        self
-    }
-
-    /// With another grace.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Options {
-        self.grace = grace;
-        self
-    }
-
-    /// With another number of worker threads; 0 becomes 1.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Options {
-        self.threads = threads.max(1);
-        self
-    }
-}
-
-/// Why a kernel stopped without main's output.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Error {
-    /// The machine below failed; the kernel cannot go on.
-    Machine(io::Error),
-    /// Every task is blocked and nothing is left that could wake one: the report names each task
-    /// and the traps that it is parked in. Only on [`Sim`](crate::Sim).
-    Hang(String),
-    /// The kernel was shut down, or it failed before.
-    Shut,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Machine(error) => write!(f, "the machine below the kernel failed: {error}"),
-            Error::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
-            Error::Shut => f.write_str("the kernel was shut down and does not run again"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Machine(error) => Some(error),
-            Error::Hang(_) | Error::Shut => None,
-        }
-    }
-}
-
-impl From<Error> for io::Error {
-    fn from(error: Error) -> io::Error {
-        match error {
-            Error::Machine(error) => error,
-            other => io::Error::other(other),
-        }
-    }
-}
-
-/// What a kernel holds now, and what it has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counters {
-    /// Tasks that have not ended (the kernel's own not counted).
-    pub tasks: usize,
-    /// Tickets in use: filed, parked, or answered and not read.
-    pub tickets: usize,
-    /// Open scopes.
-    pub scopes: usize,
-    /// Timers that are set.
-    pub timers: usize,
-    /// Descriptors that are registered with the poller.
-    pub registered: usize,
-    /// Handles that are open and were waited for.
-    pub handles: usize,
-    /// Jobs that are queued, run, or were abandoned and still run.
-    pub jobs: usize,
-    /// Jobs that wait for a thread.
-    pub queued: usize,
-    /// Worker threads that live, idle ones too.
-    pub threads: usize,
-    /// Interrupts that wait for a trap.
-    pub pending: usize,
-    /// Turns so far.
-    pub turns: u64,
-    /// Waits on the machine so far.
-    pub polls: u64,
-    /// Registrations made with the poller so far (`EPOLL_CTL_ADD`).
-    pub registers: u64,
-    /// Registrations taken back so far (`EPOLL_CTL_DEL`; a close that ends one is not counted).
-    pub unregisters: u64,
-    /// Traps that were answered or parked so far.
-    pub traps: u64,
-    /// Times that the bell was rung so far.
-    pub rings: u64,
-    /// Scans of the far deadlines so far.
-    pub scans: u64,
-}
-
-/// A task as a reader of the task table sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TaskView {
-    /// Its number.
-    pub id: u64,
-    /// Its name.
-    pub name: String,
-    /// Who spawned it; none for main.
-    pub parent: Option<u64>,
-    /// `ready`, `running` or `parked`.
-    pub state: &'static str,
-    /// How often it had the CPU.
-    pub cycles: u64,
-    /// Where it was spawned, `file:line`.
-    pub spawned_at: Option<String>,
-    /// The traps that it is parked in; none if it waits on a waker alone.
-    pub parked: Vec<ParkedView>,
-}
-
-/// A trap that a task is parked in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ParkedView {
-    /// The ticket's number in the log.
-    pub ticket: u64,
-    /// What it waits for, in the words of the log.
-    pub trap: String,
-    /// Where it was made, `file:line`.
-    pub site: String,
-}
-
-/// `task 3 child: parked in sleep at examples/hello.rs:14`.
-impl fmt::Display for TaskView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "task {} {}: {}", self.id, self.name, self.state)?;
-        if self.state == "parked" && self.parked.is_empty() {
-            f.write_str(" on a waker alone")?;
-        }
-        for (place, parked) in self.parked.iter().enumerate() {
-            let before = if place == 0 { " in" } else { "," };
-            write!(f, "{before} {} at {}", parked.trap, parked.site)?;
-        }
-        Ok(())
-    }
-}
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
@@ -441,61 +239,6 @@ impl<M: Machine> Kernel<M> {
             return Ok(());
         }
         self.shut_down()
-    }
-
-    /// The tasks that have not ended, in the order of their numbers: a snapshot.
-    #[must_use]
-    pub fn tasks(&self) -> Vec<TaskView> {
-        let mut indices = self.tasks.newest_first();
-        indices.reverse();
-        indices.into_iter().map(|index| self.view(index)).collect()
-    }
-
-    fn view(&self, index: u32) -> TaskView {
-        let task = self.tasks.get(index);
-        let parked = self.waits.of(&self.tasks, index).into_iter().map(|ticket| {
-            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let site = format!("{}:{}", entry.site.file(), entry.site.line());
-            ParkedView { ticket: entry.number, trap: self.shown_wait(entry), site }
-        });
-        TaskView {
-            id: task.id.get(),
-            name: self.tasks.label(index).1.to_owned(),
-            parent: (task.parent != 0).then_some(task.parent),
-            state: match task.state {
-                State::Ready => "ready",
-                State::Running => "running",
-                State::Parked => "parked",
-                State::Ended => "ended",
-            },
-            cycles: task.cycles,
-            spawned_at: task.site.map(|site| format!("{}:{}", site.file(), site.line())),
-            parked: parked.collect(),
-        }
-    }
-
-    /// What the kernel holds and has done.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
-        Counters {
-            tasks: self.tasks.alive,
-            tickets: self.gate.tickets(self.epoch),
-            scopes: self.scopes.len(),
-            timers: self.timers.len(),
-            registered: self.registrations.registered,
-            handles: self.registrations.known,
-            jobs: self.jobs.live.len(),
-            queued: self.pool.queued(),
-            threads: self.pool.threads(),
-            pending: self.scopes.pending_count(),
-            turns: self.log.turn,
-            polls: self.counts.polls,
-            registers: self.counts.registers,
-            unregisters: self.counts.unregisters,
-            traps: self.counts.traps,
-            rings: self.wakes.rings(),
-            scans: self.timers.counters().scans,
-        }
     }
 }
 

@@ -25,23 +25,34 @@
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
 mod delivery;
+mod emit;
 mod io;
+mod jobs;
 mod kernel;
+mod lines;
 mod log;
 mod machine;
+mod options;
+mod posts;
 mod registrations;
+mod run;
 mod scopes;
+mod shown;
+mod shutdown;
 mod table;
 mod tasks;
 mod threads;
 mod timers;
 pub mod trace;
 mod turn;
+mod view;
 mod waits;
 mod wake;
 mod waker;
 
-pub use kernel::{Counters, Error, Kernel, Options, ParkedView, TaskView, run};
+pub use kernel::{Kernel, run};
 pub use log::Activation;
 pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
+pub use options::{Error, Options};
 pub use registrations::Policy;
+pub use view::{Counters, ParkedView, TaskView};

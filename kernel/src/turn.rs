@@ -1,101 +1,32 @@
-//! The turn: wait, completed I/O, wake queue, deadlines, ready tasks. And how one task runs.
+//! The turn: wait, completed I/O, wake queue, deadlines, ready tasks.
 //!
-//! All control flow of the kernel is here. What a trap means is in `table.rs`.
+//! The loop of the kernel. How one task runs is in `run.rs`.
 
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use traps::gate::Gate;
-use traps::protocol::{Filed, Site};
-use traps::threads::panic_message;
+use traps::protocol::Site;
 
-use crate::kernel::{Error, Kernel, MainPoll, Options};
+use crate::emit::{emit, emit_for};
+use crate::kernel::{Kernel, MainPoll};
 use crate::log;
 use crate::machine::{Machine, Until};
-use crate::tasks::{End, Place, State};
+use crate::options::{Error, Options};
+use crate::tasks::{End, Place};
 use crate::timers::{Owner, Rank};
-use crate::trace::{self, Event, Exit, Op, Seq, Timed, Timer, WakeOp};
+use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
-use crate::waker::{Message, SpareWaker};
+use crate::waker::Message;
 
 /// Turns that may go by without a look at the machine while tasks only hand work to each other.
 const SKIPPED: u32 = 61;
 
-/// Keeps the code that makes events out of the functions that mostly do not.
-#[cold]
-#[inline(never)]
-pub(crate) fn apart<R>(code: impl FnOnce() -> R) -> R {
-    code()
-}
-
-/// Numbers an event of a task and, if anybody listens, makes its line. Gives its number.
-macro_rules! emit {
-    ($kernel:expr, $task:expr, $event:expr) => {
-        emit!($kernel, $task, $event, None)
-    };
-    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {{
-        $kernel.log.seq += 1;
-        if $kernel.log.listening {
-            $crate::turn::apart(|| {
-                let event = $event;
-                let timed = $timed;
-                let (id, name) = $kernel.tasks.label($task);
-                $kernel.log.write(id, name, event, timed);
-            });
-        }
-        $kernel.log.seq
-    }};
-}
-pub(crate) use emit;
-
-/// The same for the kernel itself, and for its wake-up task.
-macro_rules! emit_for {
-    ($kernel:expr, $id:expr, $name:expr, $event:expr) => {
-        emit_for!($kernel, $id, $name, $event, None)
-    };
-    ($kernel:expr, $id:expr, $name:expr, $event:expr, $timed:expr) => {{
-        $kernel.log.seq += 1;
-        if $kernel.log.listening {
-            $crate::turn::apart(|| {
-                let event = $event;
-                let timed = $timed;
-                $kernel.log.write($id, $name, event, timed);
-            });
-        }
-        $kernel.log.seq
-    }};
-}
-pub(crate) use emit_for;
-
-/// A line that is worth its cost even when only warnings are wanted.
-macro_rules! announce {
-    ($kernel:expr, $id:expr, $name:expr, $event:expr) => {{
-        $kernel.log.seq += 1;
-        $kernel.log.write($id, $name, $event, None);
-    }};
-}
-pub(crate) use announce;
-
-/// Runs foreign code that must not take the kernel down, such as a `Drop`.
-pub(crate) fn quietly(code: impl FnOnce()) {
-    // The panic hook has said what happened; the task concerned goes on without.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-        // Not dropped: to drop a panic's payload may panic again.
-        mem::forget(payload);
-    }
-}
-
-pub(crate) fn drop_quietly<T>(value: T) {
-    quietly(move || drop(value));
-}
-
 /// Ends the kernel's hold on its thread's gate, also by a panic.
-struct Running(Rc<Gate>, u32);
+pub(crate) struct Running(Rc<Gate>, u32);
 
 impl Running {
-    fn enter(gate: &Rc<Gate>, epoch: u32) -> Running {
+    pub(crate) fn enter(gate: &Rc<Gate>, epoch: u32) -> Running {
         gate.enter(epoch);
         Running(gate.clone(), epoch)
     }
@@ -139,7 +70,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// One turn of the loop.
-    fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
+    pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
         self.log.turn += 1;
         self.wait()?;
         self.run_wakeup();
@@ -187,7 +118,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
-    fn run_wakeup(&mut self) {
+    pub(crate) fn run_wakeup(&mut self) {
         let started = self.wakeup.parked;
         if started && self.wakes.is_empty() {
             return;
@@ -289,315 +220,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Polls one task, answering its traps, until it parks or ends.
-    fn run_task(&mut self, index: u32, main: MainPoll<'_>) {
-        if self.log.timed {
-            self.log.now = self.machine.now();
-        }
-        let answered = self.take_answered(index);
-        let task = self.tasks.get_mut(index);
-        debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
-        task.state = State::Running;
-        task.cycles += 1;
-        let (cause, since) = (task.cause, task.ready_since);
-        if mem::take(&mut task.interrupted) {
-            self.scratch.delivered.retain(|(task, ..)| *task != index);
-        }
-        let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
-        let run = emit!(self, index, Event::Run { cause, answered: answered.into() }, Some(waited));
-        let task = self.tasks.get_mut(index);
-        task.cause = run;
-        let mut own = task.waker.take();
-        let (name, root) = (self.tasks.name_of(index), self.tasks.root(index));
-        self.running = Some(index);
-        {
-            let spare = self.spare.as_ref().map(SpareWaker::waker);
-            let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
-            self.gate.begin(name, root, waker, self.options.budget);
-        }
-        loop {
-            if self.tasks.get(index).pending > 0 {
-                self.offer_bare(index);
-            }
-            let task = self.tasks.get_mut(index);
-            let mut place = mem::replace(&mut task.place, Place::Away);
-            let polled = {
-                let spare = self.spare.as_ref().map(SpareWaker::waker);
-                let waker: &Waker = own.as_ref().or(spare).expect("a spare waker is at hand");
-                let mut cx = Context::from_waker(waker);
-                catch_unwind(AssertUnwindSafe(|| match &mut place {
-                    Place::Body(body) => body.as_mut().poll(&mut cx),
-                    Place::Main => main(&mut cx),
-                    Place::Away => unreachable!("a task that is ready has its future"),
-                }))
-            };
-            self.tasks.get_mut(index).place = place;
-            self.gate.clear_bare();
-            if own.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
-                let fresh = SpareWaker::new(&self.wakes);
-                let used = self.spare.replace(fresh).expect("looked at above");
-                let (waker, hit) = used.adopt(name);
-                self.gate.set_waker(own.insert(waker));
-                self.tasks.get_mut(index).woken |= hit;
-            }
-            let parked_before = self.waits.parked_so_far();
-            match polled {
-                Ok(Poll::Pending) => {
-                    self.serve();
-                    let task = self.tasks.get_mut(index);
-                    if mem::take(&mut task.answered) {
-                        // The next poll is what it was woken for.
-                        task.woken = false;
-                        continue;
-                    }
-                    self.gate.end();
-                    self.tasks.get_mut(index).waker = own;
-                    self.suspend(index, self.waits.parked_so_far() != parked_before);
-                }
-                Ok(Poll::Ready(())) => {
-                    self.gate.end();
-                    self.serve();
-                    self.end_task(index, End::Output, run);
-                }
-                Err(panic) => {
-                    self.gate.end();
-                    self.end_by_panic(index, panic, run);
-                }
-            }
-            return;
-        }
-    }
-
-    /// Puts a task that left the CPU where its tickets, or its waker, will find it.
-    fn suspend(&mut self, index: u32, parked: bool) {
-        let task = self.tasks.get(index);
-        if !parked && !task.woken {
-            let tickets = u64::from(task.waits);
-            let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
-            emit!(self, index, Event::Block { op, ticket: None, at: None });
-        }
-        self.undefer(index, crate::trace::Why::Suspend);
-        let task = self.tasks.get_mut(index);
-        task.state = State::Parked;
-        let run = task.cause;
-        if mem::take(&mut task.woken) {
-            let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause: run };
-            let seq = emit!(self, index, event);
-            self.make_ready(index, seq);
-        }
-        if !self.scratch.yielded.is_empty() {
-            let mut yielded = mem::take(&mut self.scratch.yielded);
-            for ticket in yielded.drain(..) {
-                self.complete_yield(ticket);
-            }
-            self.scratch.yielded = yielded;
-        }
-        if self.tasks.get(index).pending > 0 {
-            self.hit_bare_wait(index);
-        }
-    }
-
-    /// Answers what is filed at the gate, in order, until nothing is.
-    #[inline]
-    pub(crate) fn serve(&mut self) {
-        while self.gate.has_filed() {
-            match self.gate.take_first() {
-                Some(filed) => self.serve_one(filed),
-                None => self.serve_all(),
-            }
-        }
-    }
-
-    fn serve_all(&mut self) {
-        let mut inbox = mem::take(&mut self.scratch.inbox);
-        self.gate.take(&mut inbox);
-        for filed in inbox.drain(..) {
-            self.serve_one(filed);
-        }
-        self.scratch.inbox = inbox;
-    }
-
-    #[inline]
-    fn serve_one(&mut self, filed: Filed) {
-        match filed {
-            Filed::Request { ticket, task, scope, request, site } => {
-                if self.gate.is_wanted(ticket) {
-                    self.counts.traps += 1;
-                    self.dispatch(ticket, task, scope, request, site);
-                } else {
-                    drop_quietly(request);
-                }
-            }
-            Filed::Post(post) => self.heed(post),
-        }
-    }
-
-    /// Makes a parked task ready; one that runs is polled on.
-    #[inline]
-    pub(crate) fn make_ready(&mut self, index: u32, cause: Seq) {
-        let task = self.tasks.get_mut(index);
-        match task.state {
-            State::Parked => {
-                task.state = State::Ready;
-                task.cause = cause;
-                task.ready_since = self.log.now;
-                self.ready.push_back(index);
-            }
-            State::Running => task.answered = true,
-            State::Ready | State::Ended => {}
-        }
-    }
-
-    fn end_by_panic(&mut self, index: u32, panic: Box<dyn std::any::Any + Send>, run: Seq) {
-        let message = panic_message(&*panic).to_owned();
-        let (id, name) = self.tasks.label(index);
-        let name = name.to_owned();
-        announce!(self, id, &name, Event::Panic { text: message.as_str().into() });
-        let task = self.tasks.get_mut(index);
-        if let Place::Main = task.place {
-            self.main_panic = Some(panic);
-        } else {
-            drop_quietly(panic);
-            // The future goes before its name: its requests are withdrawn, its scopes closed.
-            self.drop_future(index);
-        }
-        self.end_task(index, End::Panicked(message), run);
-    }
-
-    /// Drops a task's future, and heeds what its parts post.
-    fn drop_future(&mut self, index: u32) {
-        let task = self.tasks.get_mut(index);
-        if let Place::Body(body) = &mut task.place {
-            let name = body.name().to_owned();
-            let site = body.site();
-            // A stand-in keeps the name for the lines to come.
-            let stand_in = crate::tasks::stand_in(name, site);
-            let body = mem::replace(body, stand_in);
-            drop_quietly(body);
-        }
-        self.serve();
-    }
-
-    /// The end of a task: its joiners hear of it, and nothing of it stays behind.
-    pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
-        let task = self.tasks.get(index);
-        let how = match end {
-            End::Panicked(_) => Exit::Panic,
-            End::Dropped => Exit::Dropped,
-            End::Output if task.cancel.as_ref().is_some_and(|cancel| cancel.delivered > 0) => {
-                Exit::Cancelled
-            }
-            End::Output => Exit::Ok,
-        };
-        for ticket in self.waits.of(&self.tasks, index) {
-            // Their futures are gone, leaked, or about to be dropped unheard.
-            let number = self.waits.get(ticket).expect("a list holds parked tickets").number;
-            emit!(self, index, Event::Withdraw { ticket: number });
-            self.forget_wait(ticket);
-        }
-        for scope in self.scopes.of(&self.tasks, index) {
-            self.close_scope(scope, false);
-        }
-        self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
-        self.scratch.answered.retain(|(task, _)| *task != index);
-        self.scratch.delivered.retain(|(task, ..)| *task != index);
-        self.undefer(index, crate::trace::Why::Exit);
-        let exit = emit!(self, index, Event::Exit { how, cause });
-        let task = self.tasks.get_mut(index);
-        if task.state == State::Ready {
-            self.ready.retain(|ready| *ready != index);
-        }
-        task.state = State::Ended;
-        task.end = Some(end);
-        task.waker = None;
-        self.tasks.alive -= 1;
-        if let Place::Main = self.tasks.get(index).place {
-            self.main_ended = true;
-            self.tasks.get_mut(index).detached = true;
-        }
-        self.wake_joiners(index, exit);
-        if self.tasks.get(index).detached {
-            let task = self.tasks.remove(index);
-            drop_quietly(task);
-        }
-    }
-
-    /// See [`Kernel::shutdown`].
-    pub(crate) fn shut_down(&mut self) -> Result<(), Error> {
-        let _running = Running::enter(&self.gate, self.epoch);
-        self.log.look();
-        self.log.now = self.machine.now();
-        self.serve();
-        let mut failed = Ok(());
-        if self.tasks.alive > 0 {
-            let tasks = self.tasks.alive as u64;
-            announce!(self, 0, "kernel", Event::Phase { name: "cancel".into(), tasks });
-            self.phase = self.log.seq;
-            let end = self.log.now + self.options.grace;
-            let rank = || Rank { class: 2, seq: 0 };
-            self.grace = Some(self.timers.arm(end, Fired::GRACE, self.log.now, rank));
-            let mut nobody = |_: &mut Context<'_>| Poll::Pending;
-            loop {
-                // Again each turn: clean-up may spawn.
-                self.cancel_all();
-                if self.tasks.alive == 0 || self.grace_over {
-                    break;
-                }
-                if let Err(error) = self.turn(&mut nobody) {
-                    failed = Err(error);
-                    break;
-                }
-            }
-            if let Some(grace) = self.grace.take() {
-                self.timers.disarm(grace);
-            }
-            self.drop_all();
-        }
-        self.shut = true;
-        let wait =
-            if self.jobs.live.is_empty() { std::time::Duration::ZERO } else { self.options.grace };
-        self.pool.shut_down(wait);
-        self.run_wakeup();
-        self.serve();
-        let counters = self.counters();
-        announce!(
-            self,
-            0,
-            "kernel",
-            Event::Halt {
-                tasks: counters.tasks as u64,
-                tickets: counters.tickets as u64,
-                timers: counters.timers as u64,
-                handles: counters.registered as u64,
-            }
-        );
-        failed
-    }
-
-    fn cancel_all(&mut self) {
-        for task in self.tasks.newest_first() {
-            if self.tasks.get(task).cancel.is_none() {
-                self.cancel_task(task, None, "shutdown", self.phase);
-            }
-        }
-    }
-
-    fn drop_all(&mut self) {
-        let left = self.tasks.newest_first();
-        if !left.is_empty() {
-            let tasks = left.len() as u64;
-            announce!(self, 0, "kernel", Event::Phase { name: "drop".into(), tasks });
-        }
-        for task in left {
-            let what = "its_grace_is_over".into();
-            let seq = emit!(self, task, Event::Drop { what });
-            self.drop_future(task);
-            self.end_task(task, End::Dropped, seq);
-        }
-    }
-
     /// Who is blocked and in what, for the error of a hang.
-    fn report(&self) -> String {
+    pub(crate) fn report(&self) -> String {
         let lines: Vec<String> = self.tasks().iter().map(ToString::to_string).collect();
         lines.join("\n")
     }

@@ -1,0 +1,73 @@
+//! How the kernel makes events, and how it runs code that is not its own.
+//!
+//! The macros number an event, and build it only if somebody listens.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Keeps the code that makes events out of the functions that mostly do not.
+#[cold]
+#[inline(never)]
+pub(crate) fn apart<R>(code: impl FnOnce() -> R) -> R {
+    code()
+}
+
+/// Numbers an event of a task and, if anybody listens, makes its line. Gives its number.
+macro_rules! emit {
+    ($kernel:expr, $task:expr, $event:expr) => {
+        emit!($kernel, $task, $event, None)
+    };
+    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {{
+        $kernel.log.seq += 1;
+        if $kernel.log.listening {
+            $crate::emit::apart(|| {
+                let event = $event;
+                let timed = $timed;
+                let (id, name) = $kernel.tasks.label($task);
+                $kernel.log.write(id, name, event, timed);
+            });
+        }
+        $kernel.log.seq
+    }};
+}
+pub(crate) use emit;
+
+/// The same for the kernel itself, and for its wake-up task.
+macro_rules! emit_for {
+    ($kernel:expr, $id:expr, $name:expr, $event:expr) => {
+        emit_for!($kernel, $id, $name, $event, None)
+    };
+    ($kernel:expr, $id:expr, $name:expr, $event:expr, $timed:expr) => {{
+        $kernel.log.seq += 1;
+        if $kernel.log.listening {
+            $crate::emit::apart(|| {
+                let event = $event;
+                let timed = $timed;
+                $kernel.log.write($id, $name, event, timed);
+            });
+        }
+        $kernel.log.seq
+    }};
+}
+pub(crate) use emit_for;
+
+/// A line that is worth its cost even when only warnings are wanted.
+macro_rules! announce {
+    ($kernel:expr, $id:expr, $name:expr, $event:expr) => {{
+        $kernel.log.seq += 1;
+        $kernel.log.write($id, $name, $event, None);
+    }};
+}
+pub(crate) use announce;
+
+/// Runs foreign code that must not take the kernel down, such as a `Drop`.
+pub(crate) fn quietly(code: impl FnOnce()) {
+    // The panic hook has said what happened; the task concerned goes on without.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
+        // Not dropped: to drop a panic's payload may panic again.
+        std::mem::forget(payload);
+    }
+}
+
+pub(crate) fn drop_quietly<T>(value: T) {
+    quietly(move || drop(value));
+}

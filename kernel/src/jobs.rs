@@ -1,0 +1,100 @@
+//! What comes from outside the thread: jobs on worker threads, and signals.
+
+use traps::protocol::{Answer, Failure};
+use traps::threads::Work;
+use traps::{Signal, SignalSet};
+
+use crate::emit::{drop_quietly, emit, emit_for};
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::table::At;
+use crate::threads::Done;
+use crate::trace::{Event, Op, Seq, WakeOp};
+use crate::waits::Wait;
+
+impl<M: Machine> Kernel<M> {
+    pub(crate) fn offload(&mut self, at: At, work: Box<dyn Work>) {
+        self.jobs.last += 1;
+        let job = self.jobs.last;
+        let mut on_thread = false;
+        if let Some(work) = self.machine.run_job(job, work, &self.deliver) {
+            on_thread = true;
+            if let Err(error) = self.pool.submit(job, work) {
+                drop_quietly(self.pool.withdraw(job));
+                let result = Err(Failure::Refused(error));
+                return self.answer(at.task, at.ticket, result, Op::Offload { job }, at.site);
+            }
+        }
+        self.jobs.live.push((job, Some(at.ticket.index), on_thread));
+        // Told from what the kernel knows, not from how quick the threads are.
+        let running = self.jobs.live.len().min(self.options.threads);
+        let queued = self.jobs.live.len() - running;
+        emit!(
+            self,
+            at.task,
+            Event::Offload {
+                job,
+                running: u32::try_from(running).unwrap_or(u32::MAX),
+                queued: u32::try_from(queued).unwrap_or(u32::MAX),
+            }
+        );
+        self.park(at, Wait::Job(job), Op::Offload { job });
+    }
+
+    pub(crate) fn job_done(&mut self, done: Done, cause: Seq) {
+        let Done { job, work } = done;
+        let Some(place) = self.jobs.live.iter().position(|(live, ..)| *live == job) else {
+            return drop_quietly(work);
+        };
+        let (_, ticket, _) = self.jobs.live.remove(place);
+        match ticket {
+            Some(index) => {
+                let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
+                self.complete(index, Ok(Answer::Job(work)), WakeOp::Offload { job }, seq);
+            }
+            None => {
+                emit_for!(self, 1, "wakeup", Event::Orphan { job });
+                drop_quietly(work);
+            }
+        }
+        let _ = cause;
+    }
+
+    pub(crate) fn wait_signal(&mut self, at: At, set: SignalSet) {
+        for signal in Signal::ALL {
+            if set.contains(signal) && !self.signals.watched.contains(signal) {
+                if let Err(error) = self.machine.watch_signal(signal) {
+                    let result = Err(Failure::Refused(error));
+                    return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
+                }
+                self.signals.watched = self.signals.watched.with(signal);
+            }
+        }
+        let kept = Signal::ALL
+            .into_iter()
+            .find(|signal| set.contains(*signal) && self.signals.kept.contains(*signal));
+        if let Some(signal) = kept {
+            self.signals.kept = self.signals.kept.without(signal);
+            let result = Ok(Answer::Signal(signal));
+            return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
+        }
+        self.signals.waiting.push(at.ticket.index);
+        self.park(at, Wait::Signal(set), Op::Signal);
+    }
+
+    pub(crate) fn arrive_signal(&mut self, signal: Signal) {
+        let waits = &self.waits;
+        let wants = |index: &u32| {
+            let entry = waits.get(*index).expect("a waiting ticket is parked");
+            matches!(entry.wait, Wait::Signal(set) if set.contains(signal))
+        };
+        match self.signals.waiting.iter().position(wants) {
+            Some(place) => {
+                let index = self.signals.waiting.remove(place);
+                let seq = self.waits.get(index).expect("found above").seq;
+                self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq);
+            }
+            None => self.signals.kept = self.signals.kept.with(signal),
+        }
+    }
+}

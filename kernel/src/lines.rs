@@ -1,0 +1,125 @@
+//! Who waits in line: the joiners of a task and the waiters of a scheduling queue. First come,
+//! first served.
+
+use std::rc::Rc;
+
+use traps::protocol::{Answer, Ended, QueueCore, TaskRef};
+
+use crate::emit::emit;
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::table::At;
+use crate::tasks::{End, NONE, Place, State};
+use crate::trace::{Event, Op, Seq, WakeOp};
+use crate::waits::Wait;
+
+impl<M: Machine> Kernel<M> {
+    pub(crate) fn join(&mut self, at: At, wanted: TaskRef, take: bool) {
+        let op = Op::Join { task: wanted.serial.get() };
+        let found = self.tasks.find(wanted);
+        match found {
+            Some(task) if self.tasks.get(task).state != State::Ended => {
+                let joined = self.tasks.get(task);
+                let ends = (joined.first_joiner, joined.last_joiner);
+                self.park(at, Wait::Join { task, take }, op);
+                let ends = self.waits.join_line(ends, at.ticket.index);
+                let joined = self.tasks.get_mut(task);
+                (joined.first_joiner, joined.last_joiner) = ends;
+            }
+            _ => {
+                let ended = found.map_or(Ended::Taken, |task| self.output_of(task, take));
+                let result = Ok(Answer::Ended(ended));
+                self.answer(at.task, at.ticket, result, op, at.site);
+                if take {
+                    emit!(self, at.task, Event::Join { task: wanted.serial.get() });
+                }
+            }
+        }
+    }
+
+    /// What an ended task left, taken out of it if so asked.
+    pub(crate) fn output_of(&mut self, task: u32, take: bool) -> Ended {
+        let ended = self.tasks.get_mut(task);
+        match ended.end.clone().expect("an ended task has an end") {
+            End::Panicked(message) => Ended::Panicked(Box::new(message)),
+            End::Dropped => Ended::Dropped,
+            End::Output if !take => Ended::Output(None),
+            End::Output => match std::mem::replace(&mut ended.place, Place::Away) {
+                Place::Body(body) => Ended::Output(Some(body)),
+                Place::Main | Place::Away => Ended::Taken,
+            },
+        }
+    }
+
+    /// First come, first served: the first joiner that asked for the output has it.
+    pub(crate) fn wake_joiners(&mut self, task: u32, exit: Seq) {
+        let id = self.tasks.get(task).id.get();
+        loop {
+            let joined = self.tasks.get(task);
+            let index = joined.first_joiner;
+            let Some(entry) = self.waits.get(index) else { break };
+            let Wait::Join { take, .. } = entry.wait else {
+                unreachable!("only joiners stand in this line")
+            };
+            let (joiner, after, ticket) = (entry.task, entry.line_after, entry.ticket);
+            let joined = self.tasks.get_mut(task);
+            joined.first_joiner = after;
+            if after == NONE {
+                joined.last_joiner = NONE;
+            } else if let Some(next) = self.waits.get_mut(after) {
+                next.line_before = NONE;
+            }
+            let take = take && !self.gate.is_withdrawn(ticket);
+            let ended = self.output_of(task, take);
+            self.complete(index, Ok(Answer::Ended(ended)), WakeOp::Join { task: id }, exit);
+            if take {
+                emit!(self, joiner, Event::Join { task: id });
+            }
+        }
+    }
+
+    pub(crate) fn queue_number(&mut self, queue: &QueueCore) -> u64 {
+        if queue.home.get() != self.epoch {
+            self.queues += 1;
+            queue.home.set(self.epoch);
+            queue.number.set(self.queues);
+        }
+        queue.number.get()
+    }
+
+    /// How many a wake of `n` will reach.
+    pub(crate) fn will_wake(&self, queue: &QueueCore, n: u64) -> u64 {
+        let mut count = 0;
+        let mut index = queue.head.get();
+        while let Some(entry) = self.waits.get(index)
+            && count < n
+        {
+            count += u64::from(!self.gate.is_withdrawn(entry.ticket));
+            index = entry.line_after;
+        }
+        count
+    }
+
+    /// Wakes at most `n`, from the head; gives how many.
+    pub(crate) fn wake_queue(&mut self, queue: &Rc<QueueCore>, n: u64, cause: Seq) -> u64 {
+        let mut woken = 0;
+        // No more than wait now: whoever is woken and waits again is at the tail.
+        for _ in 0..queue.waiting.get() {
+            if woken == n {
+                break;
+            }
+            let index = queue.head.get();
+            let Some(entry) = self.waits.get(index) else { break };
+            let after = entry.line_after;
+            queue.head.set(after);
+            queue.waiting.set(queue.waiting.get() - 1);
+            match self.waits.get_mut(after) {
+                Some(next) => next.line_before = NONE,
+                None => queue.tail.set(NONE),
+            }
+            let op = WakeOp::Wait { queue: queue.number.get() };
+            woken += u64::from(self.complete(index, Ok(Answer::Unit), op, cause));
+        }
+        woken
+    }
+}

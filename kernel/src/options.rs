@@ -1,0 +1,122 @@
+//! What an owner chooses for a kernel, and why a run can end without an output.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use crate::registrations::Policy;
+
+/// How a kernel behaves. All of it has a default.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// When descriptors are unregistered.
+    pub policy: Policy,
+    /// How often the far deadlines are looked through at most. 300 ms; at least 10 ms.
+    pub tick: Duration,
+    /// Operations that a task may do before it gives way. 128.
+    pub budget: u32,
+    /// How long clean-up may take at shutdown, in all. 5 s.
+    pub grace: Duration,
+    /// Worker threads at most. 64.
+    pub threads: usize,
+    /// How long an idle worker thread stays. 10 s.
+    pub idle: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            policy: Policy::Lazy,
+            tick: Duration::from_millis(300),
+            budget: 128,
+            grace: Duration::from_secs(5),
+            threads: 64,
+            idle: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// With another policy.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Options {
+        self.policy = policy;
+        self
+    }
+
+    /// With another tick; less than 10 ms becomes 10 ms.
+    #[must_use]
+    pub fn tick(mut self, tick: Duration) -> Options {
+        self.tick = tick.max(Duration::from_millis(10));
+        self
+    }
+
+    /// With another budget; 0 becomes 1.
+    #[must_use]
+    pub fn budget(mut self, budget: u32) -> Options {
+        self.budget = budget.max(1);
+        self
+    }
+
+    /// With another grace.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Options {
+        self.grace = grace;
+        self
+    }
+
+    /// With another number of worker threads; 0 becomes 1.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Options {
+        self.threads = threads.max(1);
+        self
+    }
+}
+
+/// Why a kernel stopped without main's output.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The machine below failed; the kernel cannot go on.
+    Machine(io::Error),
+    /// Every task is blocked and nothing is left that could wake one: the report names each task
+    /// and the traps that it is parked in. Only on [`Sim`](crate::Sim).
+    Hang(String),
+    /// The kernel was shut down, or it failed before.
+    Shut,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Machine(error) => write!(f, "the machine below the kernel failed: {error}"),
+            Error::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
+            Error::Shut => f.write_str("the kernel was shut down and does not run again"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Machine(error) => Some(error),
+            Error::Hang(_) | Error::Shut => None,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        match error {
+            Error::Machine(error) => error,
+            other => io::Error::other(other),
+        }
+    }
+}

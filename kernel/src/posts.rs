@@ -1,0 +1,159 @@
+//! Posts: what tasks tell the kernel without waiting for an answer, and how a wait is undone.
+//!
+//! Runs after every poll and every drop of a future; may meet things that are gone already.
+
+use traps::protocol::{Note, Post, Ticket};
+
+use crate::emit::{announce, drop_quietly, emit};
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::tasks::State;
+use crate::trace::Event;
+use crate::waits::{Entry, Wait};
+
+impl<M: Machine> Kernel<M> {
+    /// Does what a post says.
+    pub(crate) fn heed(&mut self, post: Post) {
+        // What a task posts is done by its run, whatever else has happened since.
+        let acting = self.acting().map(|task| self.tasks.get(task).cause);
+        let cause = acting.unwrap_or(self.log.seq).max(1);
+        match post {
+            Post::Withdraw(ticket) => {
+                let known = self.waits.get(ticket.index);
+                if known.is_some_and(|entry| entry.ticket == ticket) {
+                    let task = self.waits.get(ticket.index).expect("known").task;
+                    let number = self.waits.get(ticket.index).expect("known").number;
+                    emit!(self, task, Event::Withdraw { ticket: number });
+                    self.forget_wait(ticket.index);
+                } else {
+                    self.gate.forget(ticket);
+                }
+            }
+            Post::Unread(interrupt) => self.unread(&interrupt),
+            Post::Remember { handle, direction } => self.give_back(handle, direction),
+            Post::Keep(signal) => self.arrive_signal(signal),
+            Post::Rehome(ticket) => self.rehome(ticket),
+            Post::RehomeScope { scope, task, parent } => {
+                let index = self.scopes.find(scope);
+                let parent = self.scopes.find(parent).unwrap_or(traps::protocol::ROOT);
+                if let (Some(index), Some(task)) = (index, self.tasks.find(task))
+                    && (parent == traps::protocol::ROOT || !self.scopes.is_within(index, parent))
+                {
+                    self.scopes.rehome(&mut self.tasks, index, task, parent);
+                    for ticket in self.waits.of(&self.tasks, task) {
+                        self.deliver_pending(ticket);
+                    }
+                }
+            }
+            Post::CloseScope { scope, in_time } => {
+                if let Some(index) = self.scopes.find(scope)
+                    && index != traps::protocol::ROOT
+                {
+                    self.close_scope(index, in_time);
+                }
+            }
+            Post::Release { handle, descriptor, owner, sole } => {
+                self.release(handle, descriptor, owner, sole);
+            }
+            Post::Detach(task) => {
+                if let Some(index) = self.tasks.find(task) {
+                    self.tasks.get_mut(index).detached = true;
+                    if self.tasks.get(index).state == State::Ended {
+                        drop_quietly(self.tasks.remove(index));
+                    }
+                }
+            }
+            Post::Woken(task) => self.wake_task(task, cause),
+            Post::Permit { queue, keep } => {
+                if self.wake_queue(&queue, 1, cause) == 0 && keep {
+                    queue.permits.set(queue.permits.get() + 1);
+                }
+                drop_quietly(queue);
+            }
+            Post::Wake { queue, n } => {
+                self.wake_queue(&queue, n, cause);
+                drop_quietly(queue);
+            }
+            Post::Note(note) => self.write_note(note),
+        }
+    }
+
+    pub(crate) fn write_note(&mut self, note: Note) {
+        let index = self.acting();
+        let event = match &note {
+            Note::Warning(text) => Event::Warn { text: text.as_ref().into() },
+            Note::Cap(text) => Event::Cap { text: text.as_ref().into() },
+        };
+        match index {
+            Some(index) => {
+                let (id, name) = self.tasks.label(index);
+                announce!(self, id, name, event);
+            }
+            None => announce!(self, 0, "kernel", event),
+        }
+    }
+
+    /// The task whose poll is being served.
+    pub(crate) fn acting(&self) -> Option<u32> {
+        self.running.filter(|index| self.tasks.get(*index).state == State::Running)
+    }
+
+    pub(crate) fn rehome(&mut self, ticket: Ticket) {
+        let known = self.waits.get(ticket.index).is_some_and(|entry| entry.ticket == ticket);
+        let Some((task, scope)) = self.gate.home(ticket).filter(|_| known) else { return };
+        if let Some(task) = self.tasks.find(task) {
+            self.waits.rehome(&mut self.tasks, ticket.index, task, scope);
+            self.deliver_pending(ticket.index);
+        }
+    }
+
+    /// Takes a ticket out of every table, as if it had never been filed.
+    pub(crate) fn forget_wait(&mut self, index: u32) {
+        let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return };
+        self.undo(&entry);
+        self.gate.forget(entry.ticket);
+        drop_quietly(entry);
+    }
+
+    /// Undoes what parking a ticket did beside the wait table.
+    pub(crate) fn undo(&mut self, entry: &Entry) {
+        let index = entry.ticket.index;
+        match &entry.wait {
+            Wait::Yield { .. } => self.scratch.yielded.retain(|ticket| *ticket != index),
+            Wait::Sleep { timer } => {
+                if let Some(timer) = timer {
+                    self.timers.disarm(*timer);
+                }
+            }
+            Wait::Io { handle, direction } => self.stop_waiting_for_io(*handle, *direction),
+            Wait::Join { task, .. } => {
+                let joined = self.tasks.get(*task);
+                let ends = (joined.first_joiner, joined.last_joiner);
+                let ends = self.waits.leave_line(ends, entry);
+                let joined = self.tasks.get_mut(*task);
+                (joined.first_joiner, joined.last_joiner) = ends;
+            }
+            Wait::Queue(queue) => {
+                let ends = (queue.head.get(), queue.tail.get());
+                let (head, tail) = self.waits.leave_line(ends, entry);
+                queue.head.set(head);
+                queue.tail.set(tail);
+                queue.waiting.set(queue.waiting.get() - 1);
+            }
+            Wait::Job(job) => {
+                let job = *job;
+                if let Some(work) = self.pool.withdraw(job) {
+                    self.jobs.live.retain(|(live, ..)| *live != job);
+                    let what = format!("o{job}_before_it_ran").into();
+                    emit!(self, entry.task, Event::Drop { what });
+                    drop_quietly(work);
+                } else if let Some(live) = self.jobs.live.iter_mut().find(|live| live.0 == job) {
+                    live.1 = None;
+                    emit!(self, entry.task, Event::Abandon { job });
+                }
+            }
+            Wait::Signal(_) => self.signals.waiting.retain(|ticket| *ticket != index),
+            Wait::Foreign { external } => self.external -= usize::from(*external),
+        }
+    }
+}

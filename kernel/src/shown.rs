@@ -1,0 +1,55 @@
+//! How requests and waits look in the log and in reports.
+//!
+//! Changes nothing but the numbers that it has to give out to show something for the first time.
+
+use traps::protocol::Request;
+
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::trace::Op;
+use crate::waits::{Entry, Wait};
+
+impl<M: Machine> Kernel<M> {
+    pub(crate) fn shown(&mut self, request: &Request) -> Op<'static> {
+        match request {
+            Request::Clock => Op::Clock,
+            Request::WallClock => Op::WallClock,
+            Request::CurrentTask => Op::CurrentTask,
+            Request::Deadline => Op::Deadline,
+            Request::Yield { .. } => Op::Yield,
+            Request::Sleep { span } => Op::Sleep { span: *span, until: self.log.now + *span },
+            Request::Io { handle, descriptor, kind, direction } => {
+                let alias = self.registrations.of(*handle, *descriptor, *kind).alias;
+                Op::Io { alias, direction: crate::registrations::shown(*direction) }
+            }
+            Request::OpenScope { .. } => Op::Branch,
+            Request::Spawn(body) => Op::Spawn { name: body.name().to_owned().into() },
+            Request::Join { task, .. } => Op::Join { task: task.serial.get() },
+            Request::Cancel { task, reason } => {
+                Op::Cancel { task: task.serial.get(), reason: (*reason).into() }
+            }
+            Request::Wait { queue } => Op::Wait { queue: self.queue_number(queue) },
+            Request::Wake { queue, n } => Op::Wake { queue: self.queue_number(queue), n: *n },
+            Request::Offload(_) => Op::Offload { job: self.jobs.last + 1 },
+            Request::Signal(_) => Op::Signal,
+            Request::Foreign { external } => Op::Foreign { external: *external },
+        }
+    }
+
+    pub(crate) fn shown_wait(&self, entry: &Entry) -> String {
+        match &entry.wait {
+            Wait::Yield { .. } => "yield".to_owned(),
+            Wait::Sleep { .. } => "sleep".to_owned(),
+            Wait::Io { handle, direction } => {
+                let alias = self.registrations.alias(*handle);
+                let side = crate::registrations::shown(*direction);
+                format!("io {} {side}", alias.map_or_else(|| "-".to_owned(), |a| a.to_string()))
+            }
+            Wait::Join { task, .. } => format!("join {}", self.tasks.label(*task).0),
+            Wait::Queue(queue) => format!("wait q{}", queue.number.get()),
+            Wait::Job(job) => format!("offload o{job}"),
+            Wait::Signal(_) => "signal".to_owned(),
+            Wait::Foreign { .. } => "foreign".to_owned(),
+        }
+    }
+}

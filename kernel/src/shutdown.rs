@@ -1,0 +1,88 @@
+//! The end of a kernel: cancel, wait for clean-up, drop what remains.
+
+use std::task::{Context, Poll};
+
+use crate::emit::{announce, emit};
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::options::Error;
+use crate::tasks::End;
+use crate::timers::Rank;
+use crate::trace::Event;
+use crate::turn::{Fired, Running};
+
+impl<M: Machine> Kernel<M> {
+    /// See [`Kernel::shutdown`].
+    pub(crate) fn shut_down(&mut self) -> Result<(), Error> {
+        let _running = Running::enter(&self.gate, self.epoch);
+        self.log.look();
+        self.log.now = self.machine.now();
+        self.serve();
+        let mut failed = Ok(());
+        if self.tasks.alive > 0 {
+            let tasks = self.tasks.alive as u64;
+            announce!(self, 0, "kernel", Event::Phase { name: "cancel".into(), tasks });
+            self.phase = self.log.seq;
+            let end = self.log.now + self.options.grace;
+            let rank = || Rank { class: 2, seq: 0 };
+            self.grace = Some(self.timers.arm(end, Fired::GRACE, self.log.now, rank));
+            let mut nobody = |_: &mut Context<'_>| Poll::Pending;
+            loop {
+                // Again each turn: clean-up may spawn.
+                self.cancel_all();
+                if self.tasks.alive == 0 || self.grace_over {
+                    break;
+                }
+                if let Err(error) = self.turn(&mut nobody) {
+                    failed = Err(error);
+                    break;
+                }
+            }
+            if let Some(grace) = self.grace.take() {
+                self.timers.disarm(grace);
+            }
+            self.drop_all();
+        }
+        self.shut = true;
+        let wait =
+            if self.jobs.live.is_empty() { std::time::Duration::ZERO } else { self.options.grace };
+        self.pool.shut_down(wait);
+        self.run_wakeup();
+        self.serve();
+        let counters = self.counters();
+        announce!(
+            self,
+            0,
+            "kernel",
+            Event::Halt {
+                tasks: counters.tasks as u64,
+                tickets: counters.tickets as u64,
+                timers: counters.timers as u64,
+                handles: counters.registered as u64,
+            }
+        );
+        failed
+    }
+
+    pub(crate) fn cancel_all(&mut self) {
+        for task in self.tasks.newest_first() {
+            if self.tasks.get(task).cancel.is_none() {
+                self.cancel_task(task, None, "shutdown", self.phase);
+            }
+        }
+    }
+
+    pub(crate) fn drop_all(&mut self) {
+        let left = self.tasks.newest_first();
+        if !left.is_empty() {
+            let tasks = left.len() as u64;
+            announce!(self, 0, "kernel", Event::Phase { name: "drop".into(), tasks });
+        }
+        for task in left {
+            let what = "its_grace_is_over".into();
+            let seq = emit!(self, task, Event::Drop { what });
+            self.drop_future(task);
+            self.end_task(task, End::Dropped, seq);
+        }
+    }
+}
