@@ -95,14 +95,58 @@ fn no_hash_map_can_reach_the_order_of_events() {
     }
 }
 
-/// The longest function, up to its closing brace at the same depth, is short enough to be read.
+/// What stands above a file's unit tests.
+fn without_tests(text: &str) -> Vec<&str> {
+    text.lines().take_while(|line| *line != "#[cfg(test)]").collect()
+}
+
 #[test]
-fn files_and_lines_stay_within_their_budget() {
-    for folder in ["traps/src", "net/src", "kernel/src", "examples", "tests"] {
+fn lines_are_no_wider_than_100() {
+    for folder in ["traps/src", "net/src", "kernel/src", "examples", "tests", "benches"] {
         for (path, text) in sources(folder) {
             for (number, line) in text.lines().enumerate() {
                 let wide = line.chars().count() > 100;
                 assert!(!wide, "{}:{} is wider than 100", path.display(), number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_no_longer_than_400_lines() {
+    for folder in ["traps/src", "net/src", "kernel/src"] {
+        for (path, text) in sources(folder) {
+            // A file of tests alone is read by its names.
+            if path.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("_tests")) {
+                continue;
+            }
+            let lines = without_tests(&text).len();
+            assert!(lines <= 400, "{} has {lines} lines", path.display());
+        }
+    }
+}
+
+#[test]
+fn functions_are_no_longer_than_60_lines() {
+    // The trap table, the posts and the words of the log: one arm each, and no arm is long.
+    let tables = ["dispatch", "heed", "fmt", "event", "place", "op"];
+    for folder in ["traps/src", "net/src", "kernel/src"] {
+        for (path, text) in sources(folder) {
+            let lines = without_tests(&text);
+            for (start, line) in lines.iter().enumerate() {
+                let indent = line.len() - line.trim_start().len();
+                let Some((before, after)) = line.split_once("fn ") else { continue };
+                if line.trim_start().starts_with("//")
+                    || !before.trim().is_empty()
+                        && !before.trim_end().ends_with([')', 'b', 'c', 't'])
+                {
+                    continue;
+                }
+                let name = after.split(['(', '<']).next().unwrap();
+                let close = format!("{}}}", " ".repeat(indent));
+                let length = lines[start..].iter().position(|line| *line == close).unwrap_or(0) + 1;
+                let long = length > 60 && !tables.contains(&name);
+                assert!(!long, "{}: {name} has {length} lines", path.display());
             }
         }
     }

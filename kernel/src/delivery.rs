@@ -10,7 +10,7 @@ use crate::log;
 use crate::machine::Machine;
 use crate::scopes::{Pending, Source};
 use crate::tasks::{Cancellation, State};
-use crate::trace::{Effect, Event, Op, Outcome, Seq, Timer, WakeOp};
+use crate::trace::{Effect, Event, Outcome, Seq, Timer, WakeOp};
 
 impl<M: Machine> Kernel<M> {
     /// The interrupt of `source` as a trap filed in `from` sees it.
@@ -366,70 +366,5 @@ impl<M: Machine> Kernel<M> {
             let outcome = log::interrupt(interrupt);
             emit!(self, task, Event::Cleanup { scope, outcome });
         }
-    }
-
-    /// A scope ends: its own interrupt ends with it, one from outside moves outwards, and an
-    /// enclosing deadline that has passed is pending again in this branch.
-    pub(crate) fn close_scope(&mut self, index: u32, in_time: bool) {
-        let scope = self.scopes.get(index);
-        let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
-        let (number, deadline) = (scope.serial.get(), scope.deadline);
-        if let Some(timer) = self.scopes.get_mut(index).timer.take() {
-            self.timers.disarm(timer);
-        }
-        emit!(
-            self,
-            task,
-            match kind {
-                ScopeKind::Shield => Event::Shield { scope: number, open: false },
-                ScopeKind::Timeout | ScopeKind::Branch => {
-                    let op = Op::UnsetTimeout { scope: number };
-                    Event::Trap { op, outcome: Outcome::Ok, at: None }
-                }
-            }
-        );
-        if in_time && deadline != Time::NEVER && self.machine.is_past(deadline) {
-            // The clock was read, so the line has that time.
-            self.log.now = self.machine.now();
-            let over = self.log.now.since(deadline);
-            emit!(self, task, Event::Late { scope: number, deadline, over });
-        }
-        if self.tasks.get(task).pending > 0 {
-            let here = self.scopes.pending_at(task, index);
-            self.scopes.drop_pending(&mut self.tasks, |pending| {
-                pending.task == task
-                    && (pending.at == index || pending.source == Source::Scope(index))
-            });
-            for source in here {
-                let unheard = match source {
-                    Source::Cancel => self
-                        .tasks
-                        .get(task)
-                        .cancel
-                        .as_ref()
-                        .is_some_and(|cancel| cancel.delivered == 0),
-                    Source::Scope(from) => from != index && self.scopes.get(from).delivered == 0,
-                };
-                if unheard {
-                    let mut pending = Pending::new(task, parent, source);
-                    if kind == ScopeKind::Branch {
-                        // Its siblings have had theirs.
-                        pending.barred = self.scopes.opened_so_far();
-                    }
-                    self.scopes.pend(&mut self.tasks, pending);
-                }
-            }
-        }
-        if kind == ScopeKind::Timeout {
-            for around in self.scopes.around(index) {
-                if self.scopes.get(around).fired.is_some() {
-                    let source = Source::Scope(around);
-                    self.scopes.get_mut(around).delivered = 0;
-                    self.scopes.pend(&mut self.tasks, Pending::new(task, parent, source));
-                }
-            }
-        }
-        self.scratch.delivered.retain(|(_, _, source)| *source != Source::Scope(index));
-        self.scopes.close(&mut self.tasks, index);
     }
 }

@@ -37,6 +37,7 @@ mod posts;
 mod registrations;
 mod run;
 mod scopes;
+mod scoping;
 mod shown;
 mod shutdown;
 mod table;

@@ -5,6 +5,7 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use traps::protocol::Filed;
 use traps::threads::panic_message;
@@ -19,55 +20,9 @@ use crate::waker::SpareWaker;
 impl<M: Machine> Kernel<M> {
     /// Polls one task, answering its traps, until it parks or ends.
     pub(crate) fn run_task(&mut self, index: u32, main: MainPoll<'_>) {
-        if self.log.timed {
-            self.log.now = self.machine.now();
-        }
-        let answered = self.take_answered(index);
-        let task = self.tasks.get_mut(index);
-        debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
-        task.state = State::Running;
-        task.cycles += 1;
-        let (cause, since) = (task.cause, task.ready_since);
-        if mem::take(&mut task.interrupted) {
-            self.scratch.delivered.retain(|(task, ..)| *task != index);
-        }
-        let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
-        let run = emit!(self, index, Event::Run { cause, answered: answered.into() }, Some(waited));
-        let task = self.tasks.get_mut(index);
-        task.cause = run;
-        let mut own = task.waker.take();
-        let (name, root) = (self.tasks.name_of(index), self.tasks.root(index));
-        self.running = Some(index);
-        {
-            let spare = self.spare.as_ref().map(SpareWaker::waker);
-            let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
-            self.gate.begin(name, root, waker, self.options.budget);
-        }
+        let (run, mut own) = self.begin_run(index);
         loop {
-            if self.tasks.get(index).pending > 0 {
-                self.offer_bare(index);
-            }
-            let task = self.tasks.get_mut(index);
-            let mut place = mem::replace(&mut task.place, Place::Away);
-            let polled = {
-                let spare = self.spare.as_ref().map(SpareWaker::waker);
-                let waker: &Waker = own.as_ref().or(spare).expect("a spare waker is at hand");
-                let mut cx = Context::from_waker(waker);
-                catch_unwind(AssertUnwindSafe(|| match &mut place {
-                    Place::Body(body) => body.as_mut().poll(&mut cx),
-                    Place::Main => main(&mut cx),
-                    Place::Away => unreachable!("a task that is ready has its future"),
-                }))
-            };
-            self.tasks.get_mut(index).place = place;
-            self.gate.clear_bare();
-            if own.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
-                let fresh = SpareWaker::new(&self.wakes);
-                let used = self.spare.replace(fresh).expect("looked at above");
-                let (waker, hit) = used.adopt(name);
-                self.gate.set_waker(own.insert(waker));
-                self.tasks.get_mut(index).woken |= hit;
-            }
+            let polled = self.poll_once(index, &mut own, main);
             let parked_before = self.waits.parked_so_far();
             match polled {
                 Ok(Poll::Pending) => {
@@ -94,6 +49,69 @@ impl<M: Machine> Kernel<M> {
             }
             return;
         }
+    }
+
+    /// Gives a ready task the CPU: its `run` line, and its waker if it has one of its own.
+    #[inline]
+    fn begin_run(&mut self, index: u32) -> (Seq, Option<Waker>) {
+        if self.log.timed {
+            self.log.now = self.machine.now();
+        }
+        let answered = self.take_answered(index);
+        let task = self.tasks.get_mut(index);
+        debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
+        task.state = State::Running;
+        task.cycles += 1;
+        let (cause, since) = (task.cause, task.ready_since);
+        if mem::take(&mut task.interrupted) {
+            self.scratch.delivered.retain(|(task, ..)| *task != index);
+        }
+        let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
+        let run = emit!(self, index, Event::Run { cause, answered: answered.into() }, Some(waited));
+        let task = self.tasks.get_mut(index);
+        task.cause = run;
+        let own = task.waker.take();
+        let (name, root) = (self.tasks.name_of(index), self.tasks.root(index));
+        self.running = Some(index);
+        let spare = self.spare.as_ref().map(SpareWaker::waker);
+        let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
+        self.gate.begin(name, root, waker, self.options.budget);
+        (run, own)
+    }
+
+    /// Polls the task's future once; a spare waker that the poll kept becomes the task's own.
+    #[inline]
+    fn poll_once(
+        &mut self,
+        index: u32,
+        own: &mut Option<Waker>,
+        main: MainPoll<'_>,
+    ) -> thread::Result<Poll<()>> {
+        if self.tasks.get(index).pending > 0 {
+            self.offer_bare(index);
+        }
+        let task = self.tasks.get_mut(index);
+        let mut place = mem::replace(&mut task.place, Place::Away);
+        let polled = {
+            let spare = self.spare.as_ref().map(SpareWaker::waker);
+            let waker: &Waker = own.as_ref().or(spare).expect("a spare waker is at hand");
+            let mut cx = Context::from_waker(waker);
+            catch_unwind(AssertUnwindSafe(|| match &mut place {
+                Place::Body(body) => body.as_mut().poll(&mut cx),
+                Place::Main => main(&mut cx),
+                Place::Away => unreachable!("a task that is ready has its future"),
+            }))
+        };
+        self.tasks.get_mut(index).place = place;
+        self.gate.clear_bare();
+        if own.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
+            let fresh = SpareWaker::new(&self.wakes);
+            let used = self.spare.replace(fresh).expect("looked at above");
+            let (waker, hit) = used.adopt(self.tasks.name_of(index));
+            self.gate.set_waker(own.insert(waker));
+            self.tasks.get_mut(index).woken |= hit;
+        }
+        polled
     }
 
     /// Puts a task that left the CPU where its tickets, or its waker, will find it.

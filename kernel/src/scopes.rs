@@ -376,16 +376,9 @@ impl Scopes {
         self.pending.iter().filter(here).map(|p| p.source).collect()
     }
 
-    /// The scopes around `from`, nearest first, as far as no shield stands between.
-    pub(crate) fn around(&self, from: u32) -> Vec<u32> {
-        let mut found = Vec::new();
-        let mut at = from;
-        while at != ROOT && self.get(at).kind != ScopeKind::Shield {
-            at = self.get(at).parent;
-            if at != ROOT {
-                found.push(at);
-            }
-        }
-        found
+    /// The scope around `from`, unless that is a shield or the root is around it.
+    pub(crate) fn around(&self, from: u32) -> Option<u32> {
+        let scope = self.get(from);
+        (scope.kind != ScopeKind::Shield && scope.parent != ROOT).then_some(scope.parent)
     }
 }

@@ -2,13 +2,8 @@
 //!
 //! A handler never fails to a task and never takes the kernel down.
 
-
 use traps::gate::Completion;
-use traps::protocol::{
-    Answer, Failure, Limit, Request, ScopeId, ScopeKind, Site,
-    TaskRef, Ticket, TrapResult,
-};
-use traps::Time;
+use traps::protocol::{Answer, Failure, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
 
 use crate::emit::{drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
@@ -260,47 +255,6 @@ impl<M: Machine> Kernel<M> {
             (Answer::Unit, WakeOp::Yield)
         };
         self.complete(index, Ok(answer), op, seq);
-    }
-
-    fn open_scope(&mut self, at: At, limit: Limit, kind: ScopeKind) {
-        let At { task, ticket, scope, site } = at;
-        let parent = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
-        let deadline = match limit {
-            Limit::Never => Time::NEVER,
-            Limit::After(span) => {
-                self.log.now = self.machine.now();
-                self.log.now + span
-            }
-            Limit::At(point) => {
-                self.log.now = self.machine.now();
-                point
-            }
-        };
-        let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
-        let scope = self.scopes.name_of(&self.tasks, task, index);
-        let op = match kind {
-            ScopeKind::Timeout => {
-                let limited = deadline != Time::NEVER;
-                let span = match limit {
-                    Limit::After(span) => Some(span),
-                    _ => limited.then(|| deadline.since(self.log.now)),
-                };
-                Op::SetTimeout { span, until: limited.then_some(deadline) }
-            }
-            ScopeKind::Branch => Op::Branch,
-            ScopeKind::Shield => Op::Shield,
-        };
-        let answer = Answer::Scope { scope, deadline };
-        self.answer(task, ticket, Ok(answer), op, site);
-        self.scopes.get_mut(index).seq = self.log.seq;
-        if kind == ScopeKind::Shield {
-            emit!(self, task, Event::Shield { scope: scope.serial.get(), open: true });
-        }
-        if deadline != Time::NEVER {
-            let rank = || Rank { class: 1, seq: scope.serial.get() };
-            let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
-            self.scopes.get_mut(index).timer = Some(timer);
-        }
     }
 
     /// The task's own waker was called.

@@ -24,6 +24,7 @@ mod interrupt;
 pub mod io;
 pub mod protocol;
 mod queue;
+mod queue_core;
 mod scope;
 mod signal;
 pub mod sync;

@@ -4,7 +4,6 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::num::NonZeroU64;
 use std::os::fd::{OwnedFd, RawFd};
 use std::panic::Location;
@@ -14,6 +13,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use crate::interrupt::Interrupt;
+pub use crate::queue_core::QueueCore;
 use crate::signal::{Signal, SignalSet};
 use crate::threads::Work;
 use crate::time::Time;
@@ -387,46 +387,4 @@ pub trait Body {
     fn name(&self) -> &str;
     /// Where it was spawned.
     fn site(&self) -> Site;
-}
-
-/// A first-in, first-out list of waiting tickets, and permits that nobody waited for.
-///
-/// The kernel keeps the list; this is its two ends. Everything else goes through
-/// [`WaitQueue`](crate::WaitQueue).
-#[derive(Debug)]
-pub struct QueueCore {
-    /// First ticket's index, [`QueueCore::NONE`] if nobody waits.
-    pub head: Cell<u32>,
-    /// Last ticket's index.
-    pub tail: Cell<u32>,
-    /// How many wait.
-    pub waiting: Cell<u32>,
-    /// Permits kept.
-    pub permits: Cell<u32>,
-    /// Its number in the log; 0 until it is first used there.
-    pub number: Cell<u64>,
-    /// The kernel that numbered it; 0 for none.
-    pub home: Cell<u32>,
-}
-
-impl QueueCore {
-    /// No ticket.
-    pub const NONE: u32 = u32::MAX;
-
-    /// An empty list with so many permits.
-    #[must_use]
-    pub fn new(permits: u32) -> QueueCore {
-        QueueCore {
-            head: Cell::new(Self::NONE),
-            tail: Cell::new(Self::NONE),
-            waiting: Cell::new(0),
-            permits: Cell::new(permits),
-            number: Cell::new(0),
-            home: Cell::new(0),
-        }
-    }
-
-    fn epoch(&self) -> Option<u32> {
-        (self.home.get() != 0).then(|| self.home.get())
-    }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use traps::time::Time;
 
-use super::event::*;
+use super::op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
+
 use super::words::{phrase, sentence, signal, word};
+use super::*;
 
 /// What an event is made of. `raw` says whether texts are as wild as they come or as printed.
 #[derive(Clone, Debug)]

@@ -1,15 +1,14 @@
 //! The oracle: what must be true of any trace, whatever the program.
 //!
-//! One pass, one small state machine a noun: tickets, tasks, sides of descriptors, registrations,
-//! timers, scopes, the turn. It takes a whole trace, from the first event. It knows nothing of
-//! the kernel's code, only of what `grammar.md` promises.
+//! One pass, one small state machine a noun. It takes a whole trace, from the first event, and
+//! knows nothing of the kernel's code, only of what `grammar.md` promises.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use traps::time::Time;
 
-use super::event::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
+use super::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
 
 /// A promise that a trace breaks, and the line that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::event::{Alias, Direction, Seq, Site, Text, Timer};
 use super::parse::ParseError;
 use super::words::Span;
+use super::{Alias, Direction, Seq, Site, Text, Timer};
 
 /// A place in a line: what stands before `at` is read.
 pub(super) struct Words<'t> {

@@ -3,6 +3,7 @@
 //! | file | is |
 //! |---|---|
 //! | `event.rs` | the events, as the kernel makes them |
+//! | `op.rs` | what stands behind their verbs |
 //! | `words.rs` | the closed list of words, and what free text may look like |
 //! | `text.rs` | a line as text |
 //! | `parse.rs` | the way back; accepts what is printed and nothing else |
@@ -14,6 +15,7 @@
 pub mod check;
 mod cursor;
 pub mod event;
+pub mod op;
 pub mod parse;
 pub mod text;
 pub mod words;
@@ -26,10 +28,8 @@ mod check_tests;
 mod text_tests;
 
 pub use check::{Violation, check};
-pub use event::{
-    Alias, Answered, Direction, Effect, Event, Exit, Interrupted, Line, Op, Outcome, Seq, Site,
-    Text, Timed, Timer, WakeOp, Why,
-};
+pub use event::{Alias, Answered, Direction, Event, Line, Seq, Site, Text, Timed};
+pub use op::{Effect, Exit, Interrupted, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
 pub use words::Span;
 

@@ -9,9 +9,7 @@ use std::fmt;
 use traps::time::Time;
 
 use super::cursor::{Words, by, number, owned, scope, span};
-use super::event::{
-    Answered, Effect, Event, Exit, Interrupted, Line, Op, Outcome, Timed, WakeOp, Why,
-};
+use super::{Answered, Effect, Event, Exit, Interrupted, Line, Op, Outcome, Timed, WakeOp, Why};
 
 /// Where a line stops being one, and what should stand there.
 #[derive(Clone, Debug, PartialEq, Eq)]

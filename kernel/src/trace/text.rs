@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use traps::time::Time;
 
-use super::event::{
+use super::words::{Span, phrase, sentence, signal, word};
+use super::{
     Alias, Answered, Effect, Event, Interrupted, Line, Op, Outcome, Site, Timed, Timer, WakeOp,
 };
-use super::words::{Span, phrase, sentence, signal, word};
 
 /// A field that may be missing: a space and `key=value`, or nothing.
 struct Field<T>(&'static str, Option<T>);

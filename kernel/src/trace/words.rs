@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use traps::time::Time;
 
-use super::event::{Direction, Effect, Event, Exit, Interrupted, Op, WakeOp, Why};
+use super::{Direction, Effect, Event, Exit, Interrupted, Op, WakeOp, Why};
 
 impl Event<'_> {
     /// The word in the verb column.

@@ -1,0 +1,128 @@
+//! How scopes open and close, and what becomes of interrupts when they do.
+
+use traps::Time;
+use traps::protocol::{Answer, Limit, ScopeKind};
+
+use crate::emit::emit;
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::scopes::{Pending, Source};
+use crate::table::At;
+use crate::timers::Rank;
+use crate::trace::{Event, Op, Outcome};
+use crate::turn::Fired;
+
+impl<M: Machine> Kernel<M> {
+    pub(crate) fn open_scope(&mut self, at: At, limit: Limit, kind: ScopeKind) {
+        let At { task, ticket, scope, site } = at;
+        let parent = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
+        let deadline = match limit {
+            Limit::Never => Time::NEVER,
+            Limit::After(span) => {
+                self.log.now = self.machine.now();
+                self.log.now + span
+            }
+            Limit::At(point) => {
+                self.log.now = self.machine.now();
+                point
+            }
+        };
+        let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
+        let scope = self.scopes.name_of(&self.tasks, task, index);
+        let op = match kind {
+            ScopeKind::Timeout => {
+                let limited = deadline != Time::NEVER;
+                let span = match limit {
+                    Limit::After(span) => Some(span),
+                    _ => limited.then(|| deadline.since(self.log.now)),
+                };
+                Op::SetTimeout { span, until: limited.then_some(deadline) }
+            }
+            ScopeKind::Branch => Op::Branch,
+            ScopeKind::Shield => Op::Shield,
+        };
+        let answer = Answer::Scope { scope, deadline };
+        self.answer(task, ticket, Ok(answer), op, site);
+        self.scopes.get_mut(index).seq = self.log.seq;
+        if kind == ScopeKind::Shield {
+            emit!(self, task, Event::Shield { scope: scope.serial.get(), open: true });
+        }
+        if deadline != Time::NEVER {
+            let rank = || Rank { class: 1, seq: scope.serial.get() };
+            let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
+            self.scopes.get_mut(index).timer = Some(timer);
+        }
+    }
+
+    /// A scope ends: its own interrupt ends with it, one from outside moves outwards, and an
+    /// enclosing deadline that has passed is pending again in this branch.
+    pub(crate) fn close_scope(&mut self, index: u32, in_time: bool) {
+        let scope = self.scopes.get(index);
+        let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
+        let (number, deadline) = (scope.serial.get(), scope.deadline);
+        if let Some(timer) = self.scopes.get_mut(index).timer.take() {
+            self.timers.disarm(timer);
+        }
+        emit!(
+            self,
+            task,
+            match kind {
+                ScopeKind::Shield => Event::Shield { scope: number, open: false },
+                ScopeKind::Timeout | ScopeKind::Branch => {
+                    let op = Op::UnsetTimeout { scope: number };
+                    Event::Trap { op, outcome: Outcome::Ok, at: None }
+                }
+            }
+        );
+        if in_time && deadline != Time::NEVER && self.machine.is_past(deadline) {
+            // The clock was read, so the line has that time.
+            self.log.now = self.machine.now();
+            let over = self.log.now.since(deadline);
+            emit!(self, task, Event::Late { scope: number, deadline, over });
+        }
+        if self.tasks.get(task).pending > 0 {
+            self.move_pending_outwards(index);
+        }
+        if kind == ScopeKind::Timeout {
+            let mut around = index;
+            while let Some(outer) = self.scopes.around(around) {
+                around = outer;
+                if self.scopes.get(around).fired.is_some() {
+                    let source = Source::Scope(around);
+                    self.scopes.get_mut(around).delivered = 0;
+                    self.scopes.pend(&mut self.tasks, Pending::new(task, parent, source));
+                }
+            }
+        }
+        self.scratch.delivered.retain(|(_, _, source)| *source != Source::Scope(index));
+        self.scopes.close(&mut self.tasks, index);
+    }
+
+    /// What was pending in a scope that closes: its own interrupt ends with it, one from outside
+    /// that nobody has heard of is pending around it.
+    fn move_pending_outwards(&mut self, index: u32) {
+        let scope = self.scopes.get(index);
+        let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
+        let here = self.scopes.pending_at(task, index);
+        self.scopes.drop_pending(&mut self.tasks, |pending| {
+            pending.task == task && (pending.at == index || pending.source == Source::Scope(index))
+        });
+        for source in here {
+            let unheard = match source {
+                Source::Cancel => {
+                    let cancel = self.tasks.get(task).cancel.as_ref();
+                    cancel.is_some_and(|cancel| cancel.delivered == 0)
+                }
+                Source::Scope(from) => from != index && self.scopes.get(from).delivered == 0,
+            };
+            if unheard {
+                let mut pending = Pending::new(task, parent, source);
+                if kind == ScopeKind::Branch {
+                    // Its siblings have had theirs.
+                    pending.barred = self.scopes.opened_so_far();
+                }
+                self.scopes.pend(&mut self.tasks, pending);
+            }
+        }
+    }
+}
