@@ -28,9 +28,10 @@ impl<M: Machine> Kernel<M> {
             }
             _ => {
                 let ended = found.map_or(Ended::Taken, |task| self.output_of(task, take));
+                let taken = matches!(ended, Ended::Output(Some(_)));
                 let result = Ok(Answer::Ended(ended));
                 self.answer(at.task, at.ticket, result, op, at.site);
-                if take {
+                if taken {
                     emit!(self, at.task, Event::Join { task: wanted.serial.get() });
                 }
             }
@@ -71,8 +72,9 @@ impl<M: Machine> Kernel<M> {
             }
             let take = take && !self.gate.is_withdrawn(ticket);
             let ended = self.output_of(task, take);
+            let taken = matches!(ended, Ended::Output(Some(_)));
             self.complete(index, Ok(Answer::Ended(ended)), WakeOp::Join { task: id }, exit);
-            if take {
+            if taken {
                 emit!(self, joiner, Event::Join { task: id });
             }
         }
