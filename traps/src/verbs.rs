@@ -185,7 +185,10 @@ impl Future for Budget {
         if !self.call.is_filed() && gate::spend() {
             return Poll::Ready(Ok(()));
         }
-        poll_yield(&mut self.call, cx, true)
+        let yielded = ready!(poll_yield(&mut self.call, cx, true));
+        // The operation that it gave way before is the first of the new budget.
+        gate::spend();
+        Poll::Ready(yielded)
     }
 }
 
