@@ -10,6 +10,28 @@
 //! Read in this order: [`protocol`] (what can be asked), [`gate`] (how it travels), `call.rs` (the
 //! one future that traps), then any verb: [`sleep()`], [`spawn()`], [`timeout_after`].
 //!
+//! A trap future belongs to the gate of its thread, so it is not `Send`, nor is what holds one:
+//!
+//! ```compile_fail,E0277
+//! fn send(_: impl Send) {}
+//! send(traps::sleep(std::time::Duration::ZERO));
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn send(_: impl Send) {}
+//! send(async { traps::clock().await });
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn send(_: impl Send) {}
+//! send(traps::timeout_after(None, std::future::ready(Ok::<(), traps::Interrupt>(()))));
+//! ```
+//!
+//! ```compile_fail,E0277
+//! fn send<T: Send>() {}
+//! send::<traps::Task<()>>();
+//! ```
+//!
 //! What is absent: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
 //! unsafe code.
 
