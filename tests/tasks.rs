@@ -305,15 +305,13 @@ fn shutdown_cancels_newest_first_and_awaits_clean_up() {
 fn tasks_spawned_by_clean_up_are_cancelled_in_their_turn() {
     let mut kernel = sim();
     let depth = Rc::new(Cell::new(0));
-    fn cleaner(depth: Rc<Cell<u32>>) -> impl Future<Output = ()> {
-        async move {
-            assert!(sleep(secs(99)).await.is_err());
-            depth.set(depth.get() + 1);
-            if depth.get() < 5 {
-                let next: std::pin::Pin<Box<dyn Future<Output = ()>>> =
-                    Box::pin(cleaner(depth.clone()));
-                drop(spawn("cleaner", next).await);
-            }
+    async fn cleaner(depth: Rc<Cell<u32>>) {
+        assert!(sleep(secs(99)).await.is_err());
+        depth.set(depth.get() + 1);
+        if depth.get() < 5 {
+            let next: std::pin::Pin<Box<dyn Future<Output = ()>>> =
+                Box::pin(cleaner(depth.clone()));
+            drop(spawn("cleaner", next).await);
         }
     }
     kernel.go(async {
