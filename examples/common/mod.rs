@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -80,9 +80,7 @@ impl About {
                 "--help" | "-h" => return Ok(None),
                 "--trace" => args.trace = Some(value()?),
                 "--timed" => args.timed = true,
-                "--addr" if self.server => {
-                    args.addr = parse(&word, "an address such as 127.0.0.1:8080", &value()?)?
-                }
+                "--addr" if self.server => args.addr = address(&value()?)?,
                 "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
                 "--virtual" if !self.server => args.virtual_clock = true,
                 other => return Err(format!("unknown option `{other}`")),
@@ -95,8 +93,10 @@ impl About {
     }
 }
 
-fn parse<T: FromStr>(option: &str, expected: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("{option}: expected {expected}, not `{text}`"))
+/// The first address of a host and a port, by number or by name.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.ok_or(format!("--addr: expected an address such as 127.0.0.1:8080, not `{text}`"))
 }
 
 impl Args {
