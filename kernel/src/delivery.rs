@@ -165,7 +165,7 @@ impl<M: Machine> Kernel<M> {
     /// A ticket came into another task or scope: what is pending there reaches it.
     pub(crate) fn deliver_pending(&mut self, ticket: u32) {
         let Some(entry) = self.waits.get(ticket) else { return };
-        let (task, number) = (entry.task, entry.number);
+        let task = entry.task;
         let at = self.scopes.find(entry.scope).unwrap_or(ROOT);
         if self.tasks.get(task).pending == 0 {
             return;
@@ -177,9 +177,6 @@ impl<M: Machine> Kernel<M> {
         };
         if !self.deliver(ticket, source, at, cause) {
             self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
-        } else if self.tasks.get(task).state == State::Running {
-            // It reads it in this very run.
-            self.scratch.answered.retain(|(_, answered)| answered.ticket != number);
         }
     }
 

@@ -39,10 +39,7 @@ impl<M: Machine> Kernel<M> {
                 if let (Some(index), Some(task)) = (index, self.tasks.find(task))
                     && (parent == traps::protocol::ROOT || !self.scopes.is_within(index, parent))
                 {
-                    self.scopes.rehome(&mut self.tasks, index, task, parent);
-                    for ticket in self.waits.of(&self.tasks, task) {
-                        self.deliver_pending(ticket);
-                    }
+                    self.rehome_scope(index, task, parent);
                 }
             }
             Post::CloseScope { scope, in_time } => {
@@ -96,6 +93,22 @@ impl<M: Machine> Kernel<M> {
     /// The task whose poll is being served.
     pub(crate) fn acting(&self) -> Option<u32> {
         self.running.filter(|index| self.tasks.get(*index).state == State::Running)
+    }
+
+    /// Moves a scope, and the tickets in it, to where its future is polled now.
+    fn rehome_scope(&mut self, index: u32, task: u32, parent: u32) {
+        let from = self.scopes.get(index).task;
+        self.scopes.rehome(&mut self.tasks, index, task, parent);
+        for ticket in self.waits.of(&self.tasks, from) {
+            let scope = self.waits.get(ticket).expect("a list holds parked tickets").scope;
+            let at = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
+            if from != task && self.scopes.is_within(index, at) {
+                self.waits.rehome(&mut self.tasks, ticket, task, scope);
+            }
+        }
+        for ticket in self.waits.of(&self.tasks, task) {
+            self.deliver_pending(ticket);
+        }
     }
 
     pub(crate) fn rehome(&mut self, ticket: Ticket) {

@@ -153,18 +153,33 @@ impl Scopes {
         closed
     }
 
-    /// Hangs a scope elsewhere.
+    /// Hangs a scope elsewhere, with all that hangs on it. What is pending in it from outside stays
+    /// where it was.
     pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, parent: u32) {
-        self.unlink(tasks, index);
-        let scope = self.get_mut(index);
-        let from = std::mem::replace(&mut scope.task, task);
-        scope.parent = parent;
-        self.link(tasks, task, index);
-        for pending in self.pending.iter_mut().filter(|p| p.task == from && p.at == index) {
-            pending.task = task;
-            tasks.get_mut(from).pending -= 1;
-            tasks.get_mut(task).pending += 1;
+        let mut pending = std::mem::take(&mut self.pending);
+        let from = self.get(index).task;
+        for entry in pending.iter_mut().filter(|entry| entry.task == from) {
+            if !self.is_within(index, entry.at) {
+                continue;
+            }
+            match entry.source {
+                Source::Scope(source) if self.is_within(index, source) => {
+                    entry.task = task;
+                    tasks.get_mut(from).pending -= 1;
+                    tasks.get_mut(task).pending += 1;
+                }
+                _ => entry.at = self.get(index).parent,
+            }
         }
+        self.pending = pending;
+        for inner in self.of(tasks, from).into_iter().rev() {
+            if from != task && self.is_within(index, inner) {
+                self.unlink(tasks, inner);
+                self.get_mut(inner).task = task;
+                self.link(tasks, task, inner);
+            }
+        }
+        self.get_mut(index).parent = parent;
     }
 
     /// The index of a scope that may be closed; [`ROOT`] for a root.

@@ -80,7 +80,7 @@ impl<M: Machine> Kernel<M> {
             let over = self.log.now.since(deadline);
             emit!(self, task, Event::Late { scope: number, deadline, over });
         }
-        if self.tasks.get(task).pending > 0 {
+        if self.scopes.pending_count() > 0 {
             self.move_pending_outwards(index);
         }
         if kind == ScopeKind::Timeout {
@@ -105,7 +105,7 @@ impl<M: Machine> Kernel<M> {
         let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
         let here = self.scopes.pending_at(task, index);
         self.scopes.drop_pending(&mut self.tasks, |pending| {
-            pending.task == task && (pending.at == index || pending.source == Source::Scope(index))
+            pending.at == index || pending.source == Source::Scope(index)
         });
         for source in here {
             let unheard = match source {

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use crate::emit::{announce, emit};
+use crate::emit::{announce, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::options::Error;
@@ -19,6 +19,8 @@ impl<M: Machine> Kernel<M> {
         self.log.now = self.machine.now();
         self.serve();
         let mut failed = Ok(());
+        // Main ended a turn early; there is none now.
+        self.main_ended = false;
         if self.tasks.alive > 0 {
             let tasks = self.tasks.alive as u64;
             announce!(self, 0, "kernel", Event::Phase { name: "cancel".into(), tasks });
@@ -49,6 +51,7 @@ impl<M: Machine> Kernel<M> {
         self.pool.shut_down(wait);
         self.run_wakeup();
         self.serve();
+        self.drop_scripted_jobs();
         let counters = self.counters();
         announce!(
             self,
@@ -69,6 +72,16 @@ impl<M: Machine> Kernel<M> {
             if self.tasks.get(task).cancel.is_none() {
                 self.cancel_task(task, None, "shutdown", self.phase);
             }
+        }
+    }
+
+    /// What a script would have ended later ends here; a thread's job is its thread's.
+    fn drop_scripted_jobs(&mut self) {
+        let live = std::mem::take(&mut self.jobs.live);
+        let (on_threads, scripted) = live.into_iter().partition(|job| job.2);
+        self.jobs.live = on_threads;
+        for (job, ..) in scripted {
+            emit_for!(self, 0, "kernel", Event::Drop { what: format!("o{job}").into() });
         }
     }
 

@@ -225,7 +225,9 @@ impl<M: Machine> Kernel<M> {
         ticket: u64,
         outcome: Option<crate::trace::Outcome<'static>>,
     ) {
-        if let Some(outcome) = outcome {
+        // A task that runs reads it in this run.
+        let runs = self.tasks.get(task).state == State::Running;
+        if let Some(outcome) = outcome.filter(|_| !runs) {
             let outcome = log::without_place(outcome);
             self.scratch.answered.push((task, crate::trace::Answered { ticket, outcome }));
         }

@@ -42,8 +42,9 @@ pin_project! {
             let mut this = this.project();
             // What is inside goes first, so that the kernel never sees a scope close around it.
             this.inner.set(None);
-            close(this.open, false);
-            if let Some(Ok(Answer::Scope { scope, .. })) = this.call.abandon() {
+            if !this.call.is_filed() {
+                close(this.open, false);
+            } else if let Some(Ok(Answer::Scope { scope, .. })) = this.call.abandon() {
                 // Opened, and never polled inside.
                 gate::post(Post::CloseScope { scope, in_time: false });
             }
@@ -74,20 +75,27 @@ impl<F: Future> Scoped<F> {
     fn poll_inner(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<(Open, Inner<F::Output>)> {
         let mut this = self.project();
         let open = match *this.open {
-            Some(open) if open.scope.epoch == gate::epoch() => open,
+            Some(open) if !this.call.is_filed() && open.scope.epoch == gate::epoch() => open,
             _ => {
-                // One of another kernel, which may live and not run now.
-                close(this.open, false);
                 let (limit, kind) = (*this.limit, *this.kind);
-                let answer = ready!(this.call.poll(cx, || Request::OpenScope { limit, kind }));
+                if !this.call.is_filed() {
+                    // One of another kernel, which may live and not run now.
+                    close(this.open, false);
+                }
+                let place = this.open.filter(|open| open.scope.epoch == gate::epoch());
+                let polled = this.call.poll(cx, || Request::OpenScope { limit, kind });
+                let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else {
+                    unreachable!("a trap is polled inside a task")
+                };
+                // Until its number is known: where it hangs. It may be read elsewhere.
+                let deadline = Time::NEVER;
+                let place = place.unwrap_or(Open { scope: parent, parent, task, deadline });
+                this.open.replace(place);
+                let answer = ready!(polled);
                 let Ok(Answer::Scope { scope, deadline }) = answer else {
                     unreachable!("rule: opening a scope is answered with a scope, not {answer:?}")
                 };
-                let here = (gate::scope(), gate::task());
-                let (Some(parent), Some(task)) = here else {
-                    unreachable!("an answer is read inside a poll")
-                };
-                *this.open.insert(Open { scope, parent, task, deadline })
+                *this.open.insert(Open { scope, deadline, ..place })
             }
         };
         let open = rehome(this.open, open);

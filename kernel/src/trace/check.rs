@@ -112,6 +112,8 @@ struct Turn {
     first_run: Seq,
     /// When the task that ran last had been made ready.
     last_ready: Seq,
+    /// The task that ran last.
+    task: u64,
 }
 
 #[derive(Default)]
@@ -215,7 +217,14 @@ impl Oracle {
 
     fn make_ready(&mut self, line: &Line<'_>) {
         let ready = Ready { seq: line.seq, turn: line.turn };
-        self.tasks.entry(line.task).or_default().ready.get_or_insert(ready);
+        let runs = self.turn.is_some_and(|turn| (turn.turn, turn.task) == (line.turn, line.task));
+        let task = self.tasks.entry(line.task).or_default();
+        if runs {
+            // It is polled on for all but the last of these, which is of its leaving the CPU.
+            task.ready = Some(ready);
+        } else {
+            task.ready.get_or_insert(ready);
+        }
     }
 
     fn alive(&mut self, line: &Line<'_>) {
@@ -257,7 +266,8 @@ impl Oracle {
     fn queue(&mut self, line: &Line<'_>, ready: Ready) {
         let started = self.turn.filter(|turn| turn.turn == line.turn);
         let (turn, seq) = (line.turn, line.seq);
-        let now = started.unwrap_or(Turn { turn, first_run: seq, last_ready: 0 });
+        let task = line.task;
+        let now = started.unwrap_or(Turn { turn, first_run: seq, last_ready: 0, task });
         if ready.turn == turn && ready.seq > now.first_run {
             let what = format!("ready at #{:04}, after the first run of the turn", ready.seq);
             self.report(line, "next-turn", what);
@@ -265,7 +275,7 @@ impl Oracle {
             let what = format!("ready at #{:04}, runs after #{:04}", ready.seq, now.last_ready);
             self.report(line, "fifo", what);
         }
-        self.turn = Some(Turn { last_ready: now.last_ready.max(ready.seq), ..now });
+        self.turn = Some(Turn { last_ready: now.last_ready.max(ready.seq), task, ..now });
     }
 
     fn exit(&mut self, line: &Line<'_>) {
