@@ -18,6 +18,7 @@ pub mod event;
 pub mod op;
 pub mod parse;
 pub mod text;
+mod violation;
 pub mod words;
 
 #[cfg(test)]
@@ -27,10 +28,11 @@ mod check_tests;
 #[cfg(test)]
 mod text_tests;
 
-pub use check::{Violation, check};
+pub use check::check;
 pub use event::{Alias, Answered, Direction, Event, Line, Seq, Site, Text, Timed};
 pub use op::{Effect, Exit, Interrupted, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
+pub use violation::Violation;
 pub use words::Span;
 
 use traps::time::Time;
