@@ -45,12 +45,14 @@ struct State<T> {
     asleep: bool,
     /// How many pushes found `asleep` and so owed a ring.
     rings: u64,
+    /// The kernel is gone: what is pushed is dropped.
+    closed: bool,
 }
 
 impl<T: Send> WakeQueue<T> {
     /// Makes an empty queue of a kernel that is awake.
     pub(crate) fn new(bell: Arc<dyn Bell>) -> WakeQueue<T> {
-        let state = State { messages: Vec::new(), asleep: false, rings: 0 };
+        let state = State { messages: Vec::new(), asleep: false, rings: 0, closed: false };
         WakeQueue { state: Mutex::new(state), filled: AtomicBool::new(false), bell }
     }
 
@@ -59,6 +61,10 @@ impl<T: Send> WakeQueue<T> {
     pub(crate) fn push(&self, message: T) {
         let owes_ring = {
             let mut state = self.enter();
+            if state.closed {
+                drop(state);
+                return drop(message);
+            }
             state.messages.push(message);
             self.filled.store(true, Ordering::Relaxed);
             state.rings += u64::from(state.asleep);
@@ -110,6 +116,15 @@ impl<T: Send> WakeQueue<T> {
             into.append(&mut state.messages);
         }
         self.filled.store(false, Ordering::Relaxed);
+    }
+
+    /// Ends the queue, on the kernel thread: wakers that outlive their kernel keep nothing alive.
+    /// What was pushed and not drained comes back.
+    pub(crate) fn close(&self) -> Vec<T> {
+        let mut state = self.enter();
+        state.closed = true;
+        self.filled.store(false, Ordering::Relaxed);
+        mem::take(&mut state.messages)
     }
 
     /// How many times a push rang the bell; at most once for each [`WakeQueue::fall_asleep`]
@@ -231,6 +246,17 @@ mod tests {
         let mut got = Vec::new();
         queue.drain(&mut got);
         assert_eq!(got.pop().unwrap()(), thread::current().id());
+    }
+
+    #[test]
+    fn what_is_pushed_after_the_end_is_dropped_and_rings_nobody() {
+        let kept = Arc::new(());
+        let queue = WakeQueue::new(Arc::<Doorbell>::default());
+        queue.push(kept.clone());
+        assert_eq!(queue.close().len(), 1);
+        queue.push(kept.clone());
+        assert!(queue.is_empty());
+        assert_eq!(Arc::strong_count(&kept), 1);
     }
 
     #[test]
