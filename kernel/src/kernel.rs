@@ -171,7 +171,7 @@ impl<M: Machine> Kernel<M> {
         self.log.add(Box::new(activation));
     }
 
-    /// Writes the stable trace to `out`, head and all, and flushes it at a `panic` and at the `halt`.
+    /// Writes the stable trace to `out`, head and all; flushes it at a `panic` and at the `halt`.
     /// What `out` refuses is not written and not reported.
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
         let head = trace::header(self.machine.clock_name(), self.machine.seed());
