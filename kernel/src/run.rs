@@ -7,12 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use traps::gate::First;
 use traps::protocol::Filed;
 use traps::threads::panic_message;
 
 use crate::emit::{announce, drop_quietly, emit};
 use crate::kernel::{Kernel, MainPoll};
 use crate::machine::Machine;
+use crate::table::At;
 use crate::tasks::{End, Place, State};
 use crate::trace::{Event, Exit, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
@@ -148,7 +150,11 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn serve(&mut self) {
         while self.gate.has_filed() {
             match self.gate.take_first() {
-                Some(filed) => self.serve_one(filed),
+                Some(First { ticket, scope, request, site }) => {
+                    let task = self.running.expect("a task that is polled filed it");
+                    self.counts.traps += 1;
+                    self.dispatch(At { task, ticket, scope, site }, request);
+                }
                 None => self.serve_all(),
             }
         }
@@ -167,12 +173,15 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn serve_one(&mut self, filed: Filed) {
         match filed {
             Filed::Request { ticket, task, scope, request, site } => {
-                if self.gate.is_wanted(ticket) {
-                    self.counts.traps += 1;
-                    self.dispatch(ticket, task, scope, request, site);
-                } else {
-                    drop_quietly(request);
+                if !self.gate.is_wanted(ticket) {
+                    return drop_quietly(request);
                 }
+                let Some(task) = self.tasks.find(task) else {
+                    self.gate.forget(ticket);
+                    return drop_quietly(request);
+                };
+                self.counts.traps += 1;
+                self.dispatch(At { task, ticket, scope, site }, request);
             }
             Filed::Post(post) => self.heed(post),
         }

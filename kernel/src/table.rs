@@ -17,18 +17,9 @@ use crate::waits::{Entry, Wait};
 
 impl<M: Machine> Kernel<M> {
     /// Answers a request, or parks its ticket.
-    pub(crate) fn dispatch(
-        &mut self,
-        ticket: Ticket,
-        asker: TaskRef,
-        scope: ScopeId,
-        request: Request,
-        site: Site,
-    ) {
-        let Some(task) = self.tasks.find(asker) else {
-            self.gate.forget(ticket);
-            return drop_quietly(request);
-        };
+    #[inline]
+    pub(crate) fn dispatch(&mut self, at: At, request: Request) {
+        let At { task, ticket, scope, site } = at;
         if self.tasks.get(task).pending > 0 && self.will_block(&request) {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {
@@ -40,7 +31,6 @@ impl<M: Machine> Kernel<M> {
                 return self.answer(task, ticket, result, op, site);
             }
         }
-        let at = At { task, ticket, scope, site };
         match request {
             Request::Clock => {
                 self.log.now = self.machine.now();
@@ -52,7 +42,13 @@ impl<M: Machine> Kernel<M> {
                 self.answer(task, ticket, Ok(Answer::Wall(wall)), Op::WallClock, site);
             }
             Request::CurrentTask => {
-                self.answer(task, ticket, Ok(Answer::Task(asker)), Op::CurrentTask, site);
+                self.answer(
+                    task,
+                    ticket,
+                    Ok(Answer::Task(self.tasks.name_of(task))),
+                    Op::CurrentTask,
+                    site,
+                );
             }
             Request::Deadline => {
                 let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
@@ -87,7 +83,7 @@ impl<M: Machine> Kernel<M> {
             Request::OpenScope { limit, kind } => self.open_scope(at, limit, kind),
             Request::Spawn(body) => {
                 let site = body.site();
-                let parent = asker.serial.get();
+                let parent = self.tasks.get(task).id.get();
                 let child = self.tasks.add(Place::Body(body), parent, Some(site));
                 if self.log.listening {
                     let name = self.tasks.label(child.index).1.to_owned();
@@ -106,7 +102,8 @@ impl<M: Machine> Kernel<M> {
                 self.answer(task, ticket, Ok(Answer::Unit), op, site);
                 let cause = self.log.seq;
                 if let Some(found) = self.tasks.find(wanted) {
-                    self.cancel_task(found, Some(asker.id()), reason, cause);
+                    let by = self.tasks.name_of(task).id();
+                    self.cancel_task(found, Some(by), reason, cause);
                 }
             }
             Request::Wait { queue } => {

@@ -128,10 +128,9 @@ impl<T> Future for Spawn<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Task<T>> {
         let Spawn { body, call, .. } = &mut *self;
         let request = || {
-            Request::Spawn(
-                body.take()
-                    .expect("rule: a task is offered to one kernel; the one that had it is gone"),
-            )
+            Request::Spawn(body.take().expect(
+                "rule: a spawn is offered once; the task or the kernel that had it is gone",
+            ))
         };
         call.poll(cx, request).map(|result| match result {
             Ok(Answer::Task(task)) => Task { task, output: None, local: PhantomData },

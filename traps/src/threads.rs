@@ -145,12 +145,12 @@ impl<T> Future for RunInThread<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let RunInThread { work, result, call, .. } = &mut *self;
-        let request = || {
-            Request::Offload(
-                work.take()
-                    .expect("rule: a job is offered to one kernel; the one that had it is gone"),
-            )
-        };
+        let request =
+            || {
+                Request::Offload(work.take().expect(
+                    "rule: a job is offered once; the task or the kernel that had it is gone",
+                ))
+            };
         call.poll(cx, request).map(|answer| match answer {
             Ok(Answer::Job(work)) => match result(work) {
                 Some(Ok(value)) => Ok(value),

@@ -16,6 +16,18 @@ pub enum Completion {
     Withdrawn(TrapResult),
 }
 
+/// The first request of a poll, of the task that is being polled.
+pub struct First {
+    /// Where the result goes.
+    pub ticket: Ticket,
+    /// In which scope it was filed.
+    pub scope: ScopeId,
+    /// What is asked.
+    pub request: Request,
+    /// By whom.
+    pub site: Site,
+}
+
 /// Whether a kernel of that number runs on this thread now. For wakers, on any thread.
 #[inline]
 #[must_use]
@@ -117,7 +129,9 @@ impl Gate {
     /// it may do.
     #[inline]
     pub fn begin(&self, task: TaskRef, root: ScopeId, waker: &Waker, budget: u32) {
-        self.current.set(Some(Current { task, scope: root, timeout: root }));
+        self.task.set(Some(task));
+        self.scope.set(Some(root));
+        self.timeout.set(Some(root));
         self.own.set(identity(waker));
         self.budget.set(budget);
     }
@@ -133,7 +147,9 @@ impl Gate {
         if self.register.stage.get() != Stage::Empty {
             self.spill();
         }
-        self.current.set(None);
+        self.task.set(None);
+        self.scope.set(None);
+        self.timeout.set(None);
     }
 
     /// Whether anything is filed.
@@ -154,18 +170,16 @@ impl Gate {
 
     /// Takes the first request of the poll, unless something in the list was filed before it.
     #[inline]
-    pub fn take_first(&self) -> Option<Filed> {
+    pub fn take_first(&self) -> Option<First> {
         let register = &self.register;
-        let waits = register.behind.get() && self.any_filed.get();
-        if register.stage.get() != Stage::Filed || waits {
+        if register.stage.get() != Stage::Filed || register.behind.get() && self.any_filed.get() {
             return None;
         }
         register.stage.set(Stage::Taken);
-        let task = self.current.get().expect("a task filed it").task;
+        let epoch = self.epoch.get();
         let serial = NonZeroU64::new(register.serial.get()).expect("a filed request has a number");
-        Some(Filed::Request {
-            ticket: Ticket { index: register.index.get(), epoch: task.epoch, serial },
-            task,
+        Some(First {
+            ticket: Ticket { index: register.index.get(), epoch, serial },
             scope: register.scope.get().expect("a filed request has a scope"),
             request: register.request.take().expect("a filed request is there"),
             site: register.site.get().expect("a filed request has a place"),

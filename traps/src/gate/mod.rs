@@ -14,7 +14,7 @@ mod kernel_side;
 mod register;
 mod tables;
 
-pub use kernel_side::{Completion, is_running, post_woken};
+pub use kernel_side::{Completion, First, is_running, post_woken};
 use register::{Register, Stage};
 use tables::{END, Slot, State, Tables};
 
@@ -35,8 +35,6 @@ use crate::protocol::{
 struct Current {
     task: TaskRef,
     scope: ScopeId,
-    /// The nearest timeout at or around `scope`, or the root.
-    timeout: ScopeId,
 }
 
 /// The meeting place of the tasks and the kernels of one thread.
@@ -45,7 +43,12 @@ struct Current {
 pub struct Gate {
     /// The kernel that runs on this thread, 0 for none.
     epoch: Cell<u32>,
-    current: Cell<Option<Current>>,
+    /// The task that is being polled.
+    task: Cell<Option<TaskRef>>,
+    /// The scope in force.
+    scope: Cell<Option<ScopeId>>,
+    /// The nearest timeout at or around it, or the root.
+    timeout: Cell<Option<ScopeId>>,
     /// The waker of the current task, told apart without touching its reference count.
     own: Cell<(*const (), *const ())>,
     budget: Cell<u32>,
@@ -61,7 +64,9 @@ pub struct Gate {
 thread_local! {
     static GATE: Rc<Gate> = Rc::new(Gate {
         epoch: Cell::new(0),
-        current: Cell::new(None),
+        task: Cell::new(None),
+        scope: Cell::new(None),
+        timeout: Cell::new(None),
         own: Cell::new((ptr::null(), ptr::null())),
         budget: Cell::new(0),
         any_bare: Cell::new(false),
@@ -74,6 +79,13 @@ thread_local! {
 
 /// Numbers kernels, on all threads: a waker tells its own kernel from others by it.
 static EPOCHS: AtomicU32 = AtomicU32::new(1);
+
+impl Gate {
+    #[inline]
+    fn current(&self) -> Option<Current> {
+        Some(Current { task: self.task.get()?, scope: self.scope.get()? })
+    }
+}
 
 fn identity(waker: &Waker) -> (*const (), *const ()) {
     (waker.data(), ptr::from_ref(waker.vtable()).cast())
@@ -95,7 +107,7 @@ pub(crate) enum Look {
 #[inline]
 pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
     GATE.with(|gate| {
-        let Some(current) = gate.current.get() else { outside(site) };
+        let Some(task) = gate.task.get() else { outside(site) };
         let own = gate.own.get() == identity(cx.waker());
         let register = &gate.register;
         if register.stage.get() == Stage::Answered {
@@ -104,6 +116,7 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
         if !own || register.stage.get() != Stage::Empty {
             gate.keep_order();
             let waker = if own { None } else { Some(cx.waker().clone()) };
+            let current = gate.current().expect("a task that is polled is in a scope");
             return gate.file_in_table(current, request, site, waker);
         }
         if register.index.get() == END {
@@ -112,13 +125,13 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
         let serial = gate.next_serial();
         register.serial.set(serial.get());
         register.behind.set(gate.any_filed.get());
-        register.scope.set(Some(current.scope));
+        register.scope.set(gate.scope.get());
         register.site.set(Some(site));
         let earlier = register.request.replace(Some(request));
         debug_assert!(earlier.is_none(), "an empty register holds no request");
         mem::forget(earlier);
         register.stage.set(Stage::Filed);
-        Ticket { index: register.index.get(), epoch: current.task.epoch, serial }
+        Ticket { index: register.index.get(), epoch: task.epoch, serial }
     })
 }
 
@@ -131,16 +144,17 @@ pub(crate) fn outside(site: Site) -> ! {
 #[inline]
 pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
     GATE.with(|gate| {
-        let Some(current) = gate.current.get() else { return Look::Outside };
+        let register = &gate.register;
+        if register.holds(ticket) && register.stage.get() == Stage::Answered {
+            register.stage.set(Stage::Empty);
+            let result = register.result.take();
+            return Look::Result(result.expect("an answered request has a result"));
+        }
+        let Some(current) = gate.current() else { return Look::Outside };
         let own = gate.own.get() == identity(cx.waker());
-        if gate.register.holds(ticket) {
-            if gate.register.stage.get() == Stage::Answered {
-                gate.register.stage.set(Stage::Empty);
-                let result = gate.register.result.take();
-                return Look::Result(result.expect("an answered request has a result"));
-            }
+        if register.holds(ticket) {
             if own {
-                gate.register.scope.set(Some(current.scope));
+                register.scope.set(Some(current.scope));
                 return Look::Nothing;
             }
             gate.spill();
@@ -266,43 +280,41 @@ pub(crate) fn post(post: Post) {
 
 /// The scope in force, `None` outside a poll.
 pub(crate) fn scope() -> Option<ScopeId> {
-    GATE.with(|gate| gate.current.get().map(|current| current.scope))
+    GATE.with(|gate| gate.scope.get())
 }
 
 /// The task that is being polled, `None` outside a poll.
 pub(crate) fn task() -> Option<TaskRef> {
-    GATE.with(|gate| gate.current.get().map(|current| current.task))
+    GATE.with(|gate| gate.task.get())
 }
 
 /// The nearest timeout at or around the scope in force, or the root; `None` outside a poll.
 #[inline]
 pub(crate) fn timeout() -> Option<ScopeId> {
-    GATE.with(|gate| gate.current.get().map(|current| current.timeout))
+    GATE.with(|gate| gate.timeout.get())
 }
 
 /// Makes `scope` the one in force until the guard is dropped, also by a panic.
 #[inline]
 pub(crate) fn enter_scope(scope: ScopeId, is_timeout: bool) -> ScopeGuard {
     GATE.with(|gate| {
-        let before = gate.current.get();
-        if let Some(current) = before {
-            let timeout = if is_timeout { scope } else { current.timeout };
-            gate.current.set(Some(Current { scope, timeout, ..current }));
+        let before = (gate.scope.replace(Some(scope)), gate.timeout.get());
+        if is_timeout {
+            gate.timeout.set(Some(scope));
         }
-        ScopeGuard(before.map(|current| (current.scope, current.timeout)))
+        ScopeGuard(before)
     })
 }
 
 /// Restores the scope around.
-pub(crate) struct ScopeGuard(Option<(ScopeId, ScopeId)>);
+pub(crate) struct ScopeGuard((Option<ScopeId>, Option<ScopeId>));
 
 impl Drop for ScopeGuard {
     #[inline]
     fn drop(&mut self) {
         GATE.with(|gate| {
-            if let (Some((scope, timeout)), Some(current)) = (self.0, gate.current.get()) {
-                gate.current.set(Some(Current { scope, timeout, ..current }));
-            }
+            gate.scope.set(self.0.0);
+            gate.timeout.set(self.0.1);
         });
     }
 }

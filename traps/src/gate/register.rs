@@ -69,11 +69,11 @@ impl Gate {
     pub(super) fn spill(&self) {
         let register = &self.register;
         let stage = register.stage.replace(Stage::Empty);
-        let Some(current) = self.current.get() else { return };
+        let Some(task) = self.task.get() else { return };
         let serial = NonZeroU64::new(register.serial.get());
         let (Some(serial), Some(scope)) = (serial, register.scope.get()) else { return };
         let tables = &mut *self.tables.borrow_mut();
-        let (task, index) = (current.task, register.index.get());
+        let index = register.index.get();
         let ticket = Ticket { index, epoch: task.epoch, serial };
         let state = match stage {
             Stage::Empty => return,
@@ -121,7 +121,7 @@ impl Gate {
         waker: Option<Waker>,
     ) -> Ticket {
         let serial = self.next_serial();
-        let Current { task, scope, .. } = current;
+        let Current { task, scope } = current;
         let tables = &mut *self.tables.borrow_mut();
         let index = tables.reserve();
         let slot = Slot { serial, epoch: task.epoch, task, scope, state: State::Filed, waker };
