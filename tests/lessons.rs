@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use kernel::trace;
 
@@ -14,15 +14,20 @@ fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What `cargo run --example NAME -- ARGS` prints.
-fn output(name: &str, args: &[&str]) -> String {
+/// Runs `cargo run --example NAME -- ARGS` to its end.
+fn run(name: &str, args: &[&str]) -> Output {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let ran = Command::new(cargo)
+    Command::new(cargo)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(["run", "--quiet", "--offline", "--example", name, "--"])
         .args(args)
         .output()
-        .unwrap();
+        .unwrap()
+}
+
+/// What it prints.
+fn output(name: &str, args: &[&str]) -> String {
+    let ran = run(name, args);
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{name} {args:?} failed: {errors}");
     String::from_utf8(ran.stdout).unwrap()
@@ -81,7 +86,6 @@ fn on_the_real_machine_the_lessons_differ_in_times_only() {
 
 #[test]
 fn bad_command_lines_get_a_clear_error() {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let cases: [(&str, &[&str], &str); 6] = [
         ("hello", &["--nonsense"], "unknown option `--nonsense`"),
         ("hello", &["--trace"], "expected a value after --trace"),
@@ -91,12 +95,7 @@ fn bad_command_lines_get_a_clear_error() {
         ("hello", &["--trace", "/no/such/folder/trace"], "/no/such/folder/trace"),
     ];
     for (name, args, wanted) in cases {
-        let ran = Command::new(&cargo)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .args(["run", "--quiet", "--offline", "--example", name, "--"])
-            .args(args)
-            .output()
-            .unwrap();
+        let ran = run(name, args);
         let errors = String::from_utf8_lossy(&ran.stderr);
         assert!(!ran.status.success(), "{name} {args:?}");
         assert!(errors.contains(wanted), "{name} {args:?}: {errors}");
