@@ -1,7 +1,7 @@
 //! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
 
 use traps::gate::Completion;
-use traps::protocol::{Failure, ROOT, ScopeKind};
+use traps::protocol::{Failure, ROOT, ScopeKind, Ticket};
 use traps::{Interrupt, Kind, TaskId, Time};
 
 use crate::emit::{emit, emit_for, quietly};
@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
 use crate::scopes::{Pending, Source};
-use crate::tasks::{Cancellation, State};
+use crate::tasks::{Cancellation, News, State};
 use crate::trace::{Effect, Event, Outcome, Seq, Timer, WakeOp};
 
 impl<M: Machine> Kernel<M> {
@@ -220,7 +220,8 @@ impl<M: Machine> Kernel<M> {
                 let seq = emit!(self, entry.task, event);
                 self.note_answer(entry.task, ticket, outcome);
                 self.count_delivery(entry.task, source);
-                self.scratch.delivered.push((entry.task, entry.ticket, source));
+                let news = self.tasks.get_mut(entry.task).news.get_or_insert_default();
+                news.delivered.push((entry.ticket, source));
                 self.make_ready(entry.task, seq);
                 self.tasks.get_mut(entry.task).interrupted = true;
                 if let Some(waker) = waker {
@@ -260,7 +261,7 @@ impl<M: Machine> Kernel<M> {
         let effect = if has_traps { Effect::Delivered } else { Effect::Pending };
         let seq = emit!(self, index, event(effect));
         self.tasks.get_mut(index).cancel.as_mut().expect("set above").seq = seq;
-        let hit = self.spread(index, Source::Cancel, seq) + self.replace_timeouts(index, seq);
+        let hit = self.spread(index, Source::Cancel, seq) + self.replace_timeouts(index);
         let task = self.tasks.get(index);
         if hit == 0 && task.state == State::Parked && task.waits == 0 {
             // Parked on bare wakers: it may look at itself once; the grace ends it else.
@@ -277,24 +278,22 @@ impl<M: Machine> Kernel<M> {
             let scope = self.scopes.find(entry.scope).unwrap_or(ROOT);
             self.scopes.reaches(ROOT, scope)
         });
-        let timeout =
-            |(task, _, source): &(u32, _, Source)| *task == index && *source != Source::Cancel;
-        reached || self.scratch.delivered.iter().any(timeout)
+        let timeout = |(_, source): &(Ticket, Source)| *source != Source::Cancel;
+        let news = self.tasks.get(index).news.as_ref();
+        reached || news.is_some_and(|news| news.delivered.iter().any(timeout))
     }
 
     /// A timeout that was delivered and not read yet gives way to the cancellation, and is pending
     /// again.
-    fn replace_timeouts(&mut self, index: u32, cause: Seq) -> usize {
+    fn replace_timeouts(&mut self, task: u32) -> usize {
         let mut replaced = 0;
-        let unread = std::mem::take(&mut self.scratch.delivered);
-        for (task, ticket, source) in unread {
+        let Some(mut news) = self.tasks.get_mut(task).news.take() else { return 0 };
+        let mut unread = std::mem::take(&mut news.delivered);
+        for (ticket, delivered) in &mut unread {
+            let (ticket, source) = (*ticket, *delivered);
             let scope = self.gate.home(ticket).and_then(|(_, scope)| self.scopes.find(scope));
-            let (Source::Scope(timeout), Some(scope)) = (source, scope) else {
-                self.scratch.delivered.push((task, ticket, source));
-                continue;
-            };
-            if task != index || !self.scopes.reaches(ROOT, scope) {
-                self.scratch.delivered.push((task, ticket, source));
+            let (Source::Scope(timeout), Some(scope)) = (source, scope) else { continue };
+            if !self.scopes.reaches(ROOT, scope) {
                 continue;
             }
             let interrupt = self.interrupt(task, Source::Cancel, scope);
@@ -307,28 +306,26 @@ impl<M: Machine> Kernel<M> {
                     task,
                     Event::Race { winner: "cancel".into(), loser: "timeout".into(), scope: loser }
                 );
-                self.scratch.delivered.push((task, ticket, Source::Cancel));
+                *delivered = Source::Cancel;
                 self.count_delivery(task, Source::Cancel);
                 self.uncount_delivery(task, source);
                 self.scopes.drop_pending(&mut self.tasks, |p| {
                     p.task == task && p.at == scope && p.source == Source::Cancel
                 });
                 self.scopes.pend(&mut self.tasks, Pending::new(task, scope, source));
-                self.relabel_answers(task, scope);
+                self.relabel_answers(&mut news, task, scope);
             }
         }
-        let _ = cause;
+        news.delivered = unread;
+        self.tasks.get_mut(task).news = Some(news);
         replaced
     }
 
     /// The `run` line to come shows the cancellation, not the timeout that it replaced.
-    fn relabel_answers(&mut self, task: u32, scope: u32) {
-        if !self.log.listening {
-            return;
-        }
+    fn relabel_answers(&self, news: &mut News, task: u32, scope: u32) {
         let shown = log::interrupt(&self.interrupt(task, Source::Cancel, scope));
-        for (owner, answered) in &mut self.scratch.answered {
-            if *owner == task && matches!(answered.outcome, Outcome::Interrupt { .. }) {
+        for answered in &mut news.answered {
+            if matches!(answered.outcome, Outcome::Interrupt { .. }) {
                 answered.outcome = log::without_place(shown.clone());
             }
         }

@@ -5,11 +5,11 @@ use traps::threads::Work;
 use traps::{Signal, SignalSet};
 
 use crate::emit::{drop_quietly, emit, emit_for};
-use crate::kernel::Kernel;
+use crate::kernel::{Job, Kernel};
 use crate::machine::Machine;
 use crate::table::At;
-use crate::threads::Done;
-use crate::trace::{Event, Op, Seq, WakeOp};
+use crate::threads::{Done, JobId};
+use crate::trace::{Event, Op, WakeOp};
 use crate::waits::Wait;
 
 impl<M: Machine> Kernel<M> {
@@ -25,7 +25,8 @@ impl<M: Machine> Kernel<M> {
                 return self.answer(at.task, at.ticket, result, Op::Offload { job }, at.site);
             }
         }
-        self.jobs.live.push((job, Some(at.ticket.index), on_thread));
+        self.jobs.on_threads += usize::from(on_thread);
+        self.jobs.live.insert(job, Job { ticket: Some(at.ticket.index), on_thread });
         // Told from what the kernel knows, not from how quick the threads are.
         let running = self.jobs.live.len().min(self.options.threads);
         let queued = self.jobs.live.len() - running;
@@ -41,12 +42,9 @@ impl<M: Machine> Kernel<M> {
         self.park(at, Wait::Job(job), Op::Offload { job });
     }
 
-    pub(crate) fn job_done(&mut self, done: Done, cause: Seq) {
+    pub(crate) fn job_done(&mut self, done: Done) {
         let Done { job, work } = done;
-        let Some(place) = self.jobs.live.iter().position(|(live, ..)| *live == job) else {
-            return drop_quietly(work);
-        };
-        let (_, ticket, _) = self.jobs.live.remove(place);
+        let Some(ticket) = self.forget_job(job) else { return drop_quietly(work) };
         match ticket {
             Some(index) => {
                 let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
@@ -57,7 +55,13 @@ impl<M: Machine> Kernel<M> {
                 drop_quietly(work);
             }
         }
-        let _ = cause;
+    }
+
+    /// The job is back, or will never run: the ticket that waits for it, if one does.
+    pub(crate) fn forget_job(&mut self, job: JobId) -> Option<Option<u32>> {
+        let Job { ticket, on_thread } = self.jobs.live.remove(&job)?;
+        self.jobs.on_threads -= usize::from(on_thread);
+        Some(ticket)
     }
 
     pub(crate) fn wait_signal(&mut self, at: At, set: SignalSet) {

@@ -1,5 +1,6 @@
 //! The kernel as its owner sees it: build, run, shut down, observe.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -56,14 +57,14 @@ pub struct Kernel<M: Machine> {
     pub(crate) grace_over: bool,
     /// The line that began the shutdown.
     pub(crate) phase: trace::Seq,
-    /// A foreign wait that something outside will wake.
+    /// Foreign waits that something outside will wake.
     pub(crate) external: usize,
     /// The task that runs now, or ran last.
     pub(crate) running: Option<u32>,
     pub(crate) skipped: u32,
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
-    /// The message of a panic in main, kept until the run ends.
+    /// What main panicked with, kept until the run ends.
     pub(crate) main_panic: Option<Box<dyn std::any::Any + Send>>,
     pub(crate) shut: bool,
 }
@@ -80,9 +81,18 @@ pub(crate) struct Wakeup {
 #[derive(Default)]
 pub(crate) struct Jobs {
     pub(crate) last: u64,
-    /// Not back yet, in order: the ticket that waits, `None` once it was abandoned; and whether a
-    /// real thread has it.
-    pub(crate) live: Vec<(u64, Option<u32>, bool)>,
+    /// Not back yet.
+    pub(crate) live: BTreeMap<u64, Job>,
+    /// Those of them that real threads have.
+    pub(crate) on_threads: usize,
+}
+
+/// A job that is not back.
+pub(crate) struct Job {
+    /// The ticket that waits for it; `None` once it was abandoned.
+    pub(crate) ticket: Option<u32>,
+    /// Whether a real thread has it, or will.
+    pub(crate) on_thread: bool,
 }
 
 #[derive(Default)]
@@ -103,10 +113,6 @@ pub(crate) struct Scratch {
     pub(crate) messages: Vec<Message>,
     /// Tickets to be completed when the task that runs has left the CPU.
     pub(crate) yielded: Vec<u32>,
-    /// For `run` lines: what was answered, by task.
-    pub(crate) answered: Vec<(u32, trace::Answered<'static>)>,
-    /// Interrupts that were delivered and not read: task, ticket, source.
-    pub(crate) delivered: Vec<(u32, traps::protocol::Ticket, crate::scopes::Source)>,
 }
 
 #[derive(Default)]

@@ -156,12 +156,12 @@ impl<M: Machine> Kernel<M> {
             Wait::Job(job) => {
                 let job = *job;
                 if let Some(work) = self.pool.withdraw(job) {
-                    self.jobs.live.retain(|(live, ..)| *live != job);
-                    let what = format!("o{job}_before_it_ran").into();
-                    emit!(self, entry.task, Event::Drop { what });
+                    self.forget_job(job);
+                    let what = || format!("o{job}_before_it_ran").into();
+                    emit!(self, entry.task, Event::Drop { what: what() });
                     drop_quietly(work);
-                } else if let Some(live) = self.jobs.live.iter_mut().find(|live| live.0 == job) {
-                    live.1 = None;
+                } else if let Some(live) = self.jobs.live.get_mut(&job) {
+                    live.ticket = None;
                     emit!(self, entry.task, Event::Abandon { job });
                 }
             }

@@ -59,15 +59,13 @@ impl<M: Machine> Kernel<M> {
         if self.log.timed {
             self.log.now = self.machine.now();
         }
-        let answered = self.take_answered(index);
         let task = self.tasks.get_mut(index);
         debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
         task.state = State::Running;
         task.cycles += 1;
         let (cause, since) = (task.cause, task.ready_since);
-        if mem::take(&mut task.interrupted) {
-            self.scratch.delivered.retain(|(task, ..)| *task != index);
-        }
+        task.interrupted = false;
+        let answered = task.news.take().map_or_else(Vec::new, |news| news.answered);
         let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
         let run = emit!(self, index, Event::Run { cause, answered: answered.into() }, Some(waited));
         let task = self.tasks.get_mut(index);
@@ -258,9 +256,9 @@ impl<M: Machine> Kernel<M> {
         for scope in self.scopes.of(&self.tasks, index) {
             self.close_scope(scope, false);
         }
-        self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
-        self.scratch.answered.retain(|(task, _)| *task != index);
-        self.scratch.delivered.retain(|(task, ..)| *task != index);
+        if self.tasks.get(index).pending > 0 {
+            self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
+        }
         self.undefer(index, crate::trace::Why::Exit);
         let exit = emit!(self, index, Event::Exit { how, cause });
         let task = self.tasks.get_mut(index);
@@ -270,6 +268,7 @@ impl<M: Machine> Kernel<M> {
         task.state = State::Ended;
         task.end = Some(end);
         task.waker = None;
+        task.news = None;
         self.tasks.alive -= 1;
         if let Place::Main = self.tasks.get(index).place {
             self.main_ended = true;

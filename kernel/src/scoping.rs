@@ -94,7 +94,9 @@ impl<M: Machine> Kernel<M> {
                 }
             }
         }
-        self.scratch.delivered.retain(|(_, _, source)| *source != Source::Scope(index));
+        if let Some(news) = &mut self.tasks.get_mut(task).news {
+            news.delivered.retain(|(_, source)| *source != Source::Scope(index));
+        }
         self.scopes.close(&mut self.tasks, index);
     }
 

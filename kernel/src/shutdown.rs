@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use crate::emit::{announce, emit, emit_for};
-use crate::kernel::Kernel;
+use crate::kernel::{Job, Kernel};
 use crate::machine::Machine;
 use crate::options::Error;
 use crate::tasks::End;
@@ -29,9 +29,13 @@ impl<M: Machine> Kernel<M> {
             let rank = || Rank { class: 2, seq: 0 };
             self.grace = Some(self.timers.arm(end, Fired::GRACE, self.log.now, rank));
             let mut nobody = |_: &mut Context<'_>| Poll::Pending;
+            let mut cancelled = 0;
             loop {
                 // Again each turn: clean-up may spawn.
-                self.cancel_all();
+                let newest = self.tasks.last();
+                if newest > cancelled {
+                    self.cancel_all(std::mem::replace(&mut cancelled, newest));
+                }
                 if self.tasks.alive == 0 || self.grace_over {
                     break;
                 }
@@ -67,8 +71,8 @@ impl<M: Machine> Kernel<M> {
         failed
     }
 
-    pub(crate) fn cancel_all(&mut self) {
-        for task in self.tasks.newest_first() {
+    fn cancel_all(&mut self, older: u64) {
+        for task in self.tasks.newest_first(older) {
             if self.tasks.get(task).cancel.is_none() {
                 self.cancel_task(task, None, "shutdown", self.phase);
             }
@@ -77,16 +81,16 @@ impl<M: Machine> Kernel<M> {
 
     /// What a script would have ended later ends here; a thread's job is its thread's.
     fn drop_scripted_jobs(&mut self) {
-        let live = std::mem::take(&mut self.jobs.live);
-        let (on_threads, scripted) = live.into_iter().partition(|job| job.2);
-        self.jobs.live = on_threads;
-        for (job, ..) in scripted {
+        let scripted = |(job, live): (&u64, &Job)| (!live.on_thread).then_some(*job);
+        let scripted: Vec<u64> = self.jobs.live.iter().filter_map(scripted).collect();
+        for job in scripted {
+            self.forget_job(job);
             emit_for!(self, 0, "kernel", Event::Drop { what: format!("o{job}").into() });
         }
     }
 
-    pub(crate) fn drop_all(&mut self) {
-        let left = self.tasks.newest_first();
+    fn drop_all(&mut self) {
+        let left = self.tasks.newest_first(0);
         if !left.is_empty() {
             let tasks = left.len() as u64;
             announce!(self, 0, "kernel", Event::Phase { name: "drop".into(), tasks });

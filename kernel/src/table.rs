@@ -1,4 +1,4 @@
-//! The trap table: every service of the kernel, one arm each; and what posts do.
+//! The trap table: every service of the kernel, one arm each.
 //!
 //! A handler never fails to a task and never takes the kernel down.
 
@@ -223,24 +223,12 @@ impl<M: Machine> Kernel<M> {
         outcome: Option<crate::trace::Outcome<'static>>,
     ) {
         // A task that runs reads it in this run.
-        let runs = self.tasks.get(task).state == State::Running;
-        if let Some(outcome) = outcome.filter(|_| !runs) {
+        let task = self.tasks.get_mut(task);
+        if let Some(outcome) = outcome.filter(|_| task.state != State::Running) {
             let outcome = log::without_place(outcome);
-            self.scratch.answered.push((task, crate::trace::Answered { ticket, outcome }));
+            let news = task.news.get_or_insert_default();
+            news.answered.push(crate::trace::Answered { ticket, outcome });
         }
-    }
-
-    pub(crate) fn take_answered(&mut self, task: u32) -> Vec<crate::trace::Answered<'static>> {
-        let mut taken = Vec::new();
-        let mut index = 0;
-        while index < self.scratch.answered.len() {
-            if self.scratch.answered[index].0 == task {
-                taken.push(self.scratch.answered.remove(index).1);
-            } else {
-                index += 1;
-            }
-        }
-        taken
     }
 
     pub(crate) fn complete_yield(&mut self, index: u32) {

@@ -10,9 +10,10 @@ use std::task::{Context, Poll, Waker};
 use slab::Slab;
 use traps::TaskId;
 use traps::Time;
-use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef};
+use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef, Ticket};
 
-use crate::trace::Seq;
+use crate::scopes::Source;
+use crate::trace::{Answered, Seq};
 
 /// The end of a list that is threaded through a table.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -58,6 +59,15 @@ pub(crate) struct Cancellation {
     pub(crate) seq: Seq,
 }
 
+/// What came for a task since it last ran.
+#[derive(Default)]
+pub(crate) struct News {
+    /// Tickets that were answered, for its `run` line; empty if nobody listens.
+    pub(crate) answered: Vec<Answered<'static>>,
+    /// Interrupts that were delivered and not read.
+    pub(crate) delivered: Vec<(Ticket, Source)>,
+}
+
 pub(crate) struct Task {
     pub(crate) id: NonZeroU64,
     pub(crate) place: Place,
@@ -88,6 +98,8 @@ pub(crate) struct Task {
     pub(crate) woken: bool,
     /// An interrupt was delivered to it and it has not run since.
     pub(crate) interrupted: bool,
+    /// What its next run will find; made when it is first needed.
+    pub(crate) news: Option<Box<News>>,
     /// Nobody can join it.
     pub(crate) detached: bool,
     /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
@@ -161,6 +173,7 @@ impl Tasks {
             answered: false,
             woken: false,
             interrupted: false,
+            news: None,
             detached: false,
             deferred: None,
         });
@@ -213,9 +226,15 @@ impl Tasks {
         self.slab.remove(index as usize)
     }
 
-    /// All that have not ended, newest first.
-    pub(crate) fn newest_first(&self) -> Vec<u32> {
-        let alive = self.slab.iter().filter(|(_, task)| task.state != State::Ended);
+    /// The number that was given out last.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Those with a number above `older` that have not ended, newest first.
+    pub(crate) fn newest_first(&self, older: u64) -> Vec<u32> {
+        let wanted = |task: &Task| task.state != State::Ended && task.id.get() > older;
+        let alive = self.slab.iter().filter(|(_, task)| wanted(task));
         let mut found: Vec<_> = alive.map(|(index, task)| (task.id, index)).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
         found.into_iter().map(|(_, index)| u32::try_from(index).expect("a task's index")).collect()

@@ -89,7 +89,7 @@ impl<M: Machine> Kernel<M> {
         }
         self.skipped = 0;
         self.log.look();
-        let outside = self.external > 0 || self.jobs.live.iter().any(|(_, _, thread)| *thread);
+        let outside = self.external > 0 || self.jobs.on_threads > 0;
         let mut until = Until::Arrival { by: self.timers.next(), outside };
         if busy || !self.wakes.fall_asleep() {
             until = Until::Now;
@@ -138,7 +138,7 @@ impl<M: Machine> Kernel<M> {
         for message in messages.drain(..) {
             match message {
                 Message::Wake(task) => self.wake_task(task, run),
-                Message::Done(done) => self.job_done(done, run),
+                Message::Done(done) => self.job_done(done),
             }
         }
         self.scratch.messages = messages;

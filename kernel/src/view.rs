@@ -99,7 +99,7 @@ impl<M: Machine> Kernel<M> {
     /// The tasks that have not ended, in the order of their numbers: a snapshot.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskView> {
-        let mut indices = self.tasks.newest_first();
+        let mut indices = self.tasks.newest_first(0);
         indices.reverse();
         indices.into_iter().map(|index| self.view(index)).collect()
     }
