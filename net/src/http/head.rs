@@ -161,7 +161,7 @@ fn refused(window: &[u8], error: Error, limits: &Limits) -> Option<Refusal> {
         }
         Error::Version => {
             let end = window.iter().position(|byte| *byte == b'\n')?;
-            match window[..end].trim_ascii_end().rsplit(|byte| *byte == b' ').next() {
+            match window[..end].trim_ascii_end().splitn(3, |byte| *byte == b' ').nth(2) {
                 Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
                     if major.is_ascii_digit() && minor.is_ascii_digit() =>
                 {
