@@ -16,7 +16,7 @@ use super::head::{Framing, Head, Method, Parsed, Span, Version, parse};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet, Streamed};
 use super::phase::Phase;
-use super::request::{Body, Request};
+use super::request::{Body, Request, note_refusal};
 use super::response::{BodyField, Response};
 use super::status::Refusal;
 use super::wire::{Trouble, Wire, attend};
@@ -218,7 +218,6 @@ impl<S: Stream> Connection<'_, S> {
             (Ok(response), _, Streamed::No) => response,
             (Ok(_), _, Streamed::Done) => Response::sent(),
             (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
-                note_refusal(refusal);
                 Response::new(refusal.status).with_text(refusal.why)
             }
             (Err(_), None, Streamed::No) => {
@@ -377,13 +376,6 @@ impl<S: Stream> Request<'_, S> {
             Some(Fault::Lost(Some(phase))) => Trouble::Expired(phase),
             _ => Trouble::Failed(error),
         }
-    }
-}
-
-#[cold]
-fn note_refusal(refusal: Refusal) {
-    if let Some(cap) = refusal.cap {
-        note_cap(format!("name={} limit={}", cap.name, cap.limit));
     }
 }
 

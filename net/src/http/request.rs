@@ -5,6 +5,8 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use traps::note_cap;
+
 use super::chunked::{Chunks, Piece};
 use super::head::{self, Framing, Head, Method, Span, Version};
 use super::inbox::Inbox;
@@ -215,7 +217,10 @@ impl<'r, S: Stream> Request<'r, S> {
     }
 
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
-        self.outlet.fault = Some(Fault::Refused(refusal));
+        // Noted here and not with the answer: it may have begun already, or be over.
+        if self.outlet.fault.replace(Fault::Refused(refusal)).is_none() {
+            note_refusal(refusal);
+        }
         invalid(refusal)
     }
 
@@ -297,5 +302,12 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     pub fn finish(self) -> io::Result<Response> {
         self.request.outlet.finish()?;
         Ok(Response::sent())
+    }
+}
+
+#[cold]
+pub(crate) fn note_refusal(refusal: Refusal) {
+    if let Some(cap) = refusal.cap {
+        note_cap(format!("name={} limit={}", cap.name, cap.limit));
     }
 }
