@@ -31,7 +31,8 @@ impl Handler for App {
 
 /// Answers after `ms` milliseconds; the connection's other answers do not wait for it.
 async fn sleep(ms: Option<&str>) -> io::Result<Response> {
-    let Some(ms) = ms.and_then(|ms| ms.parse().ok()) else {
+    // Bounded: nobody looks at the connection meanwhile, so a client that left is still held.
+    let Some(ms) = ms.and_then(|ms| ms.parse().ok()).filter(|ms| *ms <= 60_000) else {
         return Ok(Response::new(400).with_text("Say how long, as in /sleep?ms=100\n"));
     };
     traps::sleep(Duration::from_millis(ms)).await?;
