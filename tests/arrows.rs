@@ -130,7 +130,7 @@ fn files_are_no_longer_than_400_lines() {
 #[test]
 fn functions_are_no_longer_than_60_lines() {
     // The trap table, the posts and the words of the log: one arm each, and no arm is long.
-    let tables = ["dispatch", "heed", "fmt", "event", "place", "op"];
+    let tables = ["table.rs:dispatch", "posts.rs:heed", "text.rs:fmt", "log.rs:place"];
     for folder in ["traps/src", "net/src", "kernel/src"] {
         for (path, text) in sources(folder) {
             let lines = without_tests(&text);
@@ -139,14 +139,15 @@ fn functions_are_no_longer_than_60_lines() {
                 let Some((before, after)) = line.split_once("fn ") else { continue };
                 if line.trim_start().starts_with("//")
                     || !before.trim().is_empty()
-                        && !before.trim_end().ends_with([')', 'b', 'c', 't'])
+                        && !before.trim_end().ends_with([')', 'b', 'c', 't', 'e'])
                 {
                     continue;
                 }
                 let name = after.split(['(', '<']).next().unwrap();
                 let close = format!("{}}}", " ".repeat(indent));
                 let length = lines[start..].iter().position(|line| *line == close).unwrap_or(0) + 1;
-                let long = length > 60 && !tables.contains(&name);
+                let place = format!("{}:{name}", path.file_name().unwrap().to_string_lossy());
+                let long = length > 60 && !tables.contains(&place.as_str());
                 assert!(!long, "{}: {name} has {length} lines", path.display());
             }
         }

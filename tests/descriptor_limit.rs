@@ -45,7 +45,12 @@ fn serve() {
         })
         .unwrap();
     let warnings = warnings.borrow();
-    assert!(warnings[0].contains("Too many open files"), "{warnings:?}");
+    // One line when an episode begins and one when it ends, however often it tries in between.
+    for (place, text) in warnings.iter().enumerate() {
+        let wanted = if place % 2 == 0 { "Too many open files" } else { "goes on" };
+        assert!(text.contains(wanted), "{warnings:?}");
+    }
+    assert!(!warnings.is_empty() && warnings.len() < CLIENTS, "{warnings:?}");
     let turns = kernel.counters().turns;
     assert!(turns < 2_000, "it does not spin: {turns} turns");
 }

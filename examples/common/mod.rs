@@ -2,8 +2,7 @@
 //!
 //! Nothing here is about tasks; read the example first.
 
-// Each example uses a part of this file.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each user takes a part")]
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -55,7 +54,8 @@ impl About {
         match self.try_parse(std::env::args().skip(1)) {
             Ok(Some(args)) => args,
             Ok(None) => {
-                print!("{}", self.usage());
+                // Whoever closed our standard output does not want to know.
+                let _ = io::stdout().write_all(self.usage().as_bytes());
                 std::process::exit(0);
             }
             Err(message) => {
@@ -113,7 +113,9 @@ impl Args {
         }
         match self.trace.as_deref() {
             None => {}
-            Some("-") => kernel.trace_to(LineWriter(io::stdout())),
+            Some("-") => {
+                kernel.trace_to(Complaining(io::stdout(), "standard output".to_owned(), false))
+            }
             Some(path) => {
                 let file = File::create(path).map_err(|error| {
                     io::Error::new(
@@ -121,7 +123,7 @@ impl Args {
                         format!("cannot write the trace to {path}: {error}"),
                     )
                 })?;
-                kernel.trace_to(BufWriter::new(file));
+                kernel.trace_to(BufWriter::new(Complaining(file, path.to_owned(), false)));
             }
         }
         Ok(kernel)
@@ -198,14 +200,30 @@ impl<E: std::fmt::Display> Outcome for Result<(), E> {
     }
 }
 
-/// Standard output without a panic when it is closed.
-struct LineWriter(io::Stdout);
+/// A writer that says once, on standard error, that it cannot write. A reader that went away is
+/// no news.
+struct Complaining<W>(W, String, bool);
 
-impl Write for LineWriter {
+impl<W: Write> Complaining<W> {
+    fn complain<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result {
+            let news = error.kind() != io::ErrorKind::BrokenPipe && !self.2;
+            if news {
+                eprintln!("warning: the trace to {} is not complete: {error}", self.1);
+            }
+            self.2 = true;
+        }
+        result
+    }
+}
+
+impl<W: Write> Write for Complaining<W> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.0.write(buf)
+        let result = self.0.write(buf);
+        self.complain(result)
     }
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        let result = self.0.flush();
+        self.complain(result)
     }
 }

@@ -61,6 +61,8 @@ pub struct Kernel<M: Machine> {
     pub(crate) external: usize,
     /// The task that runs now, or ran last.
     pub(crate) running: Option<u32>,
+    /// When it began to run; kept for a timed trace only.
+    pub(crate) running_since: traps::Time,
     pub(crate) skipped: u32,
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
@@ -162,6 +164,7 @@ impl<M: Machine> Kernel<M> {
             phase: 0,
             external: 0,
             running: None,
+            running_since: traps::Time::ZERO,
             skipped: 0,
             queues: 0,
             main_ended: false,
@@ -178,7 +181,8 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Writes the stable trace to `out`, head and all; flushes it at a `panic` and at the `halt`.
-    /// What `out` refuses is not written and not reported.
+    /// It is written inside the loop, so an `out` that stalls, such as a pipe that nobody reads,
+    /// stalls the kernel. What `out` refuses is not written and not reported.
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
         let head = trace::header(self.machine.clock_name(), self.machine.seed());
         let _ = writeln!(out, "{head}");

@@ -73,6 +73,7 @@ impl<M: Machine> Kernel<M> {
         let own = task.waker.take();
         let (name, root) = (self.tasks.name_of(index), self.tasks.root(index));
         self.running = Some(index);
+        self.running_since = self.log.now;
         let spare = self.spare.as_ref().map(SpareWaker::waker);
         let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
         self.gate.begin(name, root, waker, self.options.budget);
@@ -114,13 +115,25 @@ impl<M: Machine> Kernel<M> {
         polled
     }
 
+    /// How long the task that runs has had the CPU, for a timed trace.
+    #[inline]
+    pub(crate) fn ran(&mut self) -> Option<Timed> {
+        if !self.log.timed {
+            return None;
+        }
+        self.log.now = self.machine.now();
+        let ran = self.log.now.since(self.running_since);
+        Some(Timed { ran: Some(ran), ..Timed::default() })
+    }
+
     /// Puts a task that left the CPU where its tickets, or its waker, will find it.
     pub(crate) fn suspend(&mut self, index: u32, parked: bool) {
         let task = self.tasks.get(index);
         if !parked && !task.woken {
             let tickets = u64::from(task.waits);
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
-            emit!(self, index, Event::Block { op, ticket: None, at: None });
+            let ran = self.ran();
+            emit!(self, index, Event::Block { op, ticket: None, at: None }, ran);
         }
         self.undefer(index, crate::trace::Why::Suspend);
         let task = self.tasks.get_mut(index);
@@ -260,7 +273,8 @@ impl<M: Machine> Kernel<M> {
             self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
         }
         self.undefer(index, crate::trace::Why::Exit);
-        let exit = emit!(self, index, Event::Exit { how, cause });
+        let ran = self.ran();
+        let exit = emit!(self, index, Event::Exit { how, cause }, ran);
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
             self.ready.retain(|ready| *ready != index);

@@ -90,7 +90,8 @@ impl<M: Machine> Kernel<M> {
                     let op = Op::Spawn { name: name.into() };
                     self.answer(task, ticket, Ok(Answer::Task(child)), op, site);
                 } else {
-                    self.answer(task, ticket, Ok(Answer::Task(child)), Op::Yield, site);
+                    // Nobody will see the operation, so its name is not copied.
+                    self.answer(task, ticket, Ok(Answer::Task(child)), Op::CurrentTask, site);
                 }
                 let event = Event::Spawn { parent: Some(parent), at: Some(log::site(site)) };
                 let seq = emit!(self, child.index, event);
@@ -179,7 +180,8 @@ impl<M: Machine> Kernel<M> {
         let entry = self.waits.park(&mut self.tasks, task, ticket, scope, site, wait);
         let number = entry.number;
         let at = Some(log::site(site)).filter(|_| self.log.listening);
-        let seq = emit!(self, task, Event::Block { op, ticket: Some(number), at });
+        let ran = self.ran();
+        let seq = emit!(self, task, Event::Block { op, ticket: Some(number), at }, ran);
         self.waits.get_mut(ticket.index).expect("parked above").seq = seq;
         number
     }

@@ -65,7 +65,7 @@ fn a_keep_alive_connection_registers_once() {
         answers
     });
     assert_eq!(answers, 100);
-    assert!(counters.registers <= 2, "a listener and a connection: {}", counters.registers);
+    assert!((1..=2).contains(&counters.registers), "the connection, and the listener if it waited");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! What the tests of the seam share: kernels whose trace is kept and checked, and futures that
 //! do on purpose what no decent future does.
 
-// Each test binary uses a part of this file.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each user takes a part")]
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};

@@ -6,8 +6,7 @@
 //! counted from the topmost site in it, so that an edit elsewhere in the file changes nothing.
 //! `BLESS=1 cargo test` rewrites what differs and leaves the remarks where they stand.
 
-// Each test uses a part of this file.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each user takes a part")]
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -1,5 +1,8 @@
 //! The simulated machine: a clock that jumps, and a world that follows a script.
 //!
+//! Its liberties so far: lateness ([`Sim::late_by`]) and spurious readiness ([`Sim::ready_at`] with
+//! nothing behind it). Ties are always in the order of the script.
+//!
 //! Reads no real clock and no environment; only a real thread without a script, or a wait that
 //! was marked external, makes it stand still.
 

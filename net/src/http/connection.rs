@@ -52,7 +52,8 @@ pub trait Handler {
     ///
     /// An error of reading the body or writing the answer is to be passed on. Any other error is
     /// answered with 500, and an interrupt ends the connection; a handler that sets a timeout
-    /// answers for it.
+    /// answers for it. No deadline covers the handler itself, and nobody looks at the peer while
+    /// it waits for something else: bound what it waits for.
     fn handle<S: Stream>(
         &self,
         request: &mut Request<'_, S>,

@@ -28,6 +28,5 @@ use crate::stream::Stream;
 pub use config::{Config, Deadlines, Limits};
 pub use connection::{Handler, serve_connection};
 pub use head::{Method, Version};
-pub use phase::Phase;
 pub use request::{Answer, Request};
 pub use response::{InvalidHeader, Response};

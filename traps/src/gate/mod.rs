@@ -5,7 +5,8 @@
 //!
 //! The first request of a poll lies in a *register*: its result is usually back before anything
 //! else happens, and then no table is touched. It gets the slot that was kept free for it when it
-//! parks, when a second request comes, or when its result is not read at once.
+//! parks, or when its result is not read at once. A second request of the same poll goes straight
+//! to the tables.
 //!
 //! One rule holds throughout: a waker, a result, a request or anything else with a foreign `Drop`
 //! is never dropped, cloned or called while a table here is borrowed, because it may come back in.
