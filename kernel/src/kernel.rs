@@ -248,7 +248,10 @@ impl<M: Machine> Kernel<M> {
         if self.shut {
             return Ok(());
         }
-        self.shut_down()
+        let ended = self.shut_down();
+        // What is dropped from now on, such as a socket, is not kept for a next run.
+        self.gate.close(self.epoch);
+        ended
     }
 }
 
