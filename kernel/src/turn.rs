@@ -91,13 +91,16 @@ impl<M: Machine> Kernel<M> {
         self.log.look();
         let outside = self.external > 0 || self.jobs.on_threads > 0;
         let mut until = Until::Arrival { by: self.timers.next(), outside };
-        if busy || !self.wakes.fall_asleep() {
+        let sleeps = !busy && self.wakes.fall_asleep();
+        if !sleeps {
             until = Until::Now;
         }
         let mut arrivals = mem::take(&mut self.scratch.arrivals);
         self.counts.polls += 1;
         let waited = self.machine.wait(until, &mut arrivals);
-        self.wakes.wake_up();
+        if sleeps {
+            self.wakes.wake_up();
+        }
         if !self.timers.is_empty() || self.log.listening {
             self.log.now = self.machine.now();
         }
