@@ -85,6 +85,19 @@ fn on_the_real_machine_the_lessons_differ_in_times_only() {
 }
 
 #[test]
+fn the_real_linger_passes_the_checker() {
+    // It has a task more than the virtual one, which writes what the script makes readable there.
+    assert_checks("linger", &output("linger", &["--trace", "-"]));
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_said_once() {
+    let ran = run("hello", &["--virtual", "--trace", "/dev/full"]);
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(errors.matches("is not complete").count(), 1, "{errors}");
+}
+
+#[test]
 fn bad_command_lines_get_a_clear_error() {
     let cases: [(&str, &[&str], &str); 6] = [
         ("hello", &["--nonsense"], "unknown option `--nonsense`"),
