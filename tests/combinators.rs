@@ -381,18 +381,22 @@ fn a_bare_wait_next_to_a_trap_ends_when_the_trap_has_ended() {
     assert_eq!(told(end), (Kind::TaskTimeout, at(1)));
 }
 
+/// A channel through which another task sends 5 after three seconds.
+async fn five_at_three_seconds() -> Oneshot<u32> {
+    let channel = Oneshot::new();
+    let sender = channel.clone();
+    let send = async move {
+        sleep(secs(3)).await.unwrap();
+        sender.send(5);
+    };
+    drop(spawn("sender", send).await);
+    channel
+}
+
 #[test]
 fn a_bare_wait_inside_a_shield_is_left_alone() {
     let (end, _) = on_sim(async {
-        let channel = Oneshot::new();
-        let sender = channel.clone();
-        drop(
-            spawn("sender", async move {
-                sleep(secs(3)).await.unwrap();
-                sender.send(5);
-            })
-            .await,
-        );
+        let channel = five_at_three_seconds().await;
         timeout_after(secs(1), async {
             let value = shield(channel.receive()).await;
             assert_eq!((value, clock().await), (5, at(3)));
@@ -406,15 +410,7 @@ fn a_bare_wait_inside_a_shield_is_left_alone() {
 #[test]
 fn an_interrupt_that_was_delivered_leaves_clean_up_on_a_bare_waker_alone() {
     let (end, _) = on_sim(async {
-        let channel = Oneshot::new();
-        let sender = channel.clone();
-        drop(
-            spawn("sender", async move {
-                sleep(secs(3)).await.unwrap();
-                sender.send(5);
-            })
-            .await,
-        );
+        let channel = five_at_three_seconds().await;
         timeout_after(secs(1), async {
             let hit = sleep(secs(9)).await;
             assert_eq!(channel.receive().await, 5);
