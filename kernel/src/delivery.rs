@@ -229,9 +229,8 @@ impl<M: Machine> Kernel<M> {
                 }
                 true
             }
-            Completion::Withdrawn(_) => {
-                emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
-                self.gate.forget(entry.ticket);
+            Completion::Withdrawn(result) => {
+                self.drop_unheard(&entry, result);
                 false
             }
         }

@@ -209,12 +209,17 @@ impl<M: Machine> Kernel<M> {
                 true
             }
             Completion::Withdrawn(result) => {
-                emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
-                self.gate.forget(entry.ticket);
-                drop_quietly(result);
+                self.drop_unheard(&entry, result);
                 false
             }
         }
+    }
+
+    /// A result came for a future that is gone.
+    pub(crate) fn drop_unheard(&mut self, entry: &Entry, result: TrapResult) {
+        emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
+        self.gate.forget(entry.ticket);
+        drop_quietly(result);
     }
 
     /// For the `run` line to come.
