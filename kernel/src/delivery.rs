@@ -4,13 +4,14 @@ use traps::gate::Completion;
 use traps::protocol::{Failure, ROOT, ScopeKind, Ticket};
 use traps::{Interrupt, Kind, TaskId, Time};
 
-use crate::emit::{emit, emit_for, quietly};
+use crate::emit::{emit, quietly};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
-use crate::scopes::{Pending, Source};
+use crate::pending::{Pending, Source};
+use crate::scopes::Timing;
 use crate::tasks::{Cancellation, News, State};
-use crate::trace::{Effect, Event, Outcome, Seq, Timer, WakeOp};
+use crate::trace::{Effect, Event, Outcome, Seq, WakeOp};
 
 impl<M: Machine> Kernel<M> {
     /// The interrupt of `source` as a trap filed in `from` sees it.
@@ -27,7 +28,9 @@ impl<M: Machine> Kernel<M> {
             }
             Source::Scope(index) => {
                 let scope = self.scopes.get(index);
-                let nearest = self.scopes.limit_at(from) == index;
+                let bare = scope.timing == Timing::Bare;
+                let nearest = self.scopes.limit_at(from, &self.timers);
+                let nearest = nearest == if bare { ROOT } else { index };
                 let kind = if nearest { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
                 let reading = scope.fired.unwrap_or(self.log.now);
                 let name = self.scopes.name_of(&self.tasks, task, index);
@@ -38,7 +41,7 @@ impl<M: Machine> Kernel<M> {
                     delivered_in,
                     scope.deadline,
                     reading,
-                    scope.site,
+                    Some(scope.site).filter(|_| !bare),
                 )
             }
         }
@@ -70,10 +73,10 @@ impl<M: Machine> Kernel<M> {
         let now = self.log.now;
         let scope = self.scopes.get_mut(index);
         scope.fired = Some(now);
-        let (task, number, cause) = (scope.task, scope.serial.get(), scope.seq);
-        let event = Event::Fire { timer: Timer::Scope(number), deadline, cause };
-        let seq = emit_for!(self, 0, "kernel", event, log::late(deadline, now));
+        let task = scope.task;
+        let seq = self.emit_fire(index, deadline);
         self.scopes.get_mut(index).seq = seq;
+        self.tasks.get_mut(task).troubled = true;
         let before = self.tasks.get(task);
         let pending_before = before.pending;
         let winner = (before.state == State::Ready).then(|| {
@@ -184,10 +187,10 @@ impl<M: Machine> Kernel<M> {
     /// pending. Gives how many traps it ended.
     fn spread(&mut self, task: u32, source: Source, cause: Seq) -> usize {
         let from = match source {
-            Source::Cancel => ROOT,
-            Source::Scope(index) => index,
+            Source::Scope(index) if self.scopes.get(index).timing != Timing::Bare => index,
+            Source::Scope(_) | Source::Cancel => ROOT,
         };
-        let branches = self.scopes.branches(&self.tasks, task, from);
+        let branches = self.scopes.branches(&self.tasks, task, from, &self.timers);
         let mut hit = 0;
         let mut reached = Vec::new();
         for ticket in self.waits.of(&self.tasks, task) {

@@ -104,8 +104,8 @@ impl<M: Machine> Kernel<M> {
         let entry = self.waits.get(ticket).expect("a waiting ticket is parked");
         let (task, cause) = (entry.task, entry.seq);
         let op = WakeOp::Io { alias, direction: shown(direction) };
-        if !self.complete(ticket, Ok(Answer::Unit), op, cause) {
-            // The future was gone: the readiness is still there for the next.
+        if self.is_doomed(ticket) || !self.complete(ticket, Ok(Answer::Unit), op, cause) {
+            // The future was gone, or is about to be interrupted: it is there for the next.
             let registration = self.registrations.get(index).expect("looked at above");
             registration.ready[side(direction)] = true;
             return false;

@@ -46,11 +46,11 @@ impl<M: Machine> Kernel<M> {
         let Done { job, work } = done;
         let Some(ticket) = self.forget_job(job) else { return drop_quietly(work) };
         match ticket {
-            Some(index) => {
+            Some(index) if !self.is_doomed(index) => {
                 let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
                 self.complete(index, Ok(Answer::Job(work)), WakeOp::Offload { job }, seq);
             }
-            None => {
+            Some(_) | None => {
                 emit_for!(self, 1, "wakeup", Event::Orphan { job });
                 drop_quietly(work);
             }
@@ -92,9 +92,10 @@ impl<M: Machine> Kernel<M> {
             let entry = waits.get(*index).expect("a waiting ticket is parked");
             matches!(entry.wait, Wait::Signal(set) if set.contains(signal))
         };
-        match self.signals.waiting.iter().position(wants) {
-            Some(place) => {
-                let index = self.signals.waiting.remove(place);
+        let who = self.signals.waiting.iter().copied().find(wants);
+        match who.filter(|index| !self.is_doomed(*index)) {
+            Some(index) => {
+                self.signals.waiting.retain(|waiting| *waiting != index);
                 let seq = self.waits.get(index).expect("found above").seq;
                 self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq);
             }

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use traps::SignalSet;
+use traps::deadline_table::DeadlineTable;
 use traps::gate::Gate;
 use traps::protocol::Filed;
 
+use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
 use crate::log::{Activation, Log};
 use crate::machine::{Arrivals, Deliver, Machine, Real};
@@ -42,6 +44,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) waits: Waits,
     pub(crate) scopes: Scopes,
     pub(crate) timers: TimeQueue,
+    pub(crate) deadlines: Deadlines,
     pub(crate) registrations: Registrations,
     pub(crate) ready: std::collections::VecDeque<u32>,
     pub(crate) wakes: Arc<WakeQueue<Message>>,
@@ -139,6 +142,7 @@ impl<M: Machine> Kernel<M> {
         let epoch = gate.open();
         let wakes = Arc::new(WakeQueue::new(machine.bell()));
         let queue = wakes.clone();
+        let table = DeadlineTable::new(options.tick, machine.coarse_clock());
         let deliver: Deliver = Arc::new(move |done| queue.push(Message::Done(done)));
         Kernel {
             gate,
@@ -147,7 +151,8 @@ impl<M: Machine> Kernel<M> {
             tasks: Tasks::new(epoch),
             waits: Waits::default(),
             scopes: Scopes::new(epoch),
-            timers: TimeQueue::new(options.tick),
+            timers: TimeQueue::new(table),
+            deadlines: Deadlines::default(),
             registrations: Registrations::default(),
             ready: std::collections::VecDeque::new(),
             pool: Pool::new(options.threads, options.idle, deliver.clone()),
@@ -178,6 +183,7 @@ impl<M: Machine> Kernel<M> {
     /// Lets `activation` see every event from now on.
     pub fn observe(&mut self, activation: impl Activation + 'static) {
         self.log.add(Box::new(activation));
+        self.look();
     }
 
     /// Writes the stable trace to `out`, head and all; flushes it at a `panic` and at the `halt`.

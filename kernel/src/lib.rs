@@ -19,16 +19,17 @@
 //! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs),
 //! `table.rs` (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and
 //! queues), `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs` and `delivery.rs`
-//! (scopes and interrupts), `shutdown.rs`. The tables that they use are pure structures:
-//! `tasks.rs`, `waits.rs`, `scopes.rs`, `timers.rs`, `registrations.rs`. What other threads see is
-//! in `wake.rs`, `waker.rs` and `threads.rs`; what the world is, in `machine/`.
+//! (scopes and interrupts), `deadlines.rs` (of connections), `shutdown.rs`. The tables that they
+//! use are pure structures: `tasks.rs`, `waits.rs`, `scopes.rs`, `pending.rs`, `timers.rs`,
+//! `registrations.rs`. What other threads see is in `wake.rs`, `waker.rs` and `threads.rs`; what
+//! the world is, in `machine/`.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
-//! far, connection deadlines (a timeout scope does their work) and a seed for the simulated
-//! machine.
+//! far, a seed for the simulated machine.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
+mod deadlines;
 mod delivery;
 mod emit;
 mod io;
@@ -38,6 +39,7 @@ mod lines;
 mod log;
 mod machine;
 mod options;
+mod pending;
 mod posts;
 mod registrations;
 mod run;

@@ -49,6 +49,13 @@ impl<M: Machine> Kernel<M> {
                     self.close_scope(index, in_time);
                 }
             }
+            Post::SetDeadline { deadline, until, owner } => {
+                self.set_deadline(deadline, until, owner);
+            }
+            Post::LeaveGuard { deadline, scope, owner } => {
+                self.leave_guard(deadline, scope, owner);
+            }
+            Post::DropDeadline { deadline } => self.drop_deadline(deadline),
             Post::Release { handle, descriptor, owner, sole } => {
                 self.release(handle, descriptor, owner, sole);
             }
@@ -98,6 +105,7 @@ impl<M: Machine> Kernel<M> {
     /// Moves a scope, and the tickets in it, to where its future is polled now.
     fn rehome_scope(&mut self, index: u32, task: u32, parent: u32) {
         let from = self.scopes.get(index).task;
+        self.tasks.get_mut(task).troubled |= self.tasks.get(from).troubled;
         self.scopes.rehome(&mut self.tasks, index, task, parent);
         for ticket in self.waits.of(&self.tasks, from) {
             let scope = self.waits.get(ticket).expect("a list holds parked tickets").scope;

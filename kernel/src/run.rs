@@ -14,6 +14,7 @@ use traps::threads::panic_message;
 use crate::emit::{announce, drop_quietly, emit};
 use crate::kernel::{Kernel, MainPoll};
 use crate::machine::Machine;
+use crate::scopes::Timing;
 use crate::table::At;
 use crate::tasks::{End, Place, State};
 use crate::trace::{Event, Exit, Op, Seq, Timed, WakeOp};
@@ -88,7 +89,9 @@ impl<M: Machine> Kernel<M> {
         own: &mut Option<Waker>,
         main: MainPoll<'_>,
     ) -> thread::Result<Poll<()>> {
-        if self.tasks.get(index).pending > 0 {
+        let task = self.tasks.get(index);
+        if task.troubled || task.pending > 0 {
+            self.gate.set_troubled();
             self.offer_bare(index);
         }
         let task = self.tasks.get_mut(index);
@@ -104,6 +107,7 @@ impl<M: Machine> Kernel<M> {
             }))
         };
         self.tasks.get_mut(index).place = place;
+        self.log.seq += self.timers.table().take_untold();
         self.gate.clear_bare();
         if own.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
             let fresh = SpareWaker::new(&self.wakes);
@@ -267,8 +271,11 @@ impl<M: Machine> Kernel<M> {
             self.forget_wait(ticket);
         }
         for scope in self.scopes.of(&self.tasks, index) {
-            self.close_scope(scope, false);
+            if self.scopes.get(scope).timing != Timing::Bare {
+                self.close_scope(scope, false);
+            }
         }
+        self.orphan_deadlines(index);
         if self.tasks.get(index).pending > 0 {
             self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
         }

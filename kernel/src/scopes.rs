@@ -8,9 +8,22 @@ use slab::Slab;
 use traps::Time;
 use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 
+use crate::pending::{Pending, Source};
 use crate::tasks::{NONE, Tasks};
-use crate::timers::TimerId;
+use crate::timers::{TimeQueue, TimerId};
 use crate::trace::Seq;
+use crate::turn::Fired;
+
+/// Where a scope has its deadline from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// It was opened with it.
+    Own,
+    /// It is for the guards of a connection deadline, whose slot is its timer.
+    Guard,
+    /// It stands for a connection deadline that fired without a guard; it encloses the whole task.
+    Bare,
+}
 
 pub(crate) struct Scope {
     pub(crate) serial: NonZeroU64,
@@ -19,6 +32,7 @@ pub(crate) struct Scope {
     pub(crate) parent: u32,
     pub(crate) kind: ScopeKind,
     pub(crate) deadline: Time,
+    pub(crate) timing: Timing,
     pub(crate) timer: Option<TimerId>,
     /// When its deadline was found to have passed.
     pub(crate) fired: Option<Time>,
@@ -31,38 +45,12 @@ pub(crate) struct Scope {
     after: u32,
 }
 
-/// Where an interrupt comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Cancel,
-    Scope(u32),
-}
-
-/// An interrupt that waits for the next blocking trap in a scope.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
-    pub(crate) task: u32,
-    /// The scope, or [`ROOT`].
-    pub(crate) at: u32,
-    pub(crate) source: Source,
-    /// It does not reach into branches with this number or a lower one: zero for none.
-    pub(crate) barred: u64,
-    /// The task was woken for it, in case it waits on a bare waker.
-    offered: bool,
-}
-
-impl Pending {
-    pub(crate) fn new(task: u32, at: u32, source: Source) -> Pending {
-        Pending { task, at, source, barred: 0, offered: false }
-    }
-}
-
 #[derive(Default)]
 pub(crate) struct Scopes {
     slab: Slab<Scope>,
     /// Scopes are numbered in order of opening.
     numbers: u64,
-    pending: Vec<Pending>,
+    pub(crate) pending: Vec<Pending>,
     epoch: u32,
 }
 
@@ -104,6 +92,7 @@ impl Scopes {
             parent,
             kind,
             deadline,
+            timing: Timing::Own,
             timer: None,
             fired: None,
             delivered: 0,
@@ -239,28 +228,37 @@ impl Scopes {
     /// The nearest timeout at or around `from`, or [`ROOT`].
     pub(crate) fn timeout_at(&self, from: u32) -> u32 {
         let mut at = from;
-        while at != ROOT && self.get(at).kind != ScopeKind::Timeout {
+        while at != ROOT && !matches!(self.get(at).kind, ScopeKind::Timeout | ScopeKind::Guard) {
             at = self.get(at).parent;
         }
         at
     }
 
+    /// A scope's own deadline; [`Time::NEVER`] for none.
+    pub(crate) fn own_deadline(&self, index: u32, timers: &TimeQueue) -> Time {
+        let scope = self.get(index);
+        match (scope.timing, scope.timer) {
+            (Timing::Guard, Some(slot)) if !timers.has_fired(slot) => timers.due_at(slot),
+            _ => scope.deadline,
+        }
+    }
+
     /// The nearest scope with a deadline at or around `from`, or [`ROOT`].
-    pub(crate) fn limit_at(&self, from: u32) -> u32 {
+    pub(crate) fn limit_at(&self, from: u32, timers: &TimeQueue) -> u32 {
         let mut at = from;
-        while at != ROOT && self.get(at).deadline == Time::NEVER {
+        while at != ROOT && self.own_deadline(at, timers) == Time::NEVER {
             at = self.get(at).parent;
         }
         at
     }
 
     /// The nearest deadline in force in `from`; a shield hides those outside it.
-    pub(crate) fn deadline(&self, from: u32) -> Option<Time> {
+    pub(crate) fn deadline(&self, from: u32, timers: &TimeQueue) -> Option<Time> {
         let mut soonest = Time::NEVER;
         let mut at = from;
         while at != ROOT {
             let scope = self.get(at);
-            soonest = soonest.min(scope.deadline);
+            soonest = soonest.min(self.own_deadline(at, timers));
             if scope.kind == ScopeKind::Shield {
                 break;
             }
@@ -270,11 +268,20 @@ impl Scopes {
     }
 
     /// The branches of `source` that an interrupt can reach: the innermost scopes of the task that
-    /// it reaches and that hold no other such scope. At least `source` itself.
-    pub(crate) fn branches(&self, tasks: &Tasks, task: u32, source: u32) -> Vec<u32> {
+    /// it reaches and that hold no other such scope. At least `source` itself. Scopes that nobody
+    /// is in are not counted.
+    pub(crate) fn branches(
+        &self,
+        tasks: &Tasks,
+        task: u32,
+        source: u32,
+        timers: &TimeQueue,
+    ) -> Vec<u32> {
         let mut reached = self.of(tasks, task);
         reached.retain(|scope| {
-            self.get(*scope).kind != ScopeKind::Shield && self.reaches(source, *scope)
+            self.get(*scope).kind != ScopeKind::Shield
+                && self.reaches(source, *scope)
+                && !self.is_idle(*scope, timers)
         });
         if source == ROOT || reached.is_empty() {
             reached.push(source);
@@ -288,61 +295,14 @@ impl Scopes {
         inner.into_iter().rev().collect()
     }
 
-    /// Adds a pending interrupt, unless it is there.
-    pub(crate) fn pend(&mut self, tasks: &mut Tasks, pending: Pending) -> bool {
-        let Pending { task, at, source, barred, .. } = pending;
-        let there = |p: &&mut Pending| p.task == task && p.at == at && p.source == source;
-        if let Some(found) = self.pending.iter_mut().find(there) {
-            found.barred = found.barred.min(barred);
-            return false;
+    /// Whether it is kept for the next guard, or only stands for something.
+    fn is_idle(&self, index: u32, timers: &TimeQueue) -> bool {
+        let scope = self.get(index);
+        match (scope.timing, scope.timer) {
+            (Timing::Own, _) => false,
+            (Timing::Guard, Some(slot)) => timers.owner(slot) != Fired::guard(index),
+            (Timing::Guard, None) | (Timing::Bare, _) => true,
         }
-        self.pending.push(pending);
-        tasks.get_mut(task).pending += 1;
-        true
-    }
-
-    /// Takes the pending interrupt that a trap in `from` is to get, if there is one.
-    ///
-    /// This is the one place that says who comes first: a cancellation before a timeout, and of
-    /// several timeouts the one that fired first. (A value that is already there comes before
-    /// both, since a task that is ready is not interrupted.)
-    pub(crate) fn take_pending(
-        &mut self,
-        tasks: &mut Tasks,
-        task: u32,
-        from: u32,
-    ) -> Option<Source> {
-        let reached =
-            |p: &&Pending| p.task == task && self.reaches(p.at, from) && !self.is_barred(p, from);
-        let cancel = self.pending.iter().filter(reached).find(|p| p.source == Source::Cancel);
-        let first = cancel.or_else(|| self.pending.iter().find(reached)).copied()?;
-        let Pending { at, source, .. } = first;
-        self.drop_pending(tasks, |p| p.task == task && p.at == at && p.source == source);
-        Some(source)
-    }
-
-    /// Drops the pending interrupts for which `gone` holds.
-    pub(crate) fn drop_pending(&mut self, tasks: &mut Tasks, gone: impl Fn(&Pending) -> bool) {
-        self.pending.retain(|pending| {
-            let gone = gone(pending);
-            if gone {
-                tasks.get_mut(pending.task).pending -= 1;
-            }
-            !gone
-        });
-    }
-
-    /// Whether a branch that it may not enter stands between a pending interrupt and `from`.
-    fn is_barred(&self, pending: &Pending, from: u32) -> bool {
-        let mut at = from;
-        while pending.barred > 0 && at != pending.at && at != ROOT {
-            let scope = self.get(at);
-            if scope.kind == ScopeKind::Branch && scope.serial.get() <= pending.barred {
-                return true;
-            }
-            at = scope.parent;
-        }
-        false
     }
 
     /// The number of the scope that was opened last.
@@ -350,45 +310,11 @@ impl Scopes {
         self.numbers
     }
 
-    /// The timeouts that are pending in a task, in the order in which they fired.
-    pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<u32> {
-        let mut found = Vec::new();
-        for pending in self.pending.iter().filter(|pending| pending.task == task) {
-            if let Source::Scope(index) = pending.source
-                && !found.contains(&index)
-            {
-                found.push(index);
-            }
-        }
-        found
-    }
-
-    /// Notes that a task is woken for a pending timeout; false if it was before.
-    pub(crate) fn offer(&mut self, task: u32, timeout: u32) -> bool {
-        let mut news = false;
-        for pending in &mut self.pending {
-            if pending.task == task && pending.source == Source::Scope(timeout) {
-                news |= !std::mem::replace(&mut pending.offered, true);
-            }
-        }
-        news
-    }
-
     /// The open shields of a task.
     pub(crate) fn shields(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
         let mut found = self.of(tasks, task);
         found.retain(|scope| self.get(*scope).kind == ScopeKind::Shield);
         found
-    }
-
-    pub(crate) fn pending_count(&self) -> usize {
-        self.pending.len()
-    }
-
-    /// What is pending exactly there.
-    pub(crate) fn pending_at(&self, task: u32, at: u32) -> Vec<Source> {
-        let here = |p: &&Pending| p.task == task && p.at == at;
-        self.pending.iter().filter(here).map(|p| p.source).collect()
     }
 
     /// The scope around `from`, unless that is a shield or the root is around it.

@@ -6,9 +6,10 @@ use traps::protocol::{Answer, Limit, ScopeKind};
 use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::machine::Machine;
-use crate::scopes::{Pending, Source};
+use crate::pending::{Pending, Source};
+use crate::scopes::Timing;
 use crate::table::At;
-use crate::timers::Rank;
+use crate::timers::{Rank, TimerId};
 use crate::trace::{Event, Op, Outcome};
 use crate::turn::Fired;
 
@@ -26,11 +27,19 @@ impl<M: Machine> Kernel<M> {
                 self.log.now = self.machine.now();
                 point
             }
+            Limit::Deadline(_) => Time::NEVER,
         };
         let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
         let scope = self.scopes.name_of(&self.tasks, task, index);
-        let op = match kind {
-            ScopeKind::Timeout => {
+        let op = match (kind, limit) {
+            (_, Limit::Deadline(name)) => {
+                let scope = self.scopes.get_mut(index);
+                scope.timing = Timing::Guard;
+                scope.timer = Some(TimerId(name.slot));
+                self.timers.set_owner(TimerId(name.slot), Fired::guard(index));
+                Op::Guard { deadline: u64::from(name.number) }
+            }
+            (ScopeKind::Timeout | ScopeKind::Guard, limit) => {
                 let limited = deadline != Time::NEVER;
                 let span = match limit {
                     Limit::After(span) => Some(span),
@@ -38,8 +47,8 @@ impl<M: Machine> Kernel<M> {
                 };
                 Op::SetTimeout { span, until: limited.then_some(deadline) }
             }
-            ScopeKind::Branch => Op::Branch,
-            ScopeKind::Shield => Op::Shield,
+            (ScopeKind::Branch, _) => Op::Branch,
+            (ScopeKind::Shield, _) => Op::Shield,
         };
         let answer = Answer::Scope { scope, deadline };
         self.answer(task, ticket, Ok(answer), op, site);
@@ -58,17 +67,23 @@ impl<M: Machine> Kernel<M> {
     /// enclosing deadline that has passed is pending again in this branch.
     pub(crate) fn close_scope(&mut self, index: u32, in_time: bool) {
         let scope = self.scopes.get(index);
-        let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
+        let (task, kind) = (scope.task, scope.kind);
         let (number, deadline) = (scope.serial.get(), scope.deadline);
         if let Some(timer) = self.scopes.get_mut(index).timer.take() {
-            self.timers.disarm(timer);
+            match self.scopes.get(index).timing {
+                Timing::Own => self.timers.disarm(timer),
+                Timing::Guard if self.timers.owner(timer) == Fired::guard(index) => {
+                    self.timers.set_owner(timer, Fired::NOBODY);
+                }
+                Timing::Guard | Timing::Bare => {}
+            }
         }
         emit!(
             self,
             task,
             match kind {
                 ScopeKind::Shield => Event::Shield { scope: number, open: false },
-                ScopeKind::Timeout | ScopeKind::Branch => {
+                ScopeKind::Timeout | ScopeKind::Guard | ScopeKind::Branch => {
                     let op = Op::UnsetTimeout { scope: number };
                     Event::Trap { op, outcome: Outcome::Ok, at: None }
                 }
@@ -80,10 +95,19 @@ impl<M: Machine> Kernel<M> {
             let over = self.log.now.since(deadline);
             emit!(self, task, Event::Late { scope: number, deadline, over });
         }
+        self.leave_scope(index);
+        self.scopes.close(&mut self.tasks, index);
+    }
+
+    /// What a scope's end means for the interrupts in it, whether it closes or is kept for the next
+    /// guard.
+    pub(crate) fn leave_scope(&mut self, index: u32) {
+        let scope = self.scopes.get(index);
+        let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
         if self.scopes.pending_count() > 0 {
             self.move_pending_outwards(index);
         }
-        if kind == ScopeKind::Timeout {
+        if matches!(kind, ScopeKind::Timeout | ScopeKind::Guard) {
             let mut around = index;
             while let Some(outer) = self.scopes.around(around) {
                 around = outer;
@@ -94,10 +118,14 @@ impl<M: Machine> Kernel<M> {
                 }
             }
         }
+        self.forget_delivered(task, index);
+    }
+
+    /// An unread interrupt of that scope is nobody's any more.
+    pub(crate) fn forget_delivered(&mut self, task: u32, index: u32) {
         if let Some(news) = &mut self.tasks.get_mut(task).news {
             news.delivered.retain(|(_, source)| *source != Source::Scope(index));
         }
-        self.scopes.close(&mut self.tasks, index);
     }
 
     /// What was pending in a scope that closes: its own interrupt ends with it, one from outside

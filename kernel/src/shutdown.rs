@@ -15,7 +15,7 @@ impl<M: Machine> Kernel<M> {
     /// See [`Kernel::shutdown`].
     pub(crate) fn shut_down(&mut self) -> Result<(), Error> {
         let _running = Running::enter(&self.gate, self.epoch);
-        self.log.look();
+        self.look();
         self.log.now = self.machine.now();
         self.serve();
         let mut failed = Ok(());
@@ -26,7 +26,7 @@ impl<M: Machine> Kernel<M> {
             announce!(self, 0, "kernel", Event::Phase { name: "cancel".into(), tasks });
             self.phase = self.log.seq;
             let end = self.log.now + self.options.grace;
-            let rank = || Rank { class: 2, seq: 0 };
+            let rank = || Rank { class: 3, seq: 0 };
             self.grace = Some(self.timers.arm(end, Fired::GRACE, self.log.now, rank));
             let mut nobody = |_: &mut Context<'_>| Poll::Pending;
             let mut cancelled = 0;

@@ -52,9 +52,10 @@ impl<M: Machine> Kernel<M> {
             }
             Request::Deadline => {
                 let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
-                let deadline = self.scopes.deadline(from);
+                let deadline = self.scopes.deadline(from, &self.timers);
                 self.answer(task, ticket, Ok(Answer::Deadline(deadline)), Op::Deadline, site);
             }
+            Request::ConnectionDeadline => self.new_deadline(at),
             Request::Yield { spent } => {
                 if spent {
                     emit!(self, task, Event::Yielded { budget: self.options.budget });
@@ -159,7 +160,7 @@ impl<M: Machine> Kernel<M> {
         emit!(self, task, {
             let outcome = log::outcome(&result);
             // The place is worth its room where a reader will look for it.
-            let shows = result.is_err() || matches!(op, Op::SetTimeout { .. });
+            let shows = result.is_err() || matches!(op, Op::SetTimeout { .. } | Op::Guard { .. });
             Event::Trap { op, outcome, at: shows.then(|| log::site(site)) }
         });
         self.tasks.get_mut(task).answered = true;

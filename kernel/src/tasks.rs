@@ -12,7 +12,8 @@ use traps::TaskId;
 use traps::Time;
 use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef, Ticket};
 
-use crate::scopes::Source;
+use crate::deadlines::Expiring;
+use crate::pending::Source;
 use crate::trace::{Answered, Seq};
 
 /// The end of a list that is threaded through a table.
@@ -100,6 +101,12 @@ pub(crate) struct Task {
     pub(crate) interrupted: bool,
     /// What its next run will find; made when it is first needed.
     pub(crate) news: Option<Box<News>>,
+    /// A deadline around it fired once: a guard that ends is worth a look.
+    pub(crate) troubled: bool,
+    /// Between the wait of a turn and its deadlines: where a connection deadline is due.
+    pub(crate) expiring: Option<Expiring>,
+    /// Connection deadlines that are bound to it.
+    pub(crate) deadlines: u32,
     /// Nobody can join it.
     pub(crate) detached: bool,
     /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
@@ -174,6 +181,9 @@ impl Tasks {
             woken: false,
             interrupted: false,
             news: None,
+            troubled: false,
+            expiring: None,
+            deadlines: 0,
             detached: false,
             deferred: None,
         });

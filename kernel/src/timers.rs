@@ -1,12 +1,14 @@
-//! Everything that has a time: the sleeps and the timeouts of all tasks, in two stores.
+//! Everything that has a time: the sleeps, the timeouts and the connection deadlines of all tasks,
+//! in two stores.
 //!
-//! Most deadlines are set and cleared and never reached. Those live and die in the **far** table,
-//! where setting and clearing is a store, and which is scanned at most once a tick. What is due
-//! within a tick is in the **near** heap, so that it fires at its time and not at the next tick.
+//! Most deadlines are set and cleared and never reached. Those live and die in the **far** table
+//! (`traps::deadline_table`), where setting and clearing is a store, and which is scanned at most
+//! once a tick. What is due within a tick is in the **near** heap, so that it fires at its time and
+//! not at the next tick.
 
-use std::mem;
-use std::time::Duration;
+use std::rc::Rc;
 
+use traps::deadline_table::{Columns, DeadlineTable, FIRED, Place};
 use traps::time::Time;
 
 /// Who a timer belongs to: 32 bits that only the kernel can read.
@@ -15,15 +17,24 @@ pub(crate) struct Owner(pub u32);
 
 /// A timer, until it fires or is disarmed; then its number is used again. Held by the owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TimerId(u32);
+pub(crate) struct TimerId(pub(crate) u32);
 
 /// What orders timers of one deadline: the class, then the order of opening.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Rank {
-    /// 0 for sleeps, 1 for timeouts.
+    /// 0 for sleeps, 1 for timeouts, 2 for connection deadlines, 3 for the grace.
     pub class: u8,
-    /// Smaller was opened earlier.
+    /// Smaller was opened earlier; of a connection deadline, its number.
     pub seq: u64,
+}
+
+impl Rank {
+    const DEADLINE: u8 = 2;
+
+    /// Of a connection deadline, which is not used up when it fires.
+    pub(crate) fn of_deadline(number: u32) -> Rank {
+        Rank { class: Rank::DEADLINE, seq: u64::from(number) }
+    }
 }
 
 /// A timer whose time has come.
@@ -33,6 +44,10 @@ pub(crate) struct Due {
     pub at: Time,
     /// Whose it was.
     pub owner: Owner,
+    /// As it was when the timer came near.
+    pub rank: Rank,
+    /// Its slot; of a connection deadline, still in use.
+    pub slot: u32,
 }
 
 /// What the queue has done so far, in counts: costs are tested by counting, not by timing.
@@ -56,65 +71,28 @@ struct Near {
     slot: u32,
 }
 
-/// Where the timer of a slot waits; one `u32` in the table.
-enum Place {
-    Hole,
-    Far,
-    Near(usize),
-}
-
-const FAR: u32 = u32::MAX;
-const HOLE: u32 = u32::MAX - 1;
-/// Ends the list of holes.
-const NO_SLOT: u32 = u32::MAX;
-/// Slots whose minimum a scan takes in one go: one branch for all of them.
-const BLOCK: usize = 64;
-
 /// All timers of a kernel: a dense far table and a small near heap.
 ///
-/// A timer has one slot wherever it waits, and a slot is 16 bytes in three columns, so that a scan
-/// reads only the times. A heap entry is 32 bytes more. The heap knows where each timer is: a
-/// disarmed timer leaves it at once and there are no dead entries.
+/// A timer has one slot of 16 bytes in the table wherever it waits; a heap entry is 32 bytes more.
+/// The heap knows where each timer is: a disarmed timer leaves it at once and there are no dead
+/// entries.
 #[derive(Debug)]
 pub(crate) struct TimeQueue {
-    /// In the microseconds of [`Time`]: an arm shall not convert a [`Duration`].
-    tick: u64,
-    /// When the far timer of a slot is due; `NEVER` if the slot is a hole or its timer is near.
-    at: Vec<Time>,
-    /// Whose timer it is; in a hole, the next hole.
-    owner: Vec<u32>,
-    /// The position in `near`, or `FAR`, or `HOLE`.
-    place: Vec<u32>,
-    /// The first hole.
-    free: u32,
-    /// Slots that are no holes.
-    len: usize,
-    /// Far timers that are due at some time.
-    waiting: usize,
-    /// No far timer is due before this. Exact after a scan; after a disarm or a re-arm it may be
-    /// too early, which costs one scan that moves nothing; it is never too late. `NEVER` exactly
-    /// when none is waiting.
-    soonest: Time,
+    table: Rc<DeadlineTable>,
     /// A binary heap, the first on top.
     near: Vec<Near>,
     counters: TimerCounters,
 }
 
 impl TimeQueue {
-    /// Makes an empty queue that scans at most once a `tick`. Allocates nothing.
-    pub(crate) fn new(tick: Duration) -> TimeQueue {
-        TimeQueue {
-            tick: (Time::ZERO + tick).as_micros(),
-            at: Vec::new(),
-            owner: Vec::new(),
-            place: Vec::new(),
-            free: NO_SLOT,
-            len: 0,
-            waiting: 0,
-            soonest: Time::NEVER,
-            near: Vec::new(),
-            counters: TimerCounters::default(),
-        }
+    /// Makes an empty queue over a table. Allocates nothing.
+    pub(crate) fn new(table: Rc<DeadlineTable>) -> TimeQueue {
+        TimeQueue { table, near: Vec::new(), counters: TimerCounters::default() }
+    }
+
+    /// The table of the far timers.
+    pub(crate) fn table(&self) -> &Rc<DeadlineTable> {
+        &self.table
     }
 
     /// Adds a timer that is due at `at`; `NEVER` and the past are allowed.
@@ -128,284 +106,238 @@ impl TimeQueue {
         now: Time,
         rank: impl FnOnce() -> Rank,
     ) -> TimerId {
-        let slot = self.claim(owner);
-        if at < self.horizon(now) {
-            self.push(Near { at, rank: rank(), slot });
-        } else {
-            self.wait_far(slot, at);
+        let mut columns = self.table.columns();
+        let slot = columns.claim(owner.0, 0);
+        if at >= self.table.horizon(now) {
+            columns.store(slot, at);
+            return TimerId(slot);
         }
+        drop(columns);
+        self.push(Near { at, rank: rank(), slot });
         TimerId(slot)
     }
 
-    /// Moves a timer to another time. Costs what [`TimeQueue::arm`] costs, and O(log near) if it
-    /// is near now. `rank` is called if it will be near.
-    #[cfg_attr(not(test), expect(dead_code, reason = "connection deadlines will re-arm"))]
-    pub(crate) fn rearm(&mut self, id: TimerId, at: Time, now: Time, rank: impl FnOnce() -> Rank) {
+    /// Takes a slot for a connection deadline, which is armed later, and again and again.
+    pub(crate) fn claim(&mut self, owner: Owner, number: u32) -> TimerId {
+        TimerId(self.table.columns().claim(owner.0, number))
+    }
+
+    /// Moves a connection deadline to another time; `NEVER` disarms it. A store if it is far and
+    /// stays far, else O(log near).
+    pub(crate) fn rearm(&mut self, id: TimerId, at: Time, now: Time, number: u32) {
         let slot = id.0;
-        let soon = at < self.horizon(now);
-        match (self.place(slot), soon) {
-            (Place::Far, false) => self.wait_far(slot, at),
+        let rank = Rank::of_deadline(number);
+        let soon = at < self.table.horizon(now);
+        let mut columns = self.table.columns();
+        match (columns.place(slot), soon) {
+            (Place::Far, false) => columns.store(slot, at),
             (Place::Far, true) => {
-                self.store(slot, Time::NEVER);
-                self.push(Near { at, rank: rank(), slot });
+                columns.store(slot, Time::NEVER);
+                drop(columns);
+                self.push(Near { at, rank, slot });
             }
             (Place::Near(position), false) => {
+                drop(columns);
                 self.pull(position);
-                self.wait_far(slot, at);
+                let columns = &mut *self.table.columns();
+                columns.set_far(slot, number);
+                columns.store(slot, at);
             }
             (Place::Near(position), true) => {
                 self.counters.pushes += 1;
-                self.settle(position, Near { at, rank: rank(), slot });
+                let entry = Near { at, rank, slot };
+                settle(&mut self.near, &mut columns, position, entry);
             }
-            (Place::Hole, _) => unreachable!("an owner forgets a timer that fired"),
+            (Place::Hole, _) => unreachable!("rule: a connection deadline has a slot"),
         }
     }
 
     /// Takes a timer out. O(1) if it is far, O(log near) if it is near.
     pub(crate) fn disarm(&mut self, id: TimerId) {
-        match self.place(id.0) {
-            Place::Far => self.store(id.0, Time::NEVER),
+        let place = self.table.columns().place(id.0);
+        match place {
+            Place::Far => {}
             Place::Near(position) => self.pull(position),
             Place::Hole => unreachable!("an owner forgets a timer that fired or was disarmed"),
         }
-        self.release(id.0);
+        self.table.columns().release(id.0);
+    }
+
+    /// When a timer is due; `NEVER` for one that has fired or is disarmed.
+    pub(crate) fn due_at(&self, id: TimerId) -> Time {
+        let columns = self.table.columns();
+        match columns.place(id.0) {
+            Place::Near(position) => self.near[position].at,
+            Place::Far | Place::Hole => match columns.at(id.0) {
+                FIRED => Time::NEVER,
+                at => at,
+            },
+        }
+    }
+
+    /// Whose timer it is.
+    pub(crate) fn owner(&self, id: TimerId) -> Owner {
+        Owner(self.table.columns().owner(id.0))
+    }
+
+    /// Gives a connection deadline to another owner.
+    pub(crate) fn set_owner(&mut self, id: TimerId, owner: Owner) {
+        self.table.columns().set_owner(id.0, owner.0);
+    }
+
+    /// Whether a connection deadline has fired since it was armed last.
+    pub(crate) fn has_fired(&self, id: TimerId) -> bool {
+        let columns = self.table.columns();
+        columns.place(id.0) == Place::Far && columns.at(id.0) == FIRED
     }
 
     /// How many timers wait in the far table. O(1).
     pub(crate) fn far(&self) -> usize {
-        self.waiting
+        self.table.columns().waiting()
     }
 
-    /// How many timers are armed, those that are never due included. O(1).
+    /// How many timers are set. O(1).
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.far() + self.near.len()
     }
 
-    /// Whether no timer is armed. O(1).
+    /// Whether nothing has a timer, set or not. O(1).
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.table.columns().is_empty()
     }
 
     /// When to call [`TimeQueue::expire`] again: never after the soonest timer is due, perhaps
     /// before. `None` if no timer is ever due. O(1).
+    #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         let near = self.near.first().map_or(Time::NEVER, |first| first.at);
-        Some(near.min(self.soonest)).filter(|next| *next != Time::NEVER)
+        Some(near.min(self.table.columns().soonest())).filter(|next| *next < FIRED)
     }
 
     /// Removes what is due at `now` and appends it to `due`, by deadline, then by rank.
     ///
     /// Returns how many timers came out of the far table, if any. O(1) if nothing is due and
     /// `soonest` is ahead; a scan is O(table), a timer that moves or fires O(log near). `rank` is
-    /// called for those that move.
+    /// called for those that move, but for connection deadlines.
     pub(crate) fn expire(
         &mut self,
         now: Time,
         due: &mut Vec<Due>,
         rank: impl FnMut(Owner) -> Rank,
     ) -> Option<u64> {
-        let scan = self.waiting > 0 && now >= self.soonest;
+        let scan = now >= self.table.columns().soonest();
         let moved = if scan { self.scan(now, rank) } else { 0 };
-        while let Some(&Near { at, slot, .. }) = self.near.first().filter(|first| first.at <= now) {
-            due.push(Due { at, owner: Owner(self.owner[slot as usize]) });
+        while let Some(&Near { at, rank, slot }) = self.near.first().filter(|at| at.at <= now) {
             self.pull(0);
-            self.release(slot);
+            let columns = &mut *self.table.columns();
+            due.push(Due { at, owner: Owner(columns.owner(slot)), rank, slot });
+            if rank.class == Rank::DEADLINE {
+                columns.set_far(slot, rank.seq as u32);
+                columns.store(slot, FIRED);
+            } else {
+                columns.release(slot);
+            }
         }
         (moved > 0).then_some(moved)
     }
 
     /// What the queue has done so far.
     pub(crate) fn counters(&self) -> TimerCounters {
-        self.counters
+        TimerCounters { far_arms: self.table.columns().stores(), ..self.counters }
     }
 
-    /// One tick from `now`: what is due before it is near.
-    #[inline]
-    fn horizon(&self, now: Time) -> Time {
-        Time::from_micros(now.as_micros().saturating_add(self.tick))
-    }
-
-    #[inline]
-    fn place(&self, slot: u32) -> Place {
-        match self.place[slot as usize] {
-            HOLE => Place::Hole,
-            FAR => Place::Far,
-            position => Place::Near(position as usize),
-        }
-    }
-
-    /// Moves what is due within a tick from the table to the heap, and learns `soonest` of the
-    /// rest from the same pass. O(table), and O(log near) for each timer moved.
+    /// Moves what is due within a tick from the table to the heap. O(table), and O(log near) for
+    /// each timer moved.
     ///
     /// The end of the tick is included, and an arm at just that distance is far: so all that is
     /// far after a scan is a tick away or more, and the next scan is no sooner than that.
     fn scan(&mut self, now: Time, mut rank: impl FnMut(Owner) -> Rank) -> u64 {
-        // Below `NEVER`, or holes would be due.
-        let horizon = self.horizon(now).min(Time::from_micros(u64::MAX - 1));
-        let waiting = self.waiting;
-        let mut soonest = Time::NEVER;
-        for start in (0..self.at.len()).step_by(BLOCK) {
-            let end = self.at.len().min(start + BLOCK);
-            let first = earliest(&self.at[start..end]);
-            if first > horizon {
-                soonest = soonest.min(first);
-                continue;
-            }
-            for slot in start..end {
-                let at = self.at[slot];
-                if at > horizon {
-                    soonest = soonest.min(at);
-                    continue;
-                }
-                let rank = rank(Owner(self.owner[slot]));
-                self.at[slot] = Time::NEVER;
-                self.waiting -= 1;
-                self.push(Near { at, rank, slot: slot as u32 });
-            }
-        }
-        self.soonest = soonest;
+        let horizon = self.table.horizon(now);
+        let before = self.near.len();
         self.counters.scans += 1;
-        self.counters.visited += self.at.len() as u64;
-        self.trim();
-        (waiting - self.waiting) as u64
-    }
-
-    /// Cuts the holes off the end of a table that is mostly holes, so that a peak is not paid for
-    /// in every later scan. O(table), so only a scan may call it.
-    fn trim(&mut self) {
-        if self.len >= self.at.len() / 4 || self.place.last() != Some(&HOLE) {
-            return;
+        self.counters.visited += self.table.columns().size() as u64;
+        let near = &mut self.near;
+        self.table.columns().scan(horizon, |slot, owner, number, at| {
+            let rank = if number > 0 { Rank::of_deadline(number) } else { rank(Owner(owner)) };
+            near.push(Near { at, rank, slot });
+        });
+        let columns = &mut *self.table.columns();
+        for position in before..self.near.len() {
+            self.counters.pushes += 1;
+            let entry = self.near[position];
+            settle_up(&mut self.near, columns, position, entry);
         }
-        let end = self.place.iter().rposition(|place| *place != HOLE).map_or(0, |last| last + 1);
-        self.at.truncate(end);
-        self.owner.truncate(end);
-        self.place.truncate(end);
-        // The list went through the slots that are gone. Lowest first, so that the end empties.
-        self.free = NO_SLOT;
-        for slot in (0..end).rev().filter(|slot| self.place[*slot] == HOLE) {
-            self.owner[slot] = mem::replace(&mut self.free, slot as u32);
-        }
-    }
-
-    /// Gives out a slot, as a far one that is never due. O(1), allocates if there is no hole.
-    #[inline]
-    fn claim(&mut self, owner: Owner) -> u32 {
-        let slot = self.free;
-        self.len += 1;
-        if slot != NO_SLOT {
-            self.free = mem::replace(&mut self.owner[slot as usize], owner.0);
-            self.place[slot as usize] = FAR;
-            return slot;
-        }
-        let slot = self.at.len() as u32;
-        assert!(self.at.len() < HOLE as usize, "a slot is 32 bits, less two marks");
-        self.at.push(Time::NEVER);
-        self.owner.push(owner.0);
-        self.place.push(FAR);
-        slot
-    }
-
-    /// Makes a hole of a slot that is neither due nor near any more. O(1).
-    #[inline]
-    fn release(&mut self, slot: u32) {
-        self.place[slot as usize] = HOLE;
-        self.owner[slot as usize] = mem::replace(&mut self.free, slot);
-        self.len -= 1;
-        if self.len == 0 {
-            // All holes: begin anew, without waiting for a scan that may never come.
-            self.at.clear();
-            self.owner.clear();
-            self.place.clear();
-            self.free = NO_SLOT;
-        }
-    }
-
-    #[inline]
-    fn wait_far(&mut self, slot: u32, at: Time) {
-        self.counters.far_arms += 1;
-        self.place[slot as usize] = FAR;
-        self.store(slot, at);
-    }
-
-    /// Sets a time in the far table. The one place that lowers `soonest` or forgets it. O(1).
-    #[inline]
-    fn store(&mut self, slot: u32, at: Time) {
-        let before = mem::replace(&mut self.at[slot as usize], at);
-        self.waiting += usize::from(at != Time::NEVER);
-        self.waiting -= usize::from(before != Time::NEVER);
-        self.soonest = if self.waiting == 0 { Time::NEVER } else { self.soonest.min(at) };
+        (self.near.len() - before) as u64
     }
 
     /// Adds an entry to the heap. O(log near).
     fn push(&mut self, entry: Near) {
         self.counters.pushes += 1;
         self.near.push(entry);
-        self.settle(self.near.len() - 1, entry);
+        let position = self.near.len() - 1;
+        settle(&mut self.near, &mut self.table.columns(), position, entry);
     }
 
     /// Takes an entry out of the heap. O(log near).
     fn pull(&mut self, position: usize) {
         self.near.swap_remove(position);
         if let Some(&moved) = self.near.get(position) {
-            self.settle(position, moved);
+            settle(&mut self.near, &mut self.table.columns(), position, moved);
         }
-    }
-
-    /// Puts `entry` where it belongs, above or below `position`, whose entry is overwritten.
-    fn settle(&mut self, mut position: usize, entry: Near) {
-        while position > 0 {
-            let parent = (position - 1) / 2;
-            if self.near[parent] <= entry {
-                break;
-            }
-            self.put(position, self.near[parent]);
-            position = parent;
-        }
-        loop {
-            let children = self.near.iter().enumerate().skip(2 * position + 1).take(2);
-            match children.min_by_key(|(_, child)| **child) {
-                Some((child, &first)) if first < entry => {
-                    self.put(position, first);
-                    position = child;
-                }
-                _ => break,
-            }
-        }
-        self.put(position, entry);
-    }
-
-    #[inline]
-    fn put(&mut self, position: usize, entry: Near) {
-        self.place[entry.slot as usize] = position as u32;
-        self.near[position] = entry;
     }
 }
 
-/// The minimum, taken in columns: no branch, and no column waits for another.
-#[inline]
-fn earliest(times: &[Time]) -> Time {
-    let mut first = [u64::MAX; 8];
-    let (rows, rest) = times.as_chunks::<8>();
-    for row in rows {
-        for (first, at) in first.iter_mut().zip(row) {
-            *first = at.as_micros().min(*first);
+/// Puts `entry` where it belongs, above or below `position`, whose entry is overwritten.
+fn settle(near: &mut [Near], columns: &mut Columns, position: usize, entry: Near) {
+    let mut position = settle_up(near, columns, position, entry);
+    loop {
+        let children = near.iter().enumerate().skip(2 * position + 1).take(2);
+        match children.min_by_key(|(_, child)| **child) {
+            Some((child, &first)) if first < entry => {
+                put(near, columns, position, first);
+                position = child;
+            }
+            _ => break,
         }
     }
-    let rest = rest.iter().map(|at| at.as_micros());
-    Time::from_micros(rest.chain(first).fold(u64::MAX, u64::min))
+    put(near, columns, position, entry);
+}
+
+/// The same for an entry that does not belong below; gives its position.
+fn settle_up(near: &mut [Near], columns: &mut Columns, mut position: usize, entry: Near) -> usize {
+    while position > 0 {
+        let parent = (position - 1) / 2;
+        if near[parent] <= entry {
+            break;
+        }
+        put(near, columns, position, near[parent]);
+        position = parent;
+    }
+    put(near, columns, position, entry);
+    position
+}
+
+#[inline]
+fn put(near: &mut [Near], columns: &mut Columns, position: usize, entry: Near) {
+    columns.set_near(entry.slot, position);
+    near[position] = entry;
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
+
     use proptest::prelude::*;
+
+    use super::*;
 
     /// In microseconds.
     const TICK: u64 = 100_000;
     const SECOND: u64 = 1_000_000;
 
     fn queue() -> TimeQueue {
-        TimeQueue::new(Duration::from_micros(TICK))
+        let clock = Box::new(|| Time::ZERO);
+        TimeQueue::new(DeadlineTable::new(Duration::from_micros(TICK), clock))
     }
 
     fn us(micros: u64) -> Time {
@@ -442,29 +374,21 @@ mod tests {
         fired
     }
 
+    /// A connection deadline; it stays when it has fired.
+    fn deadline(queue: &mut TimeQueue, at: u64, number: u32, now: u64) -> TimerId {
+        let id = queue.claim(Owner(number), number);
+        queue.rearm(id, us(at), us(now), number);
+        id
+    }
+
     /// Everything that the comments on the fields say.
     fn check(queue: &TimeQueue) {
-        let TimeQueue { at, owner, place, near, .. } = queue;
-        for (position, entry) in near.iter().enumerate() {
-            assert_eq!(place[entry.slot as usize] as usize, position);
-            assert!(position == 0 || near[(position - 1) / 2] <= *entry);
+        let columns = queue.table.columns();
+        for (position, entry) in queue.near.iter().enumerate() {
+            assert_eq!(columns.place(entry.slot), Place::Near(position));
+            assert!(position == 0 || queue.near[(position - 1) / 2] <= *entry);
         }
-        for (at, place) in at.iter().zip(place) {
-            assert!(*at == Time::NEVER || *place == FAR);
-            assert!(queue.soonest <= *at);
-        }
-        let mut holes = 0;
-        let mut hole = queue.free;
-        while hole != NO_SLOT {
-            assert_eq!(place[hole as usize], HOLE);
-            hole = owner[hole as usize];
-            holes += 1;
-        }
-        let far = place.iter().filter(|place| **place == FAR).count();
-        let waiting = at.iter().filter(|at| **at != Time::NEVER).count();
-        assert_eq!((at.len(), queue.len), (holes + queue.len, far + near.len()));
-        assert_eq!(queue.waiting, waiting);
-        assert_eq!(queue.soonest == Time::NEVER, waiting == 0);
+        columns.assert_sound(queue.near.len());
     }
 
     #[test]
@@ -486,7 +410,8 @@ mod tests {
             let id = arm(&mut queue, u64::from(n), n, 0);
             queue.disarm(id);
         }
-        assert_eq!((queue.len(), queue.near.len(), queue.at.len()), (1, 1, 2));
+        let size = queue.table.columns().size();
+        assert_eq!((queue.len(), queue.near.len(), size), (1, 1, 2));
         assert_eq!(queue.next(), Some(us(TICK / 2)));
     }
 
@@ -510,7 +435,7 @@ mod tests {
         queue.disarm(far);
         assert_eq!(queue.next(), Some(us(9)));
         queue.disarm(near);
-        assert_eq!((queue.next(), queue.len()), (None, 1));
+        assert_eq!((queue.next(), queue.len(), queue.is_empty()), (None, 0, false));
         queue.disarm(never);
         assert_eq!((queue.next(), queue.is_empty()), (None, true));
         assert_eq!(queue.counters().scans, 0);
@@ -519,9 +444,9 @@ mod tests {
     #[test]
     fn d19_a_million_re_arms_make_no_heap_push_and_no_scan_each() {
         let mut queue = queue();
-        let id = arm_far(&mut queue, SECOND, 1, 0);
+        let id = deadline(&mut queue, SECOND, 1, 0);
         for now in 1..=1_000_000 {
-            queue.rearm(id, us(now + SECOND), us(now), || unreachable!("it stays far"));
+            queue.rearm(id, us(now + SECOND), us(now), 1);
             assert_eq!(queue.expire(us(now), &mut Vec::new(), rank), None);
         }
         let expected = TimerCounters { scans: 1, visited: 1, pushes: 0, far_arms: 1_000_001 };
@@ -544,10 +469,11 @@ mod tests {
     fn curio_q7_a_stale_earlier_time_hides_no_later_one() {
         let mut queue = queue();
         for (first, then) in [(2 * SECOND, 3 * SECOND), (10, SECOND), (10, 20), (SECOND, 10)] {
-            let id = arm(&mut queue, first, 1, 0);
-            queue.rearm(id, us(then), us(0), || rank(Owner(1)));
+            let id = deadline(&mut queue, first, 1, 0);
+            queue.rearm(id, us(then), us(0), 1);
             check(&queue);
             assert_eq!(run_dry(&mut queue), [(then, 1)]);
+            queue.disarm(id);
         }
     }
 
@@ -573,7 +499,7 @@ mod tests {
         assert_eq!(expire(&mut queue, SECOND - 1), []);
         arm(&mut queue, SECOND, 3, SECOND - 1); // near; the others are still far
         arm(&mut queue, SECOND, 4, SECOND - 1);
-        assert_eq!((queue.near.len(), queue.waiting), (2, 2));
+        assert_eq!((queue.near.len(), queue.far()), (2, 2));
         let order = [4, 2, 3, 1].map(|owner| (SECOND, owner));
         assert_eq!(expire(&mut queue, SECOND), order);
     }
@@ -593,38 +519,51 @@ mod tests {
     #[test]
     fn never_is_not_reached_even_at_the_end_of_time() {
         let mut queue = queue();
-        for at in [u64::MAX, u64::MAX, u64::MAX - 1, SECOND] {
+        for at in [u64::MAX, u64::MAX, u64::MAX - 2, SECOND] {
             arm(&mut queue, at, 1, 0);
         }
         assert_eq!(expire(&mut queue, u64::MAX).len(), 2);
-        assert_eq!((queue.len(), queue.next()), (2, None));
+        assert_eq!((queue.len(), queue.next(), queue.is_empty()), (0, None, false));
         check(&queue);
     }
 
     #[test]
     fn a_peak_is_not_paid_for_in_later_scans() {
         let mut queue = queue();
-        let mut ids: Vec<_> = (0..1_000).map(|n| arm(&mut queue, 9 * SECOND, n, 0)).collect();
-        let stays = ids.remove(10);
+        let mut ids: Vec<_> = (0..10).map(|n| arm(&mut queue, 9 * SECOND, n, 0)).collect();
+        let stays = deadline(&mut queue, 9 * SECOND, 10, 0);
+        ids.extend((11..1_000).map(|n| arm(&mut queue, 9 * SECOND, n, 0)));
         ids.into_iter().for_each(|id| queue.disarm(id));
-        queue.rearm(stays, us(10 * SECOND), us(0), || rank(Owner(10)));
+        queue.rearm(stays, us(10 * SECOND), us(0), 10);
         assert_eq!(expire(&mut queue, 9 * SECOND), []);
-        assert_eq!(queue.at.len(), 11);
+        assert_eq!(queue.table.columns().size(), 11);
         check(&queue);
         let slots = [1, 2].map(|n| arm(&mut queue, 20 * SECOND, n, 0).0);
         assert_eq!(slots, [0, 1]);
         assert_eq!(run_dry(&mut queue).len(), 3);
-        assert_eq!((queue.at.len(), queue.free), (0, NO_SLOT));
+        queue.disarm(stays);
+        assert_eq!(queue.table.columns().size(), 0);
+        check(&queue);
     }
 
     #[test]
-    fn a_far_timer_takes_16_bytes() {
-        let TimeQueue { at, owner, place, .. } = queue();
-        fn entry<T>(_: &Vec<T>) -> usize {
-            size_of::<T>()
-        }
-        assert_eq!(entry(&at) + entry(&owner) + entry(&place), 16);
+    fn a_near_timer_takes_32_bytes_more() {
         assert!(size_of::<Near>() <= 32);
+    }
+
+    #[test]
+    fn d10_a_deadline_that_fired_can_be_armed_again() {
+        let mut queue = queue();
+        let id = deadline(&mut queue, 10, 7, 0);
+        for at in [10, SECOND, 2 * SECOND] {
+            queue.rearm(id, us(at), us(0), 7);
+            assert_eq!(queue.due_at(id), us(at));
+            assert_eq!(run_dry(&mut queue), [(at, 7)]);
+            assert_eq!((queue.due_at(id), queue.len(), queue.is_empty()), (Time::NEVER, 0, false));
+            check(&queue);
+        }
+        queue.disarm(id);
+        assert!(queue.is_empty());
     }
 
     /// Times are in tenths of a tick, so that there are ties and edges.
@@ -656,19 +595,25 @@ mod tests {
             let mut list: Vec<(Time, Rank, Owner, TimerId)> = Vec::new();
             let mut now = 0;
             let (mut scans, mut scanned) = (0, 0);
-            for (n, step) in (0..).zip(steps) {
+            for (n, step) in (1..).zip(steps) {
                 let after = |tenths: u64| now + tenths * TICK / 10;
                 match step {
                     Step::Arm(_) | Step::ArmNever => {
                         let at = if let Step::Arm(span) = step { after(span) } else { u64::MAX };
-                        let id = arm(&mut queue, at, n, now);
-                        list.push((us(at), rank(Owner(n)), Owner(n), id));
+                        // Every other one is a connection deadline.
+                        let (rank, id) = match n % 2 {
+                            0 => (rank(Owner(n)), arm(&mut queue, at, n, now)),
+                            _ => (Rank::of_deadline(n), deadline(&mut queue, at, n, now)),
+                        };
+                        list.push((us(at), rank, Owner(n), id));
                     }
                     Step::Rearm(which, span) if !list.is_empty() => {
                         let which = which % list.len();
-                        let (at, rank, _, id) = &mut list[which];
-                        *at = us(after(span));
-                        queue.rearm(*id, *at, us(now), || *rank);
+                        let (at, rank, owner, id) = &mut list[which];
+                        if rank.class == Rank::DEADLINE {
+                            *at = us(after(span));
+                            queue.rearm(*id, *at, us(now), owner.0);
+                        }
                     }
                     Step::Disarm(which) if !list.is_empty() => {
                         queue.disarm(list.swap_remove(which % list.len()).3);
@@ -678,17 +623,21 @@ mod tests {
                         now = after(span);
                         list.sort_unstable_by_key(|(at, rank, ..)| (*at, *rank));
                         let passed = list.partition_point(|(at, ..)| *at <= us(now));
-                        let passed = list.drain(..passed);
-                        let passed: Vec<_> =
-                            passed.map(|entry| (entry.0.as_micros(), entry.2.0)).collect();
-                        prop_assert_eq!(expire(&mut queue, now), passed);
+                        let passed: Vec<_> = list.drain(..passed).collect();
+                        let fired: Vec<_> =
+                            passed.iter().map(|entry| (entry.0.as_micros(), entry.2.0)).collect();
+                        prop_assert_eq!(expire(&mut queue, now), fired);
+                        for (.., id) in passed.iter().filter(|at| at.1.class == Rank::DEADLINE) {
+                            queue.disarm(*id);
+                        }
                         prop_assert!(queue.next().is_none_or(|next| next > us(now)));
                     }
                 }
                 check(&queue);
-                prop_assert_eq!(queue.len(), list.len());
-                let times = list.iter().map(|entry| entry.0);
-                let soonest = times.filter(|at| *at != Time::NEVER).min();
+                let times = list.iter().map(|entry| entry.0).filter(|at| *at != Time::NEVER);
+                prop_assert_eq!(queue.len(), times.clone().count());
+                prop_assert_eq!(queue.is_empty(), list.is_empty());
+                let soonest = times.min();
                 prop_assert_eq!(queue.next().is_none(), soonest.is_none());
                 prop_assert!(queue.next() <= soonest);
                 if queue.counters().scans > scans {

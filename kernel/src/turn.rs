@@ -5,6 +5,7 @@
 use std::mem;
 use std::rc::Rc;
 
+use traps::deadline_table::{BARE, GUARD};
 use traps::gate::Gate;
 use traps::protocol::Site;
 
@@ -42,7 +43,7 @@ impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
         let _running = Running::enter(&self.gate, self.epoch);
-        self.log.look();
+        self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
             let Options { policy, tick, budget, grace, threads, .. } = &self.options;
@@ -80,6 +81,12 @@ impl<M: Machine> Kernel<M> {
         Ok(())
     }
 
+    /// Learns whether anybody listens; once a turn is often enough.
+    pub(crate) fn look(&mut self) {
+        self.log.look();
+        self.timers.table().listen(self.log.listening);
+    }
+
     /// Steps 1 and 2: waits for the machine, and makes ready whom its arrivals concern.
     fn wait(&mut self) -> Result<(), Error> {
         let busy = !self.ready.is_empty();
@@ -88,7 +95,7 @@ impl<M: Machine> Kernel<M> {
             return Ok(());
         }
         self.skipped = 0;
-        self.log.look();
+        self.look();
         let outside = self.external > 0 || self.jobs.on_threads > 0;
         let mut until = Until::Arrival { by: self.timers.next(), outside };
         let sleeps = !busy && self.wakes.fall_asleep();
@@ -103,6 +110,7 @@ impl<M: Machine> Kernel<M> {
         }
         if !self.timers.is_empty() || self.log.listening {
             self.log.now = self.machine.now();
+            self.take_due();
         }
         for arrival in arrivals.io.drain(..) {
             self.arrive(arrival);
@@ -151,13 +159,14 @@ impl<M: Machine> Kernel<M> {
         self.wakeup.seq = emit_for!(self, 1, "wakeup", event);
     }
 
-    /// Step 4: expired deadlines, in the order of their deadlines and ranks.
-    fn fire_deadlines(&mut self) {
+    /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from
+    /// their owners before the first of them acts.
+    pub(crate) fn take_due(&mut self) {
         if self.timers.next().is_none_or(|next| self.log.now < next) {
             return;
         }
-        let now = self.log.now;
         let mut due = mem::take(&mut self.scratch.due);
+        let before = due.len();
         let (waits, scopes) = (&self.waits, &self.scopes);
         let rank = |owner| match Fired::of(owner) {
             Fired::Sleep(index) => {
@@ -165,30 +174,44 @@ impl<M: Machine> Kernel<M> {
                 Rank { class: 0, seq: entry.number }
             }
             Fired::Scope(index) => Rank { class: 1, seq: scopes.get(index).serial.get() },
-            Fired::Grace => Rank { class: 2, seq: 0 },
+            Fired::Guard(_) | Fired::Bare(_) => unreachable!("the queue ranks deadlines itself"),
+            Fired::Grace => Rank { class: 3, seq: 0 },
         };
-        let moved = self.timers.expire(now, &mut due, rank);
+        let moved = self.timers.expire(self.log.now, &mut due, rank);
         if let Some(moved) = moved {
             let far = self.timers.far() as u64;
             emit_for!(self, 0, "kernel", Event::Tick { moved, far });
         }
-        // All of these timers are gone from the queue before the first of them acts.
-        for timer in &due {
+        for timer in &due[before..] {
             match Fired::of(timer.owner) {
                 Fired::Sleep(index) => {
                     let entry = self.waits.get_mut(index).expect("a timer's ticket is parked");
                     entry.wait = Wait::Sleep { timer: None };
                 }
                 Fired::Scope(index) => self.scopes.get_mut(index).timer = None,
+                Fired::Guard(_) | Fired::Bare(_) => {}
                 Fired::Grace => self.grace = None,
             }
         }
-        for timer in due.drain(..) {
+        self.scratch.due = due;
+        self.mark_expiring();
+    }
+
+    /// Step 4: expired deadlines, in the order of their deadlines and ranks.
+    fn fire_deadlines(&mut self) {
+        self.take_due();
+        let now = self.log.now;
+        for place in 0..self.scratch.due.len() {
+            let timer = self.scratch.due[place];
             let deadline = timer.at;
             match Fired::of(timer.owner) {
                 Fired::Sleep(index) => {
                     // An earlier timer of this batch may have interrupted it.
                     let Some(entry) = self.waits.get(index) else { continue };
+                    if self.tasks.get(entry.task).expiring.is_some() && self.is_doomed(index) {
+                        continue;
+                    }
+                    let entry = self.waits.get(index).expect("looked at above");
                     let (number, cause) = (entry.number, entry.seq);
                     let timer = Timer::Sleep(number);
                     let event = Event::Fire { timer, deadline, cause };
@@ -197,7 +220,17 @@ impl<M: Machine> Kernel<M> {
                     let result = Ok(traps::protocol::Answer::Time(now));
                     self.complete(index, result, WakeOp::Sleep, seq);
                 }
-                Fired::Scope(index) => self.fire_scope(index, deadline),
+                Fired::Scope(index) | Fired::Guard(index) => {
+                    let task = self.scopes.get(index).task;
+                    if self.tasks.get(task).expiring.is_some() {
+                        self.fire_guards_around(index, deadline);
+                    }
+                    if self.scopes.get(index).fired.is_none() {
+                        self.fire_scope(index, deadline);
+                    }
+                }
+                Fired::Bare(_) if timer.owner == Fired::NOBODY => {}
+                Fired::Bare(task) => self.fire_bare(task, timer),
                 Fired::Grace => {
                     let event = Event::Fire { timer: Timer::Grace, deadline, cause: self.phase };
                     emit_for!(self, 0, "kernel", event);
@@ -205,7 +238,7 @@ impl<M: Machine> Kernel<M> {
                 }
             }
         }
-        self.scratch.due = due;
+        self.forget_due();
     }
 
     /// Step 5: runs each task that is ready *now* once. Who becomes ready meanwhile waits for the
@@ -230,17 +263,24 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// Whose timer it is, in 32 bits.
+/// Whose timer it is, in 32 bits: two for the kind, the rest a place in a table.
 #[derive(Clone, Copy)]
 pub(crate) enum Fired {
     Sleep(u32),
     Scope(u32),
+    /// A connection deadline, in a guard that has this scope.
+    Guard(u32),
+    /// A connection deadline without a guard, of this task.
+    Bare(u32),
     Grace,
 }
 
 impl Fired {
-    const SCOPE: u32 = 1 << 31;
-    pub(crate) const GRACE: Owner = Owner(u32::MAX);
+    const KIND: u32 = 0b11 << 30;
+    const SCOPE: u32 = 0b01 << 30;
+    pub(crate) const GRACE: Owner = Owner(!Self::KIND);
+    /// A connection deadline whose task has ended.
+    pub(crate) const NOBODY: Owner = Owner(u32::MAX & !(1 << 30));
 
     pub(crate) fn sleep(ticket: u32) -> Owner {
         Owner(ticket)
@@ -250,11 +290,22 @@ impl Fired {
         Owner(index | Self::SCOPE)
     }
 
-    fn of(owner: Owner) -> Fired {
-        match owner {
-            Self::GRACE => Fired::Grace,
-            Owner(bits) if bits & Self::SCOPE != 0 => Fired::Scope(bits & !Self::SCOPE),
-            Owner(bits) => Fired::Sleep(bits),
+    pub(crate) fn guard(index: u32) -> Owner {
+        Owner(index | GUARD)
+    }
+
+    pub(crate) fn bare(task: u32) -> Owner {
+        Owner(task | BARE)
+    }
+
+    pub(crate) fn of(owner: Owner) -> Fired {
+        let place = owner.0 & !Self::KIND;
+        match owner.0 & Self::KIND {
+            GUARD => Fired::Guard(place),
+            BARE => Fired::Bare(place),
+            Self::SCOPE => Fired::Scope(place),
+            _ if owner == Self::GRACE => Fired::Grace,
+            _ => Fired::Sleep(place),
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct Counters {
     pub scopes: usize,
     /// Timers that are set.
     pub timers: usize,
+    /// Connection deadlines that exist, armed or not.
+    pub deadlines: usize,
     /// Descriptors that are registered with the poller.
     pub registered: usize,
     /// Handles that are open and were waited for.
@@ -135,6 +137,7 @@ impl<M: Machine> Kernel<M> {
             tickets: self.gate.tickets(self.epoch),
             scopes: self.scopes.len(),
             timers: self.timers.len(),
+            deadlines: self.deadlines.alive,
             registered: self.registrations.registered,
             handles: self.registrations.known,
             jobs: self.jobs.live.len(),

@@ -60,7 +60,7 @@ impl Interrupt {
         delivered_in: ScopeId,
         deadline: Time,
         reading: Time,
-        set_at: Site,
+        set_at: Option<Site>,
     ) -> Interrupt {
         Interrupt(Box::new(Inner {
             kind,
@@ -70,10 +70,11 @@ impl Interrupt {
             passed: false,
             deadline,
             reading,
-            set_at: Some(set_at),
+            set_at,
             by: None,
             reason: "",
-            scope: source.serial.get(),
+            // One that was set at no place in the source is no scope of its own.
+            scope: if set_at.is_some() { source.serial.get() } else { 0 },
         }))
     }
 
@@ -187,7 +188,9 @@ impl Interrupt {
         inner.passed = true;
         if own || deadline <= inner.reading {
             inner.kind = Kind::TaskTimeout;
-            inner.deadline = deadline;
+            if !own {
+                inner.deadline = deadline;
+            }
             inner.set_at = Some(set_at);
             inner.scope = scope.serial.get();
             return true;

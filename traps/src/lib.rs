@@ -37,8 +37,11 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod call;
 mod combine;
+pub mod deadline;
+pub mod deadline_table;
 mod error;
 mod foreign;
 pub mod gate;
@@ -56,6 +59,7 @@ pub mod time;
 mod verbs;
 
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
+pub use deadline::{ConnectionDeadline, Guard, NewConnectionDeadline, connection_deadline};
 pub use error::Error;
 pub use foreign::{Foreign, foreign};
 pub use interrupt::{Interrupt, Interruptible, Kind};

@@ -10,8 +10,9 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+pub use crate::answer::{Answer, Ended, Failure, TrapResult};
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
 use crate::signal::{Signal, SignalSet};
@@ -67,6 +68,8 @@ pub enum Request {
     CurrentTask,
     /// *Answers* with the nearest deadline in force, if any.
     Deadline,
+    /// *Answers* with a new connection deadline, bound to the task that asks.
+    ConnectionDeadline,
     /// *Blocks* until every task that is ready now has run once.
     Yield {
         /// Whether the budget of operations forced it.
@@ -151,6 +154,7 @@ impl Request {
             | Request::WallClock
             | Request::CurrentTask
             | Request::Deadline
+            | Request::ConnectionDeadline
             | Request::OpenScope { .. }
             | Request::Spawn(_)
             | Request::Cancel { .. }
@@ -191,6 +195,29 @@ pub enum Post {
         scope: ScopeId,
         /// Whether its future came to a value, so that lateness is worth a line.
         in_time: bool,
+    },
+    /// A connection deadline is armed or disarmed, in a way that takes more than a store.
+    SetDeadline {
+        /// Which.
+        deadline: DeadlineName,
+        /// Until when; [`Time::NEVER`] disarms it.
+        until: Time,
+        /// Whose it is from now on.
+        owner: u32,
+    },
+    /// A guard ends, which closes no scope: it is kept for the next guard of its deadline.
+    LeaveGuard {
+        /// Which.
+        deadline: DeadlineName,
+        /// Its scope, if it came to have one.
+        scope: Option<ScopeId>,
+        /// Whose the deadline is from now on.
+        owner: u32,
+    },
+    /// A connection deadline is gone.
+    DropDeadline {
+        /// Which.
+        deadline: DeadlineName,
     },
     /// A handle is closed: its waiters end with [`Failure::Closed`].
     Release {
@@ -233,12 +260,28 @@ impl Post {
             Post::Withdraw(ticket) | Post::Rehome(ticket) => Some(ticket.epoch),
             Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),
             Post::RehomeScope { scope, .. } | Post::CloseScope { scope, .. } => Some(scope.epoch),
+            Post::SetDeadline { deadline, .. }
+            | Post::LeaveGuard { deadline, .. }
+            | Post::DropDeadline { deadline, .. } => Some(deadline.epoch),
             Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
             Post::Detach(task) | Post::Woken(task) => Some(task.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
             Post::Note(_) | Post::Keep(_) => None,
         }
     }
+}
+
+/// A connection deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineName {
+    /// Its slot in the deadline table.
+    pub slot: u32,
+    /// As the log shows it, from 1.
+    pub number: u32,
+    /// Number of the kernel on this thread.
+    pub epoch: u32,
+    /// The task that it is bound to.
+    pub task: u32,
 }
 
 /// A line that code outside the kernel puts into the log.
@@ -268,75 +311,6 @@ pub enum Filed {
     Post(Post),
 }
 
-/// What comes back for a request.
-pub type TrapResult = Result<Answer, Failure>;
-
-/// The answer to a request.
-#[derive(Debug)]
-pub enum Answer {
-    /// Done; nothing to add.
-    Unit,
-    /// A reading of the clock.
-    Time(Time),
-    /// The time of day.
-    Wall(SystemTime),
-    /// A deadline, or none.
-    Deadline(Option<Time>),
-    /// The asking task, or the spawned one.
-    Task(TaskRef),
-    /// How many.
-    Count(u64),
-    /// A new scope and its own deadline.
-    Scope {
-        /// Which.
-        scope: ScopeId,
-        /// Absolute, [`Time::NEVER`] for none.
-        deadline: Time,
-    },
-    /// A task has ended.
-    Ended(Ended),
-    /// A job came back from its thread.
-    Job(Box<dyn Work>),
-    /// A signal arrived.
-    Signal(Signal),
-}
-
-/// How a joined task ended.
-pub enum Ended {
-    /// With an output, which is in its body (none if only its end was waited for).
-    Output(Option<Pin<Box<dyn Body>>>),
-    /// Its code panicked, with this message.
-    Panicked(Box<String>),
-    /// Its future was dropped before its end.
-    Dropped,
-    /// Its output was taken by an earlier join, or there is no such task any more.
-    Taken,
-}
-
-impl std::fmt::Debug for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Ended::Output(_) => "Output",
-            Ended::Panicked(_) => "Panicked",
-            Ended::Dropped => "Dropped",
-            Ended::Taken => "Taken",
-        })
-    }
-}
-
-/// Why a request came to nothing.
-#[derive(Debug)]
-pub enum Failure {
-    /// The wait ended early; nothing was done.
-    Interrupt(Interrupt),
-    /// Another task already waits for this direction of this descriptor.
-    Busy,
-    /// The handle was closed.
-    Closed,
-    /// The machine below refused.
-    Refused(std::io::Error),
-}
-
 /// The limit of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -346,6 +320,8 @@ pub enum Limit {
     After(Duration),
     /// At a point, which may have passed.
     At(Time),
+    /// That of a connection deadline.
+    Deadline(DeadlineName),
 }
 
 /// What a scope is for.
@@ -353,6 +329,8 @@ pub enum Limit {
 pub enum ScopeKind {
     /// A timeout, perhaps without a limit.
     Timeout,
+    /// A timeout that wins against a value of the same turn.
+    Guard,
     /// One branch of a combinator.
     Branch,
     /// Holds back interrupts from scopes outside it.

@@ -13,28 +13,28 @@ use pin_project_lite::pin_project;
 use crate::call::Call;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{Answer, Limit, Post, Request, ScopeId, ScopeKind, TaskRef};
+use crate::protocol::{Answer, Limit, Post, Request, ScopeId, ScopeKind, Site, TaskRef};
 use crate::time::Time;
 
 /// An open scope and where it hangs.
 #[derive(Clone, Copy, Debug)]
-struct Open {
-    scope: ScopeId,
+pub(crate) struct Open {
+    pub(crate) scope: ScopeId,
     parent: ScopeId,
     task: TaskRef,
-    deadline: Time,
+    pub(crate) deadline: Time,
 }
 
 pin_project! {
     /// A future inside a scope of its own.
     #[derive(Debug)]
-    struct Scoped<F> {
-        call: Call,
-        limit: Limit,
+    pub(crate) struct Scoped<F> {
+        pub(crate) call: Call,
+        pub(crate) limit: Limit,
         kind: ScopeKind,
-        open: Option<Open>,
+        pub(crate) open: Option<Open>,
         #[pin]
-        inner: Option<F>,
+        pub(crate) inner: Option<F>,
     }
 
     impl<F> PinnedDrop for Scoped<F> {
@@ -59,21 +59,31 @@ fn close(open: &mut Option<Open>, in_time: bool) {
 }
 
 /// What a scope's inner future came to.
-enum Inner<T> {
+pub(crate) enum Inner<T> {
     Value(T),
     /// The scope fired around a wait on a bare waker.
     Bare(Interrupt),
 }
 
 impl<F: Future> Scoped<F> {
-    fn new(call: Call, limit: Limit, kind: ScopeKind, inner: F) -> Scoped<F> {
+    pub(crate) fn new(call: Call, limit: Limit, kind: ScopeKind, inner: F) -> Scoped<F> {
         Scoped { call, limit, kind, open: None, inner: Some(inner) }
     }
 
     /// Opens the scope, then polls inside it. The scope is still open when this is ready.
     #[inline]
-    fn poll_inner(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<(Open, Inner<F::Output>)> {
-        let mut this = self.project();
+    fn poll_inner(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<(Open, Inner<F::Output>)> {
+        let open = ready!(self.as_mut().poll_open(cx));
+        self.poll_inside(open, cx).map(|inner| (open, inner))
+    }
+
+    /// Opens the scope, unless it is open.
+    #[inline]
+    pub(crate) fn poll_open(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Open> {
+        let this = self.project();
         let open = match *this.open {
             Some(open) if !this.call.is_filed() && open.scope.epoch == gate::epoch() => open,
             _ => {
@@ -98,24 +108,35 @@ impl<F: Future> Scoped<F> {
                 *this.open.insert(Open { scope, deadline, ..place })
             }
         };
-        let open = rehome(this.open, open);
+        Poll::Ready(rehome(this.open, open))
+    }
+
+    /// Polls inside the scope.
+    #[inline]
+    pub(crate) fn poll_inside(
+        self: Pin<&mut Self>,
+        open: Open,
+        cx: &mut Context<'_>,
+    ) -> Poll<Inner<F::Output>> {
+        let mut this = self.project();
         let before = gate::filed_so_far();
         let polled = {
-            let _scope = gate::enter_scope(open.scope, *this.kind == ScopeKind::Timeout);
+            let is_timeout = matches!(this.kind, ScopeKind::Timeout | ScopeKind::Guard);
+            let _scope = gate::enter_scope(open.scope, is_timeout);
             let inner = this.inner.as_mut().as_pin_mut();
             inner.expect("rule: a future is not polled after it was ready").poll(cx)
         };
         match polled {
-            Poll::Ready(value) => Poll::Ready((open, Inner::Value(value))),
+            Poll::Ready(value) => Poll::Ready(Inner::Value(value)),
             Poll::Pending => match gate::take_bare(open.scope, before) {
-                Some(interrupt) => Poll::Ready((open, Inner::Bare(interrupt))),
+                Some(interrupt) => Poll::Ready(Inner::Bare(interrupt)),
                 None => Poll::Pending,
             },
         }
     }
 
     /// Drops what is inside and closes the scope.
-    fn finish(self: Pin<&mut Self>, in_time: bool) {
+    pub(crate) fn finish(self: Pin<&mut Self>, in_time: bool) {
         let mut this = self.project();
         this.inner.set(None);
         close(this.open, in_time);
@@ -142,6 +163,22 @@ where
     E: Interruptible,
 {
     let (open, inner) = ready!(scoped.as_mut().poll_inner(cx));
+    let (result, own) = relabel(inner, open, scoped.call.site());
+    scoped.finish(result.is_ok());
+    Poll::Ready((result, own))
+}
+
+/// What leaves a timeout that is `open`: an interrupt takes the name that it has outside. Whether
+/// this scope timed out.
+#[inline]
+pub(crate) fn relabel<T, E>(
+    inner: Inner<Result<T, E>>,
+    open: Open,
+    site: Site,
+) -> (Result<T, E>, bool)
+where
+    E: Interruptible,
+{
     let mut result = match inner {
         Inner::Value(result) => result,
         Inner::Bare(interrupt) => Err(E::from(interrupt)),
@@ -150,12 +187,10 @@ where
     if let Err(error) = &mut result
         && let Some(interrupt) = error.interrupt_mut()
     {
-        let site = scoped.call.site();
         let outer = gate::timeout().expect("a timeout is polled inside a task");
         own = interrupt.leave(open.scope, outer, open.deadline, site);
     }
-    scoped.finish(result.is_ok());
-    Poll::Ready((result, own))
+    (result, own)
 }
 
 fn limit(span: Option<Duration>) -> Limit {

@@ -95,6 +95,9 @@ pub(crate) mod sealed {
         /// Reads the clock. Never goes back.
         fn now(&mut self) -> Time;
 
+        /// A clock for arms: cheap, never early, late by its resolution at most.
+        fn coarse_clock(&self) -> Box<dyn Fn() -> Time>;
+
         /// Whether `point` has passed; may be cheaper than reading the clock.
         fn is_past(&mut self, point: Time) -> bool {
             point <= self.now()

@@ -28,6 +28,7 @@ pub struct Real {
     events: Events,
     bell: Arc<Eventfd>,
     start: Instant,
+    /// The same point or a little before, to count the coarse clock from.
     coarse_start: Duration,
     resolution: Duration,
     signals: Option<sys::SignalListener>,
@@ -60,6 +61,7 @@ impl Real {
     ///
     /// The system's: no descriptor is left, for example.
     pub fn new() -> io::Result<Real> {
+        let (coarse_start, start) = (sys::clock_monotonic(), Instant::now());
         let poll = Poll::new()?;
         let bell = Arc::new(Eventfd(Waker::new(poll.registry(), BELL)?));
         let timer = sys::timerfd()?;
@@ -68,8 +70,8 @@ impl Real {
             poll,
             events: Events::with_capacity(BATCH),
             bell,
-            start: Instant::now(),
-            coarse_start: sys::clock_monotonic_coarse(),
+            start,
+            coarse_start,
             resolution: sys::clock_monotonic_coarse_resolution(),
             signals: None,
             timer,
@@ -124,6 +126,13 @@ impl Machine for Real {
     fn now(&mut self) -> Time {
         let micros = self.start.elapsed().as_micros();
         Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    fn coarse_clock(&self) -> Box<dyn Fn() -> Time> {
+        // The coarse clock lags by its resolution at most, on the same scale as the exact one.
+        let (start, resolution) = (self.coarse_start, self.resolution);
+        let passed = move || sys::clock_monotonic_coarse().saturating_sub(start);
+        Box::new(move || Time::ZERO + passed() + resolution)
     }
 
     fn is_past(&mut self, point: Time) -> bool {

@@ -203,6 +203,11 @@ impl Machine for Sim {
         self.clock.now()
     }
 
+    fn coarse_clock(&self) -> Box<dyn Fn() -> Time> {
+        let clock = self.clock();
+        Box::new(move || clock.now())
+    }
+
     fn wall(&mut self) -> SystemTime {
         // 2026-01-01T00:00:00Z at kernel time zero.
         let midnight = Duration::from_secs(1_767_225_600);

@@ -83,7 +83,7 @@ impl Parts {
 
     fn outcome(&self, pick: usize) -> Outcome<'static> {
         use Interrupted::{Cancelled, Timeout, TimeoutCancellation, UncaughtTimeout};
-        match pick % 8 {
+        match pick % 9 {
             0 => Outcome::Ok,
             1 => Outcome::Time(self.times[0]),
             2 => Outcome::NoTime,
@@ -97,13 +97,14 @@ impl Parts {
                 reason: self.reason(),
             },
             6 => Outcome::Error(self.text(1, phrase)),
+            7 => Outcome::Deadline(self.n[2]),
             _ => Outcome::Signal(self.text(1, signal)),
         }
     }
 
     fn op(&self) -> Op<'static> {
         let (n, span, until) = (self.n[2], self.span(0), self.times[1]);
-        match self.pick[0] % 21 {
+        match self.pick[0] % 23 {
             0 => Op::Clock,
             1 => Op::WallClock,
             2 => Op::CurrentTask,
@@ -127,6 +128,8 @@ impl Parts {
             17 => Op::Signal,
             18 => Op::Waker,
             19 => Op::Foreign { external: self.some[0] },
+            20 => Op::ConnectionDeadline,
+            21 => Op::Guard { deadline: n },
             _ => Op::Parked { tickets: n },
         }
     }

@@ -346,8 +346,10 @@ impl Oracle {
     }
 
     fn trap(&mut self, line: &Line<'_>, op: &Op<'_>, outcome: &Outcome<'_>) {
-        if let (Op::SetTimeout { .. } | Op::Branch | Op::Shield, Outcome::Scope(number)) =
-            (op, outcome)
+        if let (
+            Op::SetTimeout { .. } | Op::Guard { .. } | Op::Branch | Op::Shield,
+            Outcome::Scope(number),
+        ) = (op, outcome)
         {
             let is_limited = matches!(op, Op::SetTimeout { until: Some(_), .. });
             let scope = if is_limited { Scope::Limited } else { Scope::Open };

@@ -47,6 +47,13 @@ pub enum Op<'a> {
         /// Its number.
         scope: u64,
     },
+    /// `connection_deadline`: a new one was made.
+    ConnectionDeadline,
+    /// `guard d1`: the scope was opened in which that connection deadline guards.
+    Guard {
+        /// Its number.
+        deadline: u64,
+    },
     /// `branch`: a scope without a deadline was opened for one branch of a combinator.
     Branch,
     /// `shield`: a scope was opened that holds back interrupts from outside.
@@ -115,6 +122,8 @@ pub enum Outcome<'a> {
     Number(u64),
     /// `s1`: a scope.
     Scope(u64),
+    /// `d1`: a connection deadline.
+    Deadline(u64),
     /// `!cancelled by=2 reason=TEXT`, `!timeout scope=s3 set-at=examples/nested.rs:14`,
     /// `!timeout-cancellation scope=…`, `!uncaught-timeout …`. `by=-` is the kernel.
     Interrupt {

@@ -294,6 +294,10 @@ fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
             until: words.field("until", |value| value.parse::<Time>().ok()),
         },
         "unset_timeout" => Op::UnsetTimeout { scope: words.numbered('s', "a scope, such as s1")? },
+        "connection_deadline" => Op::ConnectionDeadline,
+        "guard" => {
+            Op::Guard { deadline: words.numbered('d', "a connection deadline, such as d1")? }
+        }
         "branch" => Op::Branch,
         "shield" => Op::Shield,
         "spawn" => Op::Spawn { name: words.text("the name of the child")? },
@@ -360,7 +364,7 @@ fn outcome(words: &mut Words<'_>) -> Result<Outcome<'static>, ParseError> {
         });
     }
     words.with(
-        "an outcome: ok, none, a time, a number, a scope, a signal or `!` and an error",
+        "an outcome: ok, none, a time, a number, a scope, a deadline, a signal or `!` and an error",
         |word| {
             Some(match word {
                 "ok" => Outcome::Ok,
@@ -368,6 +372,7 @@ fn outcome(words: &mut Words<'_>) -> Result<Outcome<'static>, ParseError> {
                 _ if word.starts_with("SIG") => Outcome::Signal(owned(word)),
                 _ if word == "never" || word.contains('.') => Outcome::Time(word.parse().ok()?),
                 _ if word.starts_with('s') => Outcome::Scope(number('s', word)?),
+                _ if word.starts_with('d') => Outcome::Deadline(number('d', word)?),
                 _ => Outcome::Number(word.parse().ok()?),
             })
         },

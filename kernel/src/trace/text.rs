@@ -174,6 +174,7 @@ impl Display for Op<'_> {
             | Op::WallClock
             | Op::CurrentTask
             | Op::Deadline
+            | Op::ConnectionDeadline
             | Op::Yield
             | Op::Branch
             | Op::Shield
@@ -186,6 +187,7 @@ impl Display for Op<'_> {
             }
             Op::SetTimeout { span: None, until } => write!(f, " none{}", Field("until", *until)),
             Op::UnsetTimeout { scope } => write!(f, " s{scope}"),
+            Op::Guard { deadline } => write!(f, " d{deadline}"),
             Op::Spawn { name } => write!(f, " {}", word(name)),
             Op::Join { task } => write!(f, " {task}"),
             Op::Cancel { task, reason: why } => write!(f, " {task}{}", reason(why)),
@@ -225,6 +227,7 @@ impl Display for Outcome<'_> {
             Outcome::NoTime => f.write_str("none"),
             Outcome::Number(number) => write!(f, "{number}"),
             Outcome::Scope(scope) => write!(f, "s{scope}"),
+            Outcome::Deadline(number) => write!(f, "d{number}"),
             Outcome::Interrupt { kind, scope, set_at, by, reason: why } => {
                 let scope = Field("scope", (*scope != 0).then_some(Scope(*scope)));
                 let shown = by.is_some() || *kind == Interrupted::Cancelled;

@@ -86,6 +86,8 @@ impl Op<'_> {
             Op::Io { .. } => "io",
             Op::SetTimeout { .. } => "set_timeout",
             Op::UnsetTimeout { .. } => "unset_timeout",
+            Op::ConnectionDeadline => "connection_deadline",
+            Op::Guard { .. } => "guard",
             Op::Branch => "branch",
             Op::Shield => "shield",
             Op::Spawn { .. } => "spawn",

@@ -134,6 +134,12 @@ impl Gate {
         self.timeout.set(Some(root));
         self.own.set(identity(waker));
         self.budget.set(budget);
+        self.troubled.set(false);
+    }
+
+    /// From now on the task that runs has something pending, or an open scope that fired.
+    pub fn set_troubled(&self) {
+        self.troubled.set(true);
     }
 
     /// The task that runs is polled with another waker from now on.

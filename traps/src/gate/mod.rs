@@ -54,6 +54,8 @@ pub struct Gate {
     own: Cell<(*const (), *const ())>,
     budget: Cell<u32>,
     any_bare: Cell<bool>,
+    /// Something is pending in the task, or an open scope of it fired: a guard that ends matters.
+    troubled: Cell<bool>,
     /// Whether anything is filed in the tables: to be read without a borrow.
     any_filed: Cell<bool>,
     /// The last serial number that was given out.
@@ -71,6 +73,7 @@ thread_local! {
         own: Cell::new((ptr::null(), ptr::null())),
         budget: Cell::new(0),
         any_bare: Cell::new(false),
+        troubled: Cell::new(false),
         any_filed: Cell::new(false),
         serial: Cell::new(0),
         register: Register::new(),
@@ -287,6 +290,12 @@ pub(crate) fn scope() -> Option<ScopeId> {
 /// The task that is being polled, `None` outside a poll.
 pub(crate) fn task() -> Option<TaskRef> {
     GATE.with(|gate| gate.task.get())
+}
+
+/// Whether the end of a guard is to be told to the kernel; so outside a poll.
+#[inline]
+pub(crate) fn is_troubled() -> bool {
+    GATE.try_with(|gate| gate.troubled.get() || gate.task.get().is_none()).unwrap_or(true)
 }
 
 /// The nearest timeout at or around the scope in force, or the root; `None` outside a poll.

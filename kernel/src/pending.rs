@@ -1,0 +1,127 @@
+//! Interrupts that wait for the next blocking trap: where they are pending, and who comes first.
+//!
+//! A list beside the scope tree. Delivers nothing.
+
+use traps::protocol::{ROOT, ScopeKind};
+
+use crate::scopes::Scopes;
+use crate::tasks::Tasks;
+
+/// Where an interrupt comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Cancel,
+    Scope(u32),
+}
+
+/// An interrupt that waits for the next blocking trap in a scope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) task: u32,
+    /// The scope, or [`ROOT`].
+    pub(crate) at: u32,
+    pub(crate) source: Source,
+    /// It does not reach into branches with this number or a lower one: zero for none.
+    pub(crate) barred: u64,
+    /// The task was woken for it, in case it waits on a bare waker.
+    offered: bool,
+}
+
+impl Pending {
+    pub(crate) fn new(task: u32, at: u32, source: Source) -> Pending {
+        Pending { task, at, source, barred: 0, offered: false }
+    }
+}
+
+impl Scopes {
+    /// Adds a pending interrupt, unless it is there.
+    pub(crate) fn pend(&mut self, tasks: &mut Tasks, pending: Pending) -> bool {
+        let Pending { task, at, source, barred, .. } = pending;
+        let there = |p: &&mut Pending| p.task == task && p.at == at && p.source == source;
+        if let Some(found) = self.pending.iter_mut().find(there) {
+            found.barred = found.barred.min(barred);
+            return false;
+        }
+        self.pending.push(pending);
+        tasks.get_mut(task).pending += 1;
+        true
+    }
+
+    /// Takes the pending interrupt that a trap in `from` is to get, if there is one.
+    ///
+    /// This is the one place that says who comes first: a cancellation before a timeout, and of
+    /// several timeouts the one that fired first. (A value that is already there comes before
+    /// both, since a task that is ready is not interrupted.)
+    pub(crate) fn take_pending(
+        &mut self,
+        tasks: &mut Tasks,
+        task: u32,
+        from: u32,
+    ) -> Option<Source> {
+        let reached =
+            |p: &&Pending| p.task == task && self.reaches(p.at, from) && !self.is_barred(p, from);
+        let cancel = self.pending.iter().filter(reached).find(|p| p.source == Source::Cancel);
+        let first = cancel.or_else(|| self.pending.iter().find(reached)).copied()?;
+        let Pending { at, source, .. } = first;
+        self.drop_pending(tasks, |p| p.task == task && p.at == at && p.source == source);
+        Some(source)
+    }
+
+    /// Drops the pending interrupts for which `gone` holds.
+    pub(crate) fn drop_pending(&mut self, tasks: &mut Tasks, gone: impl Fn(&Pending) -> bool) {
+        self.pending.retain(|pending| {
+            let gone = gone(pending);
+            if gone {
+                tasks.get_mut(pending.task).pending -= 1;
+            }
+            !gone
+        });
+    }
+
+    /// Whether a branch that it may not enter stands between a pending interrupt and `from`.
+    fn is_barred(&self, pending: &Pending, from: u32) -> bool {
+        let mut at = from;
+        while pending.barred > 0 && at != pending.at && at != ROOT {
+            let scope = self.get(at);
+            if scope.kind == ScopeKind::Branch && scope.serial.get() <= pending.barred {
+                return true;
+            }
+            at = scope.parent;
+        }
+        false
+    }
+
+    /// The timeouts that are pending in a task, in the order in which they fired.
+    pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        for pending in self.pending.iter().filter(|pending| pending.task == task) {
+            if let Source::Scope(index) = pending.source
+                && !found.contains(&index)
+            {
+                found.push(index);
+            }
+        }
+        found
+    }
+
+    /// Notes that a task is woken for a pending timeout; false if it was before.
+    pub(crate) fn offer(&mut self, task: u32, timeout: u32) -> bool {
+        let mut news = false;
+        for pending in &mut self.pending {
+            if pending.task == task && pending.source == Source::Scope(timeout) {
+                news |= !std::mem::replace(&mut pending.offered, true);
+            }
+        }
+        news
+    }
+
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// What is pending exactly there.
+    pub(crate) fn pending_at(&self, task: u32, at: u32) -> Vec<Source> {
+        let here = |p: &&Pending| p.task == task && p.at == at;
+        self.pending.iter().filter(here).map(|p| p.source).collect()
+    }
+}

@@ -1,0 +1,317 @@
+//! The connection deadline: one deadline that is armed again and again, phase by phase.
+//!
+//! Arming and disarming is a store in the deadline table, which is shared with the kernel; only
+//! what takes more is a post. Opens a scope once, for the first guard; fires nothing itself.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::call::Call;
+use crate::deadline_table::{BARE, DeadlineTable, GUARD};
+use crate::error::wrong_answer;
+use crate::gate;
+use crate::interrupt::Interruptible;
+use crate::protocol::{Answer, DeadlineName, Limit, Post, Request, ScopeKind};
+use crate::scope::{Open, Scoped, relabel};
+use crate::time::Time;
+
+/// A place in the deadline table, given back when it is dropped.
+#[derive(Debug)]
+pub struct DeadlineSlot {
+    table: Rc<DeadlineTable>,
+    name: DeadlineName,
+}
+
+impl DeadlineSlot {
+    /// Kernel side: the place that was claimed for `name`.
+    #[must_use]
+    pub fn new(table: Rc<DeadlineTable>, name: DeadlineName) -> DeadlineSlot {
+        DeadlineSlot { table, name }
+    }
+
+    /// Its number in its kernel.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.name.number
+    }
+}
+
+/// One deadline for a whole connection, bound to the task that made it, armed anew for each phase.
+///
+/// Two ways to use it, which mix. [`guard`](ConnectionDeadline::guard) runs a future under it: what
+/// blocks inside is interrupted, and the guard returns the timeout. Or
+/// [`arm`](ConnectionDeadline::arm) it between the steps of straight code: when it fires, the task
+/// is interrupted in whatever trap it is blocked in, or at the next one.
+///
+/// Exact: never early; late by the coarse clock's resolution at most (4 ms on most machines), and
+/// not at all on a simulated machine. **In the turn in which it fires it wins** against a value
+/// that came for the task in the same turn (rows D7, X1; a [`timeout_after`](crate::timeout_after)
+/// loses there), and nothing is lost by that: the trap did nothing, the bytes are still in the
+/// socket. A value of an earlier turn stands. A cancellation wins against both (row D29).
+///
+/// Costs 16 bytes in the deadline table, and one scope once it guards. To arm and to disarm is a
+/// reading of the coarse clock and three stores: no trap, no allocation, no system call, and no
+/// heap operation for a tick or more (rows D2 to D5, D19). A shorter span costs one push.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use traps::{Interrupt, connection_deadline, sleep};
+/// # async fn example() -> Result<(), Interrupt> {
+/// let deadline = connection_deadline().await;
+/// deadline.guard(Duration::from_secs(10), sleep(Duration::from_secs(1))).await?; // the head
+/// deadline.guard(Duration::from_secs(5), sleep(Duration::from_secs(9))).await.unwrap_err();
+/// assert!(deadline.fired());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ConnectionDeadline {
+    slot: DeadlineSlot,
+    /// What was armed last, for the labels of its interrupts.
+    until: Cell<Time>,
+    /// The scope of its guards, while none of them has it.
+    scope: Cell<Option<Open>>,
+    /// Who is interrupted: the task, or the scope of the guard that is running.
+    owner: Cell<u32>,
+    guards: Cell<bool>,
+}
+
+/// Makes a connection deadline, disarmed. *Answers.*
+#[track_caller]
+pub fn connection_deadline() -> NewConnectionDeadline {
+    NewConnectionDeadline { call: Call::here() }
+}
+
+/// The future of [`connection_deadline`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct NewConnectionDeadline {
+    call: Call,
+}
+
+impl Future for NewConnectionDeadline {
+    type Output = ConnectionDeadline;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ConnectionDeadline> {
+        self.call.poll(cx, || Request::ConnectionDeadline).map(|result| match result {
+            Ok(Answer::ConnectionDeadline(slot)) => ConnectionDeadline {
+                until: Cell::new(Time::NEVER),
+                scope: Cell::new(None),
+                owner: Cell::new(BARE | slot.name.task),
+                guards: Cell::new(false),
+                slot,
+            },
+            Ok(other) => wrong_answer(&other),
+            Err(failure) => {
+                unreachable!("rule: an answering trap does not fail, not even by {failure:?}")
+            }
+        })
+    }
+}
+
+impl ConnectionDeadline {
+    /// Its number in its kernel, from 1: `d1` in the log.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.slot.name.number
+    }
+
+    /// Sets it to `span` from now, in place of what was set before, sooner or later, and forgets
+    /// that it fired. Zero disarms it (row D3). Inside a guard it moves that guard's deadline.
+    ///
+    /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it.
+    #[inline]
+    pub fn arm(&self, span: Duration) {
+        if span.is_zero() {
+            return self.disarm();
+        }
+        let DeadlineSlot { table, name } = &self.slot;
+        let (now, until) = table.after(span);
+        self.until.set(until);
+        if !table.set(name.slot, until, now, self.owner.get()) {
+            self.post(until);
+        }
+    }
+
+    /// Takes it back; harmless where it is not armed (row D4). Does not trap. That it fired is not
+    /// forgotten.
+    #[inline]
+    pub fn disarm(&self) {
+        let DeadlineSlot { table, name } = &self.slot;
+        if !table.clear(name.slot, self.owner.get()) && !self.fired() {
+            self.post(Time::NEVER);
+        }
+    }
+
+    /// Whether it has fired since it was armed last.
+    #[inline]
+    #[must_use]
+    pub fn fired(&self) -> bool {
+        self.slot.table.has_fired(self.slot.name.slot)
+    }
+
+    /// Runs `future` under this deadline, armed for `span` from the first poll, and disarms it on
+    /// every way out (row D5). Zero runs it without a limit.
+    ///
+    /// A guard may be used inside a guard of the same deadline: both limits are in force, and
+    /// [`arm`](ConnectionDeadline::arm) moves the outer one. Guards and timeouts nest as timeouts
+    /// do, see [`timeout_after`](crate::timeout_after).
+    ///
+    /// # Errors
+    ///
+    /// Those of `future`, with the interrupts in them named as `timeout_after` names them.
+    ///
+    /// # Panics
+    ///
+    /// Where it is polled in another kernel than the one that made the deadline.
+    #[track_caller]
+    pub fn guard<F, T, E>(&self, span: Duration, future: F) -> Guard<'_, F>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: Interruptible,
+    {
+        let scoped = Scoped::new(Call::here(), Limit::After(span), ScopeKind::Guard, future);
+        Guard { deadline: self, span, stage: Stage::New, scoped }
+    }
+
+    /// Asks the kernel to set it.
+    #[cold]
+    fn post(&self, until: Time) {
+        let (deadline, owner) = (self.slot.name, self.owner.get());
+        gate::post(Post::SetDeadline { deadline, until, owner });
+    }
+
+    /// A guard begins, outermost of this deadline: it has the deadline's scope, if there is one.
+    fn enter(&self, span: Duration) -> Option<Open> {
+        let rule = "rule: a connection deadline is used in the kernel that made it";
+        assert!(self.slot.name.epoch == gate::epoch(), "{rule}");
+        self.guards.set(true);
+        let scope = self.scope.take();
+        if let Some(open) = scope {
+            self.owner.set(GUARD | open.scope.index);
+        }
+        self.arm(span);
+        scope
+    }
+
+    /// That guard ends.
+    fn leave(&self, open: Option<Open>) {
+        let DeadlineSlot { table, name } = &self.slot;
+        self.guards.set(false);
+        self.scope.set(open);
+        self.owner.set(BARE | name.task);
+        if gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
+            let (deadline, owner) = (*name, self.owner.get());
+            let scope = open.map(|open| open.scope);
+            gate::post(Post::LeaveGuard { deadline, scope, owner });
+        }
+    }
+}
+
+impl Drop for ConnectionDeadline {
+    fn drop(&mut self) {
+        if let Some(open) = self.scope.take() {
+            // Before the slot, on which it hangs.
+            gate::post(Post::CloseScope { scope: open.scope, in_time: false });
+        }
+    }
+}
+
+impl Drop for DeadlineSlot {
+    fn drop(&mut self) {
+        gate::post(Post::DropDeadline { deadline: self.name });
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    New,
+    /// It runs on the deadline's own slot and scope.
+    Own,
+    /// It runs inside another guard of the same deadline, in a scope of its own.
+    Nested,
+    /// It has no limit.
+    Free,
+}
+
+pin_project! {
+    /// The future of [`ConnectionDeadline::guard`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Guard<'a, F> {
+        deadline: &'a ConnectionDeadline,
+        span: Duration,
+        stage: Stage,
+        #[pin]
+        scoped: Scoped<F>,
+    }
+
+    impl<F> PinnedDrop for Guard<'_, F> {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            if *this.stage == Stage::Own {
+                let mut scoped = this.scoped.project();
+                // What is inside goes first, as in any scope.
+                scoped.inner.set(None);
+                // A scope that is being opened is closed by the trap that asked for it.
+                let open = if scoped.call.is_filed() { None } else { scoped.open.take() };
+                this.deadline.leave(open);
+            }
+        }
+    }
+}
+
+impl<F, T, E> Future for Guard<'_, F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Interruptible,
+{
+    type Output = Result<T, E>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let this = self.project();
+        let mut scoped = this.scoped;
+        if *this.stage == Stage::New {
+            *this.stage = if this.span.is_zero() {
+                Stage::Free
+            } else if this.deadline.guards.get() {
+                Stage::Nested
+            } else {
+                let scoped = scoped.as_mut().project();
+                *scoped.limit = Limit::Deadline(this.deadline.slot.name);
+                *scoped.open = this.deadline.enter(*this.span);
+                Stage::Own
+            };
+        }
+        if *this.stage == Stage::Free {
+            let inner = scoped.project().inner.as_pin_mut();
+            return inner.expect("rule: a future is not polled after it was ready").poll(cx);
+        }
+        let mut open = ready!(scoped.as_mut().poll_open(cx));
+        if *this.stage == Stage::Own {
+            this.deadline.owner.set(GUARD | open.scope.index);
+            open.deadline = this.deadline.until.get();
+        }
+        let inner = ready!(scoped.as_mut().poll_inside(open, cx));
+        if *this.stage == Stage::Own {
+            open.deadline = this.deadline.until.get();
+        }
+        let (result, _) = relabel(inner, open, scoped.call.site());
+        if *this.stage == Stage::Own {
+            let mut scoped = scoped.project();
+            scoped.inner.set(None);
+            *this.stage = Stage::Free;
+            this.deadline.leave(scoped.open.take());
+        } else {
+            scoped.finish(result.is_ok());
+        }
+        Poll::Ready(result)
+    }
+}

@@ -1,0 +1,313 @@
+//! The columns of the deadline table: slots, holes, and the scan.
+//!
+//! A pure structure: reads no clock and knows nothing of tasks.
+
+use std::mem;
+
+use super::FIRED;
+use crate::time::Time;
+
+/// From here on a place is far; the rest of it is the number of a connection deadline.
+const FAR: u32 = 1 << 31;
+const HOLE: u32 = u32::MAX;
+/// Ends the list of holes.
+const NO_SLOT: u32 = u32::MAX;
+/// Slots whose minimum a scan takes in one go: one branch for all of them.
+const BLOCK: usize = 64;
+
+/// Where the deadline of a slot waits; one `u32` in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: the slot is free.
+    Hole,
+    /// In the table.
+    Far,
+    /// In the kernel's heap, at that position.
+    Near(usize),
+}
+
+/// The table itself: a slot is 16 bytes in three columns, so that a scan reads only the times.
+#[derive(Debug)]
+pub struct Columns {
+    /// When the deadline of a slot is due; `NEVER` if the slot is a hole, is disarmed or is near.
+    at: Vec<Time>,
+    /// Whose it is, in bits that only the kernel can read; in a hole, the next hole.
+    owner: Vec<u32>,
+    /// The position in the heap, or `FAR` and a number, or `HOLE`.
+    place: Vec<u32>,
+    /// The first hole.
+    free: u32,
+    /// Slots that are no holes.
+    len: usize,
+    /// Slots that are due at some time.
+    waiting: usize,
+    /// Nothing here is due before this. Exact after a scan; after a disarm or a re-arm it may be
+    /// too early, which costs one scan that moves nothing; it is never too late. `NEVER` exactly
+    /// when nothing is waiting.
+    soonest: Time,
+    stores: u64,
+}
+
+impl Columns {
+    /// Allocates nothing.
+    pub(super) fn new() -> Columns {
+        Columns {
+            at: Vec::new(),
+            owner: Vec::new(),
+            place: Vec::new(),
+            free: NO_SLOT,
+            len: 0,
+            waiting: 0,
+            soonest: Time::NEVER,
+            stores: 0,
+        }
+    }
+
+    /// Gives out a slot, as a far one that is never due. O(1), allocates if there is no hole.
+    ///
+    /// # Panics
+    ///
+    /// If 2^31 slots are in use.
+    #[inline]
+    pub fn claim(&mut self, owner: u32, number: u32) -> u32 {
+        let slot = self.free;
+        self.len += 1;
+        if slot != NO_SLOT {
+            self.free = mem::replace(&mut self.owner[slot as usize], owner);
+            self.place[slot as usize] = FAR | number;
+            return slot;
+        }
+        assert!(self.at.len() < FAR as usize, "rule: a kernel has fewer than 2^31 timers");
+        self.at.push(Time::NEVER);
+        self.owner.push(owner);
+        self.place.push(FAR | number);
+        (self.at.len() - 1) as u32
+    }
+
+    /// Makes a hole of a slot that is not near. O(1).
+    #[inline]
+    pub fn release(&mut self, slot: u32) {
+        self.store(slot, Time::NEVER);
+        self.place[slot as usize] = HOLE;
+        self.owner[slot as usize] = mem::replace(&mut self.free, slot);
+        self.len -= 1;
+        if self.len == 0 {
+            // All holes: begin anew, without waiting for a scan that may never come.
+            self.at.clear();
+            self.owner.clear();
+            self.place.clear();
+            self.free = NO_SLOT;
+        }
+    }
+
+    /// Sets a time. The one place that lowers `soonest` or forgets it. O(1).
+    #[inline]
+    pub fn store(&mut self, slot: u32, at: Time) {
+        let before = mem::replace(&mut self.at[slot as usize], at);
+        self.waiting += usize::from(at < FIRED);
+        self.waiting -= usize::from(before < FIRED);
+        self.stores += u64::from(at < FIRED);
+        let soonest = if at < FIRED { self.soonest.min(at) } else { self.soonest };
+        self.soonest = if self.waiting == 0 { Time::NEVER } else { soonest };
+    }
+
+    /// When the deadline of a far slot is due.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, slot: u32) -> Time {
+        self.at[slot as usize]
+    }
+
+    /// Whose a slot is.
+    #[inline]
+    #[must_use]
+    pub fn owner(&self, slot: u32) -> u32 {
+        self.owner[slot as usize]
+    }
+
+    /// Gives a slot another owner.
+    #[inline]
+    pub fn set_owner(&mut self, slot: u32, owner: u32) {
+        self.owner[slot as usize] = owner;
+    }
+
+    /// Where the deadline of a slot waits.
+    #[inline]
+    #[must_use]
+    pub fn place(&self, slot: u32) -> Place {
+        match self.place[slot as usize] {
+            HOLE => Place::Hole,
+            far if far >= FAR => Place::Far,
+            position => Place::Near(position as usize),
+        }
+    }
+
+    /// The number of the connection deadline in a far slot.
+    #[must_use]
+    pub fn number(&self, slot: u32) -> u32 {
+        self.place[slot as usize] & !FAR
+    }
+
+    /// The deadline is at that position of the heap.
+    #[inline]
+    pub fn set_near(&mut self, slot: u32, position: usize) {
+        self.place[slot as usize] = position as u32;
+    }
+
+    /// The deadline is in the table again.
+    #[inline]
+    pub fn set_far(&mut self, slot: u32, number: u32) {
+        self.place[slot as usize] = FAR | number;
+    }
+
+    /// The slots that are not free, in order of their places.
+    pub fn slots(&self) -> impl Iterator<Item = u32> {
+        (0..self.place.len() as u32).filter(|slot| self.place[*slot as usize] != HOLE)
+    }
+
+    /// Slots in use. O(1).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no slot is in use. O(1).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Slots that are due at some time. O(1).
+    #[inline]
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Nothing is due before this; it may be too early, never too late. O(1).
+    #[inline]
+    #[must_use]
+    pub fn soonest(&self) -> Time {
+        self.soonest
+    }
+
+    /// Arms and re-arms that were a store here, so far.
+    #[must_use]
+    pub fn stores(&self) -> u64 {
+        self.stores
+    }
+
+    /// How long the columns are, free slots included.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.at.len()
+    }
+
+    /// Calls `due` for every slot that is due at `horizon` or before, after it has set it to
+    /// `NEVER`, and learns `soonest` of the rest from the same pass. Visits the column of times,
+    /// and of the rest only what is due.
+    pub fn scan(&mut self, horizon: Time, mut due: impl FnMut(u32, u32, u32, Time)) {
+        // Below the marks, or holes would be due.
+        let horizon = horizon.min(Time::from_micros(FIRED.as_micros() - 1));
+        let mut soonest = Time::NEVER;
+        for start in (0..self.at.len()).step_by(BLOCK) {
+            let end = self.at.len().min(start + BLOCK);
+            let first = earliest(&self.at[start..end]);
+            if first > horizon {
+                soonest = soonest.min(first);
+                continue;
+            }
+            for slot in start..end {
+                let at = self.at[slot];
+                if at > horizon {
+                    soonest = soonest.min(at);
+                    continue;
+                }
+                self.at[slot] = Time::NEVER;
+                self.waiting -= 1;
+                due(slot as u32, self.owner[slot], self.place[slot] & !FAR, at);
+            }
+        }
+        self.soonest = if self.waiting == 0 { Time::NEVER } else { soonest };
+        self.trim();
+    }
+
+    /// Panics unless all is as the comments on the fields say, with `near` entries in the heap.
+    #[doc(hidden)]
+    pub fn assert_sound(&self, near: usize) {
+        let mut holes = 0;
+        let mut hole = self.free;
+        while hole != NO_SLOT {
+            assert_eq!(self.place(hole), Place::Hole);
+            hole = self.owner[hole as usize];
+            holes += 1;
+        }
+        let (mut far, mut waiting) = (0, 0);
+        for (slot, at) in self.at.iter().enumerate() {
+            let is_far = self.place(slot as u32) == Place::Far;
+            assert!(*at == Time::NEVER || is_far);
+            assert!(*at >= FIRED || self.soonest <= *at);
+            far += usize::from(is_far);
+            waiting += usize::from(*at < FIRED);
+        }
+        assert_eq!((self.at.len(), self.len), (holes + self.len, far + near));
+        assert_eq!((self.waiting, self.soonest == Time::NEVER), (waiting, waiting == 0));
+    }
+
+    /// Cuts the holes off the end of a table that is mostly holes, so that a peak is not paid for
+    /// in every later scan. O(table), so only a scan may call it.
+    fn trim(&mut self) {
+        if self.len >= self.at.len() / 4 || self.place.last() != Some(&HOLE) {
+            return;
+        }
+        let end = self.place.iter().rposition(|place| *place != HOLE).map_or(0, |last| last + 1);
+        self.at.truncate(end);
+        self.owner.truncate(end);
+        self.place.truncate(end);
+        // The list went through the slots that are gone. Lowest first, so that the end empties.
+        self.free = NO_SLOT;
+        for slot in (0..end).rev().filter(|slot| self.place[*slot] == HOLE) {
+            self.owner[slot] = mem::replace(&mut self.free, slot as u32);
+        }
+    }
+}
+
+/// The minimum, taken in columns: no branch, and no column waits for another.
+#[inline]
+fn earliest(times: &[Time]) -> Time {
+    let mut first = [u64::MAX; 8];
+    let (rows, rest) = times.as_chunks::<8>();
+    for row in rows {
+        for (first, at) in first.iter_mut().zip(row) {
+            *first = at.as_micros().min(*first);
+        }
+    }
+    let rest = rest.iter().map(|at| at.as_micros());
+    Time::from_micros(rest.chain(first).fold(u64::MAX, u64::min))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_armed_deadlines_cost_16_bytes_each_and_a_scan_visits_the_times_alone() {
+        let mut columns = Columns::new();
+        for number in 1..=1_000_000 {
+            let slot = columns.claim(number, number);
+            columns.store(slot, Time::from_micros(5_000_000 + u64::from(number)));
+        }
+        fn bytes<T>(column: &[T]) -> usize {
+            size_of_val(column)
+        }
+        let Columns { at, owner, place, .. } = &columns;
+        assert_eq!(bytes(at) + bytes(owner) + bytes(place), 16_000_000);
+        assert_eq!(bytes(at), 8_000_000); // the one column that a scan reads from end to end
+        let mut due = Vec::new();
+        columns.scan(Time::from_micros(5_000_003), |slot, owner, number, at| {
+            due.push((slot, owner, number, at.as_micros()));
+        });
+        assert_eq!(due, [1, 2, 3].map(|n| (n - 1, n, n, 5_000_000 + u64::from(n))));
+        assert_eq!((columns.waiting(), columns.soonest().as_micros()), (999_997, 5_000_004));
+    }
+}

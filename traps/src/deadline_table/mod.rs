@@ -1,0 +1,130 @@
+//! The deadline table: where deadlines that are far off lie, those of the kernel's own timers and
+//! those of connections alike.
+//!
+//! Dense columns that a kernel scans and that a task may store into, without a trap. Nothing here
+//! fires, and there is no order: what is due soon is the kernel's near heap.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::time::Time;
+
+mod columns;
+
+pub use columns::{Columns, Place};
+
+/// What [`Columns`] holds for a connection deadline that has fired and was not armed since.
+pub const FIRED: Time = Time::from_micros(u64::MAX - 1);
+/// Marks an owner as the scope of a connection deadline that guards.
+pub const GUARD: u32 = 0b11 << 30;
+/// Marks an owner as the task of a connection deadline that is armed without a guard.
+pub const BARE: u32 = 0b10 << 30;
+
+/// The deadlines of one kernel, shared with the connection deadlines that it gave out.
+pub struct DeadlineTable {
+    /// A reading that is never early and late by the coarse clock's resolution at most.
+    clock: Box<dyn Fn() -> Time>,
+    /// In microseconds.
+    tick: u64,
+    /// Every arm and disarm is to be told to the kernel, which has a line for it.
+    listening: Cell<bool>,
+    /// Arms and disarms that were not told: their lines keep their numbers.
+    untold: Cell<u64>,
+    columns: RefCell<Columns>,
+}
+
+impl DeadlineTable {
+    /// An empty table. `clock` is read by arms; it may be coarse, but never early.
+    #[must_use]
+    pub fn new(tick: Duration, clock: Box<dyn Fn() -> Time>) -> Rc<DeadlineTable> {
+        Rc::new(DeadlineTable {
+            clock,
+            tick: (Time::ZERO + tick).as_micros(),
+            listening: Cell::new(false),
+            untold: Cell::new(0),
+            columns: RefCell::new(Columns::new()),
+        })
+    }
+
+    /// The columns, for the kernel.
+    #[inline]
+    pub fn columns(&self) -> RefMut<'_, Columns> {
+        self.columns.borrow_mut()
+    }
+
+    /// One tick from `now`: what is due before it is near.
+    #[inline]
+    #[must_use]
+    pub fn horizon(&self, now: Time) -> Time {
+        Time::from_micros(now.as_micros().saturating_add(self.tick))
+    }
+
+    /// Whether arms and disarms are told to the kernel from now on.
+    #[inline]
+    pub fn listen(&self, listening: bool) {
+        self.listening.set(listening);
+    }
+
+    /// How many arms and disarms the kernel was not told of since it last asked.
+    #[inline]
+    #[must_use]
+    pub fn take_untold(&self) -> u64 {
+        self.untold.take()
+    }
+
+    /// The point `span` from now.
+    #[inline]
+    pub(crate) fn after(&self, span: Duration) -> (Time, Time) {
+        let now = (self.clock)();
+        (now, (now + span).min(Time::from_micros(FIRED.as_micros() - 1)))
+    }
+
+    /// Sets a far deadline to a point a tick or more from `now`, or to `NEVER`: a store. False if
+    /// it takes more than that; then the kernel is to be asked.
+    #[inline]
+    pub(crate) fn set(&self, slot: u32, at: Time, now: Time, owner: u32) -> bool {
+        let columns = &mut *self.columns.borrow_mut();
+        let simple = columns.place(slot) == Place::Far
+            && columns.at(slot) != FIRED
+            && at >= self.horizon(now)
+            && !self.listening.get();
+        if simple {
+            self.untold.set(self.untold.get() + 1);
+            columns.set_owner(slot, owner);
+            columns.store(slot, at);
+        }
+        simple
+    }
+
+    /// Takes a far deadline back and gives it another owner. False as for `set`.
+    #[inline]
+    pub(crate) fn clear(&self, slot: u32, owner: u32) -> bool {
+        let columns = &mut *self.columns.borrow_mut();
+        let at = columns.at(slot);
+        if columns.place(slot) != Place::Far || at == FIRED {
+            return false;
+        }
+        if at != Time::NEVER {
+            if self.listening.get() {
+                return false;
+            }
+            self.untold.set(self.untold.get() + 1);
+            columns.store(slot, Time::NEVER);
+        }
+        columns.set_owner(slot, owner);
+        true
+    }
+
+    #[inline]
+    pub(crate) fn has_fired(&self, slot: u32) -> bool {
+        self.columns.borrow().at(slot) == FIRED
+    }
+}
+
+impl fmt::Debug for DeadlineTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeadlineTable").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
