@@ -280,7 +280,7 @@ impl Fired {
     const SCOPE: u32 = 0b01 << 30;
     pub(crate) const GRACE: Owner = Owner(!Self::KIND);
     /// A connection deadline whose task has ended.
-    pub(crate) const NOBODY: Owner = Owner(u32::MAX & !(1 << 30));
+    pub(crate) const NOBODY: Owner = Owner(!Self::SCOPE);
 
     pub(crate) fn sleep(ticket: u32) -> Owner {
         Owner(ticket)
