@@ -13,7 +13,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::call::Call;
-use crate::deadline_table::{BARE, DeadlineTable, GUARD};
+use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
 use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::Interruptible;
@@ -131,12 +131,33 @@ impl ConnectionDeadline {
         if span.is_zero() {
             return self.disarm();
         }
-        let DeadlineSlot { table, name } = &self.slot;
-        let (now, until) = table.after(span);
+        let now = self.slot.table.now();
+        self.set(now + span, now);
+    }
+
+    /// The same to a point of kernel time, which may have passed: then it fires at the next trap
+    /// that parks. [`Time::NEVER`] disarms it.
+    #[inline]
+    pub fn arm_at(&self, until: Time) {
+        self.set(until, self.slot.table.now());
+    }
+
+    #[inline]
+    fn set(&self, until: Time, now: Time) {
+        if until >= FIRED {
+            return self.disarm();
+        }
         self.until.set(until);
+        let DeadlineSlot { table, name } = &self.slot;
         if !table.set(name.slot, until, now, self.owner.get()) {
             self.post(until);
         }
+    }
+
+    /// What it was armed to last, also if that is over; [`Time::NEVER`] before.
+    #[must_use]
+    pub fn until(&self) -> Time {
+        self.until.get()
     }
 
     /// Takes it back; harmless where it is not armed (row D4). Does not trap. That it fired is not
@@ -176,8 +197,22 @@ impl ConnectionDeadline {
         F: Future<Output = Result<T, E>>,
         E: Interruptible,
     {
-        let scoped = Scoped::new(Call::here(), Limit::After(span), ScopeKind::Guard, future);
-        Guard { deadline: self, span, stage: Stage::New, scoped }
+        Guard::new(self, Call::here(), Limit::After(span), future)
+    }
+
+    /// The same up to a point of kernel time, such as the [`until`](ConnectionDeadline::until) of
+    /// an earlier guard: several waits under one limit. `Time::NEVER` sets none.
+    ///
+    /// # Errors
+    ///
+    /// As [`guard`](ConnectionDeadline::guard).
+    #[track_caller]
+    pub fn guard_at<F, T, E>(&self, until: Time, future: F) -> Guard<'_, F>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: Interruptible,
+    {
+        Guard::new(self, Call::here(), Limit::At(until), future)
     }
 
     /// Asks the kernel to set it.
@@ -188,7 +223,7 @@ impl ConnectionDeadline {
     }
 
     /// A guard begins, outermost of this deadline: it has the deadline's scope, if there is one.
-    fn enter(&self, span: Duration) -> Option<Open> {
+    fn enter(&self, limit: Limit) -> Option<Open> {
         let rule = "rule: a connection deadline is used in the kernel that made it";
         assert!(self.slot.name.epoch == gate::epoch(), "{rule}");
         self.guards.set(true);
@@ -196,7 +231,11 @@ impl ConnectionDeadline {
         if let Some(open) = scope {
             self.owner.set(GUARD | open.scope.index);
         }
-        self.arm(span);
+        match limit {
+            Limit::After(span) => self.arm(span),
+            Limit::At(until) => self.arm_at(until),
+            Limit::Never | Limit::Deadline(_) => unreachable!("a guard has a span or a point"),
+        }
         scope
     }
 
@@ -246,7 +285,6 @@ pin_project! {
     #[must_use = "futures do nothing unless awaited"]
     pub struct Guard<'a, F> {
         deadline: &'a ConnectionDeadline,
-        span: Duration,
         stage: Stage,
         #[pin]
         scoped: Scoped<F>,
@@ -267,6 +305,13 @@ pin_project! {
     }
 }
 
+impl<'a, F: Future> Guard<'a, F> {
+    fn new(deadline: &'a ConnectionDeadline, call: Call, limit: Limit, future: F) -> Guard<'a, F> {
+        let scoped = Scoped::new(call, limit, ScopeKind::Guard, future);
+        Guard { deadline, stage: Stage::New, scoped }
+    }
+}
+
 impl<F, T, E> Future for Guard<'_, F>
 where
     F: Future<Output = Result<T, E>>,
@@ -279,15 +324,15 @@ where
         let this = self.project();
         let mut scoped = this.scoped;
         if *this.stage == Stage::New {
-            *this.stage = if this.span.is_zero() {
-                Stage::Free
-            } else if this.deadline.guards.get() {
-                Stage::Nested
-            } else {
-                let scoped = scoped.as_mut().project();
-                *scoped.limit = Limit::Deadline(this.deadline.slot.name);
-                *scoped.open = this.deadline.enter(*this.span);
-                Stage::Own
+            let scoped = scoped.as_mut().project();
+            *this.stage = match *scoped.limit {
+                Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => Stage::Free,
+                _ if this.deadline.guards.get() => Stage::Nested,
+                limit => {
+                    *scoped.limit = Limit::Deadline(this.deadline.slot.name);
+                    *scoped.open = this.deadline.enter(limit);
+                    Stage::Own
+                }
             };
         }
         if *this.stage == Stage::Free {

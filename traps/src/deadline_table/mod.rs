@@ -74,11 +74,10 @@ impl DeadlineTable {
         self.untold.take()
     }
 
-    /// The point `span` from now.
+    /// Reads the clock.
     #[inline]
-    pub(crate) fn after(&self, span: Duration) -> (Time, Time) {
-        let now = (self.clock)();
-        (now, (now + span).min(Time::from_micros(FIRED.as_micros() - 1)))
+    pub(crate) fn now(&self) -> Time {
+        (self.clock)()
     }
 
     /// Sets a far deadline to a point a tick or more from `now`, or to `NEVER`: a store. False if
