@@ -8,15 +8,19 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use kernel::{Kernel, Real};
-use traps::{Interrupt, clock, current_task, sleep, spawn, timeout_after, yield_now};
+use traps::{
+    Interrupt, clock, connection_deadline, current_task, sleep, spawn, timeout_after, yield_now,
+};
 
-const CASES: [&str; 8] = [
+const CASES: [&str; 10] = [
     "nothing",
     "clock",
     "current_task",
     "yield",
     "timeout",
     "timeout_none",
+    "rearm",
+    "guard",
     "spawn_join",
     "sleepers",
 ];
@@ -48,6 +52,20 @@ async fn run(case: &str, count: u32) {
             for n in 0..count {
                 let ready = async { Ok::<_, Interrupt>(n) };
                 black_box(timeout_after(span, ready).await.unwrap());
+            }
+        }
+        "rearm" => {
+            let deadline = connection_deadline().await;
+            for _ in 0..count {
+                black_box(&deadline).arm(Duration::from_secs(10));
+            }
+        }
+        "guard" => {
+            let deadline = connection_deadline().await;
+            for n in 0..count {
+                let ready = async { Ok::<_, Interrupt>(n) };
+                let guard = deadline.guard(Duration::from_secs(10), ready);
+                black_box(guard.await.unwrap());
             }
         }
         "spawn_join" => {

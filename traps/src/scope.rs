@@ -144,6 +144,7 @@ impl<F: Future> Scoped<F> {
 }
 
 /// Follows the scope's future to the task and scope in which it is polled now.
+#[inline]
 fn rehome(place: &mut Option<Open>, open: Open) -> Open {
     let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else { return open };
     if parent == open.parent && task == open.task {

@@ -227,7 +227,7 @@ impl Gate {
     }
 
     /// The result of a request.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn complete(&self, ticket: Ticket, result: TrapResult) -> Completion {
         let register = &self.register;
