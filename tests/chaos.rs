@@ -19,8 +19,9 @@ use kernel::{Options, Policy, Sim};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
 use traps::{
-    Interrupt, Task, Time, WaitQueue, branch, budget, clock, foreign, ignore_after, race,
-    run_in_thread, shield, sleep, spawn, timeout_after, wait_signal, yield_now,
+    ConnectionDeadline, Interrupt, Task, Time, WaitQueue, branch, budget, clock,
+    connection_deadline, foreign, ignore_after, race, run_in_thread, shield, sleep, spawn,
+    timeout_after, wait_signal, yield_now,
 };
 
 /// A generator that is the same everywhere (splitmix64).
@@ -49,6 +50,7 @@ struct World {
     lock: Lock<u64>,
     event: Event,
     handles: RefCell<Vec<Task<Out>>>,
+    deadlines: RefCell<Vec<Rc<ConnectionDeadline>>>,
     /// Futures on their way from one task to another.
     shelf: RefCell<Vec<Step>>,
     spawned: Cell<u32>,
@@ -72,7 +74,7 @@ fn step(world: &Rc<World>, depth: u32) -> Step {
     let leaf = depth == 0;
     let next = move || step(&w, depth - 1);
     let w = world.clone();
-    let kind = if leaf { w.roll(17) } else { w.roll(36) };
+    let kind = if leaf { w.roll(18) } else { w.roll(41) };
     match kind {
         0..=3 => {
             let span = w.span();
@@ -143,7 +145,66 @@ fn step(world: &Rc<World>, depth: u32) -> Step {
                 _ => Ok(()),
             }
         }),
-        17..=19 => {
+        17 => Box::pin(async move {
+            // Of whatever task made it, armed by whoever comes by.
+            if w.deadlines.borrow().len() < 3 {
+                let fresh = Rc::new(connection_deadline().await);
+                w.deadlines.borrow_mut().push(fresh);
+            }
+            let which = w.roll(w.deadlines.borrow().len() as u64) as usize;
+            let deadline = w.deadlines.borrow()[which].clone();
+            match w.roll(5) {
+                0 => deadline.disarm(),
+                1 => drop(w.deadlines.borrow_mut().swap_remove(which)),
+                _ => deadline.arm(w.span()),
+            }
+            Ok(())
+        }),
+        36 | 37 => {
+            let (span, inner) = (w.span(), next());
+            Box::pin(async move { connection_deadline().await.guard(span, inner).await })
+        }
+        38 => {
+            let (spans, a, b) = ([w.span(), w.span(), w.span()], next(), next());
+            let swallow = w.roll(2) == 0;
+            Box::pin(async move {
+                let deadline = connection_deadline().await;
+                let first = deadline.guard(spans[0], a).await;
+                if !swallow {
+                    first?;
+                }
+                let nested = async {
+                    let end = deadline.guard(spans[1], b).await;
+                    deadline.arm(spans[2]);
+                    yield_now().await.and(end)
+                };
+                deadline.guard(spans[0], nested).await
+            })
+        }
+        39 => {
+            // One deadline under two branches, or in two tasks, at once.
+            let (a, b) = (next(), next());
+            let which = w.roll(3) as usize;
+            Box::pin(async move {
+                let shared = w.deadlines.borrow().get(which).cloned();
+                let Some(deadline) = shared else { return a.await };
+                let both = (w.span(), w.span());
+                let (a, b) =
+                    traps::join(deadline.guard(both.0, a), deadline.guard(both.1, b)).await;
+                a.and(b)
+            })
+        }
+        40 => {
+            let (span, inner) = (w.span(), next());
+            Box::pin(async move {
+                let deadline = connection_deadline().await;
+                deadline.arm(span);
+                let end = inner.await;
+                deadline.disarm();
+                end
+            })
+        }
+        18 | 19 => {
             let (span, inner) = (w.span(), next());
             Box::pin(async move { timeout_after(span, inner).await })
         }
@@ -291,6 +352,7 @@ fn life(seed: u64) -> String {
         lock: Lock::new(0),
         event: Event::new(),
         handles: RefCell::default(),
+        deadlines: RefCell::default(),
         shelf: RefCell::default(),
         spawned: Cell::new(0),
         closing: Cell::new(false),
@@ -303,7 +365,7 @@ fn life(seed: u64) -> String {
                 world.handles.borrow_mut().push(task);
             }
             let _ = timeout_after(secs(1), step(&world, 5)).await;
-            sleep(secs(1)).await.unwrap();
+            let _ = sleep(secs(1)).await;
         };
         match catch_unwind(AssertUnwindSafe(|| kernel.run(main))) {
             // A wait for ever inside a shield is a hang, and rightly so.
@@ -313,6 +375,7 @@ fn life(seed: u64) -> String {
             Err(panic) if panic.is::<Chaos>() => {
                 world.handles.take();
                 world.shelf.take();
+                world.deadlines.take();
                 assert_sound(&kernel.text());
                 return kernel.text();
             }
@@ -323,6 +386,7 @@ fn life(seed: u64) -> String {
     world.closing.set(true);
     world.handles.take();
     world.shelf.take();
+    world.deadlines.take();
     drop(world);
 
     kernel.end()

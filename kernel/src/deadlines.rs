@@ -15,7 +15,8 @@ use crate::machine::Machine;
 use crate::pending::Source;
 use crate::scopes::Timing;
 use crate::table::At;
-use crate::timers::{Due, TimerId};
+use crate::tasks::State;
+use crate::timers::{Due, Owner, TimerId};
 use crate::trace::{Event, Op, Seq, Timer};
 use crate::turn::Fired;
 
@@ -30,7 +31,8 @@ pub(crate) enum Expiring {
 /// What the kernel keeps of all of them together.
 #[derive(Default)]
 pub(crate) struct Deadlines {
-    numbers: u32,
+    /// How many were made, in 31 bits.
+    pub(crate) so_far: u32,
     pub(crate) alive: usize,
     /// The `arm` line of each that is set, by slot; kept while somebody listens.
     lines: BTreeMap<u32, Seq>,
@@ -41,10 +43,9 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn new_deadline(&mut self, at: At) {
         let At { task, ticket, site, .. } = at;
         // 31 bits, and not 0: it shares its place with a mark.
-        self.deadlines.numbers = self.deadlines.numbers % ((1 << 31) - 2) + 1;
+        self.deadlines.so_far = self.deadlines.so_far % ((1 << 31) - 2) + 1;
         self.deadlines.alive += 1;
-        self.tasks.get_mut(task).deadlines += 1;
-        let number = self.deadlines.numbers;
+        let number = self.deadlines.so_far;
         let TimerId(slot) = self.timers.claim(Fired::bare(task), number);
         let name = DeadlineName { slot, number, epoch: self.epoch, task };
         let answer = DeadlineSlot::new(self.timers.table().clone(), name);
@@ -59,7 +60,7 @@ impl<M: Machine> Kernel<M> {
             self.forget_firing(timer);
         }
         self.move_deadline(deadline, until);
-        self.timers.set_owner(timer, crate::timers::Owner(owner));
+        self.timers.set_owner(timer, Owner(owner));
     }
 
     /// The outermost guard of one ends: it is disarmed, and its scope is left open but empty.
@@ -72,11 +73,13 @@ impl<M: Machine> Kernel<M> {
         let timer = TimerId(deadline.slot);
         if let Some(index) = scope.and_then(|scope| self.scopes.find(scope)) {
             self.leave_scope(index);
+            self.scopes.drop_pending(&mut self.tasks, |p| p.source == Source::Scope(index));
+            self.scopes.get_mut(index).reset();
         }
         if !self.timers.has_fired(timer) {
             self.move_deadline(deadline, Time::NEVER);
         }
-        self.timers.set_owner(timer, crate::timers::Owner(owner));
+        self.timers.set_owner(timer, Owner(owner));
     }
 
     /// One is gone.
@@ -86,24 +89,25 @@ impl<M: Machine> Kernel<M> {
             self.forget_firing(timer);
         }
         self.move_deadline(deadline, Time::NEVER);
-        if Fired::NOBODY != self.timers.owner(timer) {
-            self.tasks.get_mut(deadline.task).deadlines -= 1;
-        }
         self.deadlines.alive -= 1;
         self.timers.disarm(timer);
     }
 
-    /// The owner of connection deadlines has ended: those that outlive it interrupt nobody.
-    pub(crate) fn orphan_deadlines(&mut self, task: u32) {
-        if self.tasks.get(task).deadlines == 0 {
-            return;
-        }
-        let mut columns = self.timers.table().columns();
-        let slots: Vec<u32> = columns.slots().collect();
-        for slot in slots {
-            if columns.owner(slot) == Fired::bare(task).0 {
-                columns.set_owner(slot, Fired::NOBODY.0);
+    /// Whom a connection deadline that is due interrupts: the scope of a guard, or a task. Neither,
+    /// if what it was bound to has ended; its place may be another's by now.
+    fn bound_to(&self, due: Due) -> Option<(u32, u32)> {
+        match Fired::of(due.owner) {
+            Fired::Guard(index) => {
+                let scope = self.scopes.try_get(index)?;
+                let its = scope.timing == Timing::Guard && scope.timer == Some(TimerId(due.slot));
+                its.then_some((scope.task, index))
             }
+            Fired::Bare(index) => {
+                let task = self.tasks.try_get(index)?;
+                let its = due.rank.seq > u64::from(task.deadlines_before);
+                (its && task.state != State::Ended).then_some((index, ROOT))
+            }
+            Fired::Sleep(_) | Fired::Scope(_) | Fired::Grace => None,
         }
     }
 
@@ -134,11 +138,10 @@ impl<M: Machine> Kernel<M> {
     /// What is left of its last firing ends: it is armed anew, or gone.
     fn forget_firing(&mut self, timer: TimerId) {
         let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return };
-        let scope = self.scopes.get_mut(index);
-        scope.fired = None;
-        scope.delivered = 0;
-        scope.deadline = Time::NEVER;
+        let scope = self.scopes.try_get(index).filter(|scope| scope.timer == Some(timer));
+        let Some(scope) = scope else { return };
         let (bare, task) = (scope.timing == Timing::Bare, scope.task);
+        self.scopes.get_mut(index).reset();
         self.scopes.drop_pending(&mut self.tasks, |p| p.source == Source::Scope(index));
         if bare {
             self.forget_delivered(task, index);
@@ -146,22 +149,22 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// The task ends in which a connection deadline fired.
+    pub(crate) fn close_bare(&mut self, index: u32) {
+        let slot = self.scopes.get(index).timer.expect("it stands for a connection deadline");
+        self.forget_firing(slot);
+        self.timers.set_owner(slot, Fired::NOBODY);
+    }
+
     /// Before anything that came in this turn is looked at: marks the tasks whose connection
     /// deadlines are due, since those win against it (X1).
     pub(crate) fn mark_expiring(&mut self) {
         for place in 0..self.scratch.due.len() {
             let due = self.scratch.due[place];
-            let (task, from) = match Fired::of(due.owner) {
-                Fired::Guard(index) => {
-                    self.scopes.get_mut(index).deadline = due.at;
-                    (self.scopes.get(index).task, index)
-                }
-                Fired::Scope(index) if self.scopes.get(index).kind == ScopeKind::Guard => {
-                    (self.scopes.get(index).task, index)
-                }
-                Fired::Bare(task) if due.owner != Fired::NOBODY => (task, ROOT),
-                Fired::Bare(_) | Fired::Scope(_) | Fired::Sleep(_) | Fired::Grace => continue,
-            };
+            let Some((task, from)) = self.guarded(due) else { continue };
+            if let Fired::Guard(index) = Fired::of(due.owner) {
+                self.scopes.get_mut(index).deadline = due.at;
+            }
             let expiring = &mut self.tasks.get_mut(task).expiring;
             *expiring = match *expiring {
                 None => Some(Expiring::In(from)),
@@ -170,16 +173,36 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// What a timer that is due guards, if it is a connection deadline or a guard inside one: the
+    /// task, and the scope or [`ROOT`].
+    fn guarded(&self, due: Due) -> Option<(u32, u32)> {
+        match Fired::of(due.owner) {
+            Fired::Scope(index) => {
+                let scope = self.scopes.try_get(index)?;
+                (scope.kind == ScopeKind::Guard).then_some((scope.task, index))
+            }
+            _ => self.bound_to(due),
+        }
+    }
+
     /// All that was due has acted.
     pub(crate) fn forget_due(&mut self) {
-        while let Some(due) = self.scratch.due.pop() {
+        for place in 0..self.scratch.due.len() {
+            // One that fired in the whole of its task is a scope of that task now.
+            let due = self.scratch.due[place];
             let task = match Fired::of(due.owner) {
-                Fired::Guard(index) | Fired::Scope(index) => self.scopes.get(index).task,
-                Fired::Bare(task) if due.owner != Fired::NOBODY => task,
-                Fired::Bare(_) | Fired::Sleep(_) | Fired::Grace => continue,
+                Fired::Guard(index) | Fired::Scope(index) => {
+                    self.scopes.try_get(index).map(|scope| scope.task)
+                }
+                Fired::Bare(task) => Some(task),
+                Fired::Sleep(_) | Fired::Grace => None,
             };
-            self.tasks.get_mut(task).expiring = None;
+            let task = task.filter(|task| self.tasks.try_get(*task).is_some());
+            if let Some(task) = task {
+                self.tasks.get_mut(task).expiring = None;
+            }
         }
+        self.scratch.due.clear();
     }
 
     /// Whether a connection deadline that is due will end that wait in this turn, so that nothing
@@ -193,14 +216,8 @@ impl<M: Machine> Kernel<M> {
         let from = match expiring {
             Expiring::In(from) => reaches(from),
             Expiring::InSeveral => {
-                self.scratch.due.iter().find_map(|due| match Fired::of(due.owner) {
-                    Fired::Guard(index) => reaches(index),
-                    Fired::Scope(index) if self.scopes.get(index).kind == ScopeKind::Guard => {
-                        reaches(index)
-                    }
-                    Fired::Bare(index) if index == task => reaches(ROOT),
-                    _ => None,
-                })
+                let guarded = self.scratch.due.iter().filter_map(|due| self.guarded(*due));
+                guarded.filter(|(bound, _)| *bound == task).find_map(|(_, from)| reaches(from))
             }
         };
         let Some(from) = from else { return false };
@@ -216,8 +233,8 @@ impl<M: Machine> Kernel<M> {
         let mut around = Vec::new();
         while at != ROOT {
             let scope = self.scopes.get(at);
-            if scope.timing == Timing::Guard && scope.deadline == deadline && scope.fired.is_none()
-            {
+            let due = self.scopes.own_deadline(at, &self.timers) == deadline;
+            if scope.timing == Timing::Guard && due && scope.fired.is_none() {
                 around.push(at);
             }
             at = scope.parent;
@@ -227,16 +244,31 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A connection deadline fires that no guard is under: it interrupts its task.
-    pub(crate) fn fire_bare(&mut self, task: u32, due: Due) {
-        let site = std::panic::Location::caller();
-        let kind = ScopeKind::Guard;
-        let index = self.scopes.open(&mut self.tasks, task, ROOT, kind, due.at, site);
-        let scope = self.scopes.get_mut(index);
-        scope.timing = Timing::Bare;
-        scope.timer = Some(TimerId(due.slot));
-        self.timers.set_owner(TimerId(due.slot), Fired::guard(index));
-        self.fire_scope(index, due.at);
+    /// A connection deadline fires: in its guard, or in the whole of its task.
+    pub(crate) fn fire_deadline(&mut self, due: Due) {
+        let slot = TimerId(due.slot);
+        let index = match self.bound_to(due) {
+            Some((task, ROOT)) => {
+                let site = std::panic::Location::caller();
+                let kind = ScopeKind::Guard;
+                let index = self.scopes.open(&mut self.tasks, task, ROOT, kind, due.at, site);
+                let scope = self.scopes.get_mut(index);
+                (scope.timing, scope.timer) = (Timing::Bare, Some(slot));
+                self.timers.set_owner(slot, Fired::guard(index));
+                index
+            }
+            Some((_, index)) => index,
+            None => {
+                let timer = Timer::Deadline(due.rank.seq);
+                let cause = self.deadlines.lines.get(&due.slot).copied().unwrap_or(1);
+                let event = Event::Fire { timer, deadline: due.at, cause };
+                emit_for!(self, 0, "kernel", event, log::late(due.at, self.log.now));
+                return self.timers.set_owner(slot, Fired::NOBODY);
+            }
+        };
+        if self.scopes.get(index).fired.is_none() {
+            self.fire_scope(index, due.at);
+        }
     }
 
     /// Which timer a scope's firing is the firing of, and the line that set it.

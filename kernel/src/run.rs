@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use traps::gate::First;
-use traps::protocol::Filed;
+use traps::protocol::{Filed, Site, TaskRef};
 use traps::threads::panic_message;
 
 use crate::emit::{announce, drop_quietly, emit};
@@ -202,6 +202,11 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// A new task, not yet ready.
+    pub(crate) fn add_task(&mut self, place: Place, parent: u64, site: Site) -> TaskRef {
+        self.tasks.add(place, parent, Some(site), self.deadlines.so_far)
+    }
+
     /// Makes a parked task ready; one that runs is polled on.
     #[inline]
     pub(crate) fn make_ready(&mut self, index: u32, cause: Seq) {
@@ -271,11 +276,11 @@ impl<M: Machine> Kernel<M> {
             self.forget_wait(ticket);
         }
         for scope in self.scopes.of(&self.tasks, index) {
-            if self.scopes.get(scope).timing != Timing::Bare {
-                self.close_scope(scope, false);
+            match self.scopes.get(scope).timing {
+                Timing::Bare => self.close_bare(scope),
+                Timing::Own | Timing::Guard => self.close_scope(scope, false),
             }
         }
-        self.orphan_deadlines(index);
         if self.tasks.get(index).pending > 0 {
             self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
         }

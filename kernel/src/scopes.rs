@@ -45,6 +45,13 @@ pub(crate) struct Scope {
     after: u32,
 }
 
+impl Scope {
+    /// Its deadline has never fired, as far as anybody is concerned.
+    pub(crate) fn reset(&mut self) {
+        (self.fired, self.delivered, self.deadline) = (None, 0, Time::NEVER);
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Scopes {
     slab: Slab<Scope>,
@@ -62,6 +69,11 @@ impl Scopes {
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &Scope {
         &self.slab[index as usize]
+    }
+
+    /// A scope that may be gone.
+    pub(crate) fn try_get(&self, index: u32) -> Option<&Scope> {
+        self.slab.get(index as usize)
     }
 
     #[inline]

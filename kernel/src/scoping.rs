@@ -72,9 +72,7 @@ impl<M: Machine> Kernel<M> {
         if let Some(timer) = self.scopes.get_mut(index).timer.take() {
             match self.scopes.get(index).timing {
                 Timing::Own => self.timers.disarm(timer),
-                Timing::Guard if self.timers.owner(timer) == Fired::guard(index) => {
-                    self.timers.set_owner(timer, Fired::NOBODY);
-                }
+                // Its slot is another's.
                 Timing::Guard | Timing::Bare => {}
             }
         }

@@ -85,7 +85,7 @@ impl<M: Machine> Kernel<M> {
             Request::Spawn(body) => {
                 let site = body.site();
                 let parent = self.tasks.get(task).id.get();
-                let child = self.tasks.add(Place::Body(body), parent, Some(site));
+                let child = self.add_task(Place::Body(body), parent, site);
                 if self.log.listening {
                     let name = self.tasks.label(child.index).1.to_owned();
                     let op = Op::Spawn { name: name.into() };

@@ -105,8 +105,8 @@ pub(crate) struct Task {
     pub(crate) troubled: bool,
     /// Between the wait of a turn and its deadlines: where a connection deadline is due.
     pub(crate) expiring: Option<Expiring>,
-    /// Connection deadlines that are bound to it.
-    pub(crate) deadlines: u32,
+    /// Connection deadlines with this number or a lower one were made before it.
+    pub(crate) deadlines_before: u32,
     /// Nobody can join it.
     pub(crate) detached: bool,
     /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
@@ -154,7 +154,13 @@ impl Tasks {
     }
 
     /// Adds a task and numbers it. Number 1 is the wake-up task, which is not in the table.
-    pub(crate) fn add(&mut self, place: Place, parent: u64, site: Option<Site>) -> TaskRef {
+    pub(crate) fn add(
+        &mut self,
+        place: Place,
+        parent: u64,
+        site: Option<Site>,
+        deadlines_before: u32,
+    ) -> TaskRef {
         self.last += 1;
         self.alive += 1;
         let id = NonZeroU64::new(self.last).expect("numbers start at 2");
@@ -183,7 +189,7 @@ impl Tasks {
             news: None,
             troubled: false,
             expiring: None,
-            deadlines: 0,
+            deadlines_before,
             detached: false,
             deferred: None,
         });
@@ -194,6 +200,11 @@ impl Tasks {
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &Task {
         &self.slab[index as usize]
+    }
+
+    /// A task that may be gone.
+    pub(crate) fn try_get(&self, index: u32) -> Option<&Task> {
+        self.slab.get(index as usize)
     }
 
     #[inline]

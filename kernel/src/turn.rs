@@ -56,7 +56,7 @@ impl<M: Machine> Kernel<M> {
             self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
         }
         self.main_ended = false;
-        let task = self.tasks.add(Place::Main, 0, Some(site)).index;
+        let task = self.add_task(Place::Main, 0, site).index;
         let event = Event::Spawn { parent: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
         self.make_ready(task, seq);
@@ -220,7 +220,7 @@ impl<M: Machine> Kernel<M> {
                     let result = Ok(traps::protocol::Answer::Time(now));
                     self.complete(index, result, WakeOp::Sleep, seq);
                 }
-                Fired::Scope(index) | Fired::Guard(index) => {
+                Fired::Scope(index) => {
                     let task = self.scopes.get(index).task;
                     if self.tasks.get(task).expiring.is_some() {
                         self.fire_guards_around(index, deadline);
@@ -229,8 +229,7 @@ impl<M: Machine> Kernel<M> {
                         self.fire_scope(index, deadline);
                     }
                 }
-                Fired::Bare(_) if timer.owner == Fired::NOBODY => {}
-                Fired::Bare(task) => self.fire_bare(task, timer),
+                Fired::Guard(_) | Fired::Bare(_) => self.fire_deadline(timer),
                 Fired::Grace => {
                     let event = Event::Fire { timer: Timer::Grace, deadline, cause: self.phase };
                     emit_for!(self, 0, "kernel", event);

@@ -47,7 +47,8 @@ impl DeadlineSlot {
 /// Two ways to use it, which mix. [`guard`](ConnectionDeadline::guard) runs a future under it: what
 /// blocks inside is interrupted, and the guard returns the timeout. Or
 /// [`arm`](ConnectionDeadline::arm) it between the steps of straight code: when it fires, the task
-/// is interrupted in whatever trap it is blocked in, or at the next one.
+/// that made it is interrupted in whatever trap it is blocked in, or at the next one; nobody, if
+/// that task has ended.
 ///
 /// Exact: never early; late by the coarse clock's resolution at most (4 ms on most machines), and
 /// not at all on a simulated machine. **In the turn in which it fires it wins** against a value
@@ -227,7 +228,11 @@ impl ConnectionDeadline {
         let rule = "rule: a connection deadline is used in the kernel that made it";
         assert!(self.slot.name.epoch == gate::epoch(), "{rule}");
         self.guards.set(true);
-        let scope = self.scope.take();
+        let mut scope = self.scope.take();
+        if scope.is_some_and(|open| Some(open.task) != gate::task()) {
+            // It was left in another task, and may have ended with it.
+            self.close(scope.take());
+        }
         if let Some(open) = scope {
             self.owner.set(GUARD | open.scope.index);
         }
@@ -237,6 +242,12 @@ impl ConnectionDeadline {
             Limit::Never | Limit::Deadline(_) => unreachable!("a guard has a span or a point"),
         }
         scope
+    }
+
+    fn close(&self, scope: Option<Open>) {
+        if let Some(open) = scope {
+            gate::post(Post::CloseScope { scope: open.scope, in_time: false });
+        }
     }
 
     /// That guard ends.
@@ -255,10 +266,8 @@ impl ConnectionDeadline {
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
-        if let Some(open) = self.scope.take() {
-            // Before the slot, on which it hangs.
-            gate::post(Post::CloseScope { scope: open.scope, in_time: false });
-        }
+        // Before the slot, on which it hangs.
+        self.close(self.scope.take());
     }
 }
 

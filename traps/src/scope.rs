@@ -21,7 +21,7 @@ use crate::time::Time;
 pub(crate) struct Open {
     pub(crate) scope: ScopeId,
     parent: ScopeId,
-    task: TaskRef,
+    pub(crate) task: TaskRef,
     pub(crate) deadline: Time,
 }
 
