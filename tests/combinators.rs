@@ -381,6 +381,17 @@ fn a_bare_wait_next_to_a_trap_ends_when_the_trap_has_ended() {
     assert_eq!(told(end), (Kind::TaskTimeout, at(1)));
 }
 
+#[test]
+fn a_bare_wait_that_is_not_polled_for_its_timeout_holds_no_timeout_around_it_back() {
+    let (end, _) = on_sim(async {
+        // A list polls a child only if the child's own waker was called, and nobody has it.
+        let mut list = FuturesUnordered::new();
+        list.push(timeout_after(secs(1), async { never::<Result<(), Interrupt>>().await }));
+        timeout_after(secs(2), async { list.next().await.expect("it has a child") }).await
+    });
+    assert_eq!(told(end), (Kind::TaskTimeout, at(2)));
+}
+
 /// A channel through which another task sends 5 after three seconds.
 async fn five_at_three_seconds() -> Oneshot<u32> {
     let channel = Oneshot::new();

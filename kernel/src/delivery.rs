@@ -124,7 +124,7 @@ impl<M: Machine> Kernel<M> {
             return;
         }
         let bare = self.bare_timeouts(task);
-        let Some(index) = bare.into_iter().find(|index| self.scopes.offer(task, *index)) else {
+        let Some(index) = bare.into_iter().find(|index| self.scopes.offer(task, *index, 1)) else {
             return;
         };
         let scope = self.scopes.get(index);
@@ -135,7 +135,8 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// The timeouts of a task that are pending and hold neither a ticket nor a shield: what they
-    /// hold can only wait on bare wakers. Of two that enclose each other, the first that fired.
+    /// hold can only wait on bare wakers. Of two that enclose each other, the first that fired;
+    /// both, once a poll has passed the first by: its future may not be polled again.
     fn bare_timeouts(&self, task: u32) -> Vec<u32> {
         let tickets = self.waits.of(&self.tasks, task).into_iter().map(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
@@ -143,14 +144,15 @@ impl<M: Machine> Kernel<M> {
         });
         let mut held: Vec<u32> = tickets.collect();
         held.extend(self.scopes.shields(&self.tasks, task));
-        let mut found: Vec<u32> = Vec::new();
-        for index in self.scopes.pending_timeouts(task) {
+        let (mut found, mut first): (Vec<u32>, Vec<u32>) = Default::default();
+        for (index, offers) in self.scopes.pending_timeouts(task) {
             let holds = held.iter().any(|inner| self.scopes.is_within(index, *inner));
             let related = |other: &u32| {
                 self.scopes.is_within(index, *other) || self.scopes.is_within(*other, index)
             };
-            if !holds && !found.iter().any(related) {
+            if !holds && !first.iter().any(related) {
                 found.push(index);
+                first.extend((offers < 2).then_some(index));
             }
         }
         found
@@ -162,6 +164,7 @@ impl<M: Machine> Kernel<M> {
             let interrupt = self.interrupt(task, Source::Scope(index), index);
             let name = self.scopes.name_of(&self.tasks, task, index);
             self.gate.set_bare(name, interrupt);
+            self.scopes.offer(task, index, 2);
         }
     }
 

@@ -23,13 +23,13 @@ pub(crate) struct Pending {
     pub(crate) source: Source,
     /// It does not reach into branches with this number or a lower one: zero for none.
     pub(crate) barred: u64,
-    /// The task was woken for it, in case it waits on a bare waker.
-    offered: bool,
+    /// To a wait on a bare waker: 1, the task was woken for it; 2, a poll has passed by.
+    offers: u8,
 }
 
 impl Pending {
     pub(crate) fn new(task: u32, at: u32, source: Source) -> Pending {
-        Pending { task, at, source, barred: 0, offered: false }
+        Pending { task, at, source, barred: 0, offers: 0 }
     }
 }
 
@@ -91,25 +91,25 @@ impl Scopes {
         false
     }
 
-    /// The timeouts that are pending in a task, in the order in which they fired.
-    pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<u32> {
-        let mut found = Vec::new();
+    /// The timeouts that are pending in a task, as they fired, and how far each was offered.
+    pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<(u32, u8)> {
+        let mut found: Vec<(u32, u8)> = Vec::new();
         for pending in self.pending.iter().filter(|pending| pending.task == task) {
-            if let Source::Scope(index) = pending.source
-                && !found.contains(&index)
-            {
-                found.push(index);
+            let Source::Scope(index) = pending.source else { continue };
+            if !found.iter().any(|(known, _)| *known == index) {
+                found.push((index, pending.offers));
             }
         }
         found
     }
 
-    /// Notes that a task is woken for a pending timeout; false if it was before.
-    pub(crate) fn offer(&mut self, task: u32, timeout: u32) -> bool {
+    /// Notes the next step of a pending timeout's offer; false if `step` is not the next.
+    pub(crate) fn offer(&mut self, task: u32, timeout: u32, step: u8) -> bool {
         let mut news = false;
         for pending in &mut self.pending {
-            if pending.task == task && pending.source == Source::Scope(timeout) {
-                news |= !std::mem::replace(&mut pending.offered, true);
+            let it = pending.task == task && pending.source == Source::Scope(timeout);
+            if it && pending.offers + 1 == step {
+                (pending.offers, news) = (step, true);
             }
         }
         news
