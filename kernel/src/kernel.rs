@@ -137,12 +137,14 @@ impl<M: Machine> Kernel<M> {
 
     /// A kernel with other options.
     #[must_use]
-    pub fn with_options(machine: M, options: Options) -> Kernel<M> {
+    pub fn with_options(machine: M, mut options: Options) -> Kernel<M> {
+        let tick = options.tick_over(machine.tick());
+        options.tick = Some(tick);
         let gate = Gate::of_this_thread();
         let epoch = gate.open();
         let wakes = Arc::new(WakeQueue::new(machine.bell()));
         let queue = wakes.clone();
-        let table = DeadlineTable::new(options.tick, machine.coarse_clock());
+        let table = DeadlineTable::new(tick, machine.coarse_clock());
         let deliver: Deliver = Arc::new(move |done| queue.push(Message::Done(done)));
         Kernel {
             gate,

@@ -12,8 +12,9 @@ use crate::registrations::Policy;
 pub struct Options {
     /// When descriptors are unregistered.
     pub policy: Policy,
-    /// How often the far deadlines are looked through at most. 300 ms; at least 10 ms.
-    pub tick: Duration,
+    /// How often the far deadlines are looked through at most; less than 10 ms becomes 10 ms.
+    /// `None`: what `TRAPLINE_DEADLINE_TICK_MS` says ([`Real`](crate::Real) only), else 300 ms.
+    pub tick: Option<Duration>,
     /// Operations that a task may do before it gives way. 128.
     pub budget: u32,
     /// How long clean-up may take at shutdown, in all. 5 s.
@@ -28,7 +29,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             policy: Policy::Lazy,
-            tick: Duration::from_millis(300),
+            tick: None,
             budget: 128,
             grace: Duration::from_secs(5),
             threads: 64,
@@ -51,11 +52,17 @@ impl Options {
         self
     }
 
-    /// With another tick; less than 10 ms becomes 10 ms.
+    /// With another tick, whatever the environment says; less than 10 ms becomes 10 ms.
     #[must_use]
     pub fn tick(mut self, tick: Duration) -> Options {
-        self.tick = tick.max(Duration::from_millis(10));
+        self.tick = Some(tick);
         self
+    }
+
+    /// The tick in force over a machine that asks for `of_machine`.
+    pub(crate) fn tick_over(&self, of_machine: Option<Duration>) -> Duration {
+        let chosen = self.tick.or(of_machine).unwrap_or(Duration::from_millis(300));
+        chosen.max(Duration::from_millis(10))
     }
 
     /// With another budget; 0 becomes 1.

@@ -46,8 +46,9 @@ impl<M: Machine> Kernel<M> {
         self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
-            let Options { policy, tick, budget, grace, threads, .. } = &self.options;
-            let (tick, grace) = (trace::Span(*tick), trace::Span(*grace));
+            let Options { policy, budget, grace, threads, .. } = &self.options;
+            let tick = trace::Span(self.options.tick_over(None));
+            let grace = trace::Span(*grace);
             let clock = self.machine.clock_name();
             self.log.boot(&format!(
                 "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use traps::Time;
 use traps::protocol::Descriptor;
@@ -90,6 +90,11 @@ pub(crate) mod sealed {
         /// The seed of what is chosen at random, 0 if nothing is.
         fn seed(&self) -> u64 {
             0
+        }
+
+        /// How often it wants far deadlines looked through at most, where the owner does not say.
+        fn tick(&self) -> Option<Duration> {
+            None
         }
 
         /// Reads the clock. Never goes back.

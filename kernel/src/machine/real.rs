@@ -1,5 +1,6 @@
-//! Linux, through mio: the only file that reads a clock or polls.
+//! Linux, through mio: the only file that reads a clock or the environment, or polls.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ const SIGNALS: Token = Token(usize::MAX - 1);
 const TIMER: Token = Token(usize::MAX - 2);
 /// As many arrivals as one wait takes; more come with the next.
 const BATCH: usize = 1024;
+/// The variable that sets the tick of kernels whose owner does not, in milliseconds.
+const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
 /// The operating system: epoll, the monotonic clock, an eventfd for a bell.
 pub struct Real {
@@ -36,6 +39,8 @@ pub struct Real {
     timer: OwnedFd,
     /// What it is set to.
     set_to: Option<Time>,
+    /// As the environment says.
+    tick: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -55,13 +60,15 @@ impl std::fmt::Debug for Real {
 }
 
 impl Real {
-    /// Opens the poller and its bell.
+    /// Opens the poller and its bell. Reads `TRAPLINE_DEADLINE_TICK_MS`, here and never again.
     ///
     /// # Errors
     ///
-    /// The system's: no descriptor is left, for example.
+    /// The system's: no descriptor is left, for example. `InvalidInput` if the variable is set to
+    /// anything but a whole number of milliseconds.
     pub fn new() -> io::Result<Real> {
         let (coarse_start, start) = (sys::clock_monotonic(), Instant::now());
+        let tick = std::env::var_os(TICK).map(|found| tick(&found)).transpose()?;
         let poll = Poll::new()?;
         let bell = Arc::new(Eventfd(Waker::new(poll.registry(), BELL)?));
         let timer = sys::timerfd()?;
@@ -76,6 +83,7 @@ impl Real {
             signals: None,
             timer,
             set_to: None,
+            tick,
         })
     }
 }
@@ -104,6 +112,15 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     sys::raise_descriptor_limit().map(|(soft, _)| soft)
 }
 
+fn tick(found: &OsStr) -> io::Result<Duration> {
+    let millis = found.to_str().and_then(|text| text.parse().ok());
+    millis.map(Duration::from_millis).ok_or_else(|| {
+        let found = found.to_string_lossy();
+        let text = format!("{TICK}: expected a whole number of milliseconds, not `{found}`");
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })
+}
+
 fn number(signal: Signal) -> i32 {
     match signal {
         Signal::Hangup => libc::SIGHUP,
@@ -121,6 +138,10 @@ fn unscripted() -> io::Error {
 impl Machine for Real {
     fn clock_name(&self) -> &'static str {
         "real"
+    }
+
+    fn tick(&self) -> Option<Duration> {
+        self.tick
     }
 
     fn now(&mut self) -> Time {
