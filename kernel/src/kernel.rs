@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::panic::resume_unwind;
+use std::panic::{Location, resume_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use std::task::{Context, Poll};
 use traps::SignalSet;
 use traps::deadline_table::DeadlineTable;
 use traps::gate::Gate;
-use traps::protocol::Filed;
+use traps::protocol::{Filed, Site};
 
 use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
+use crate::inject::Inject;
 use crate::log::{Activation, Log};
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
@@ -56,6 +57,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) wakeup: Wakeup,
     pub(crate) scratch: Scratch,
     pub(crate) counts: Counts,
+    pub(crate) inject: Inject,
     pub(crate) grace: Option<TimerId>,
     pub(crate) grace_over: bool,
     /// The line that began the shutdown.
@@ -166,6 +168,7 @@ impl<M: Machine> Kernel<M> {
             wakeup: Wakeup::default(),
             scratch: Scratch::default(),
             counts: Counts::default(),
+            inject: Inject::default(),
             grace: None,
             grace_over: false,
             phase: 0,
@@ -225,10 +228,14 @@ impl<M: Machine> Kernel<M> {
     /// With main's panic, after a shutdown; and if a kernel runs on this thread already.
     #[track_caller]
     pub fn run<F: Future>(&mut self, main: F) -> Result<F::Output, Error> {
+        self.run_from(main, Location::caller())
+    }
+
+    /// The same for a caller further out.
+    pub(crate) fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
         if self.shut {
             return Err(Error::Shut);
         }
-        let site = std::panic::Location::caller();
         let mut output = None;
         let ended = {
             let mut main = pin!(main);

@@ -22,7 +22,8 @@
 //! (scopes and interrupts), `deadlines.rs` (of connections), `shutdown.rs`. The tables that they
 //! use are pure structures: `tasks.rs`, `waits.rs`, `scopes.rs`, `pending.rs`, `timers.rs`,
 //! `registrations.rs`. What other threads see is in `wake.rs`, `waker.rs` and `threads.rs`; what
-//! the world is, in `machine/`.
+//! the world is, in `machine/`. [`testing`] is for the tests of programs; `inject.rs` is all that
+//! the kernel does for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, a seed for the simulated machine.
@@ -32,6 +33,7 @@
 mod deadlines;
 mod delivery;
 mod emit;
+mod inject;
 mod io;
 mod jobs;
 mod kernel;
@@ -49,6 +51,7 @@ mod shown;
 mod shutdown;
 mod table;
 mod tasks;
+pub mod testing;
 mod threads;
 mod timers;
 pub mod trace;

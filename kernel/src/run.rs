@@ -72,7 +72,9 @@ impl<M: Machine> Kernel<M> {
         let task = self.tasks.get_mut(index);
         task.cause = run;
         let own = task.waker.take();
-        let (name, root) = (self.tasks.name_of(index), self.tasks.root(index));
+        let name = self.tasks.name_of(index);
+        let root =
+            if self.inject.around { self.root_around(index) } else { self.tasks.root(index) };
         self.running = Some(index);
         self.running_since = self.log.now;
         let spare = self.spare.as_ref().map(SpareWaker::waker);

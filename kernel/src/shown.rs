@@ -2,7 +2,7 @@
 //!
 //! Changes nothing but the numbers that it has to give out to show something for the first time.
 
-use traps::protocol::Request;
+use traps::protocol::{Limit, Request, ScopeKind};
 
 use crate::kernel::Kernel;
 use crate::machine::Machine;
@@ -23,7 +23,17 @@ impl<M: Machine> Kernel<M> {
                 let alias = self.registrations.of(*handle, *descriptor, *kind).alias;
                 Op::Io { alias, direction: crate::registrations::shown(*direction) }
             }
-            Request::OpenScope { .. } => Op::Branch,
+            Request::OpenScope { limit, kind } => match (kind, limit) {
+                (_, Limit::Deadline(name)) => Op::Guard { deadline: u64::from(name.number) },
+                (ScopeKind::Branch, _) => Op::Branch,
+                (ScopeKind::Shield, _) => Op::Shield,
+                (_, Limit::Never) => Op::SetTimeout { span: None, until: None },
+                (_, Limit::After(span)) => Op::SetTimeout { span: Some(*span), until: None },
+                (_, Limit::At(point)) => {
+                    let span = point.since(self.log.now);
+                    Op::SetTimeout { span: Some(span), until: Some(*point) }
+                }
+            },
             Request::Spawn(body) => Op::Spawn { name: body.name().to_owned().into() },
             Request::Join { task, .. } => Op::Join { task: task.serial.get() },
             Request::Cancel { task, reason } => {

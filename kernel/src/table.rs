@@ -20,6 +20,9 @@ impl<M: Machine> Kernel<M> {
     #[inline]
     pub(crate) fn dispatch(&mut self, at: At, request: Request) {
         let At { task, ticket, scope, site } = at;
+        if self.counts.traps >= self.inject.from {
+            self.before_trap(at, &request);
+        }
         if self.tasks.get(task).pending > 0 && self.will_block(&request) {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {

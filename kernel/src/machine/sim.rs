@@ -23,7 +23,7 @@ use super::{Arrival, Arrivals, Deliver, Until};
 use crate::threads::{Done, JobId};
 use crate::wake::Bell;
 
-/// A virtual clock and a script.
+/// A virtual clock and a script. How to write tests with it: [`testing`](crate::testing).
 ///
 /// ```
 /// use std::time::Duration;
