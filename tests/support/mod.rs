@@ -11,14 +11,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::trace;
-use kernel::{Kernel, Options, Sim};
+use kernel::testing::Setup;
+use kernel::{Options, Sim};
 
 /// What a program came to.
 #[derive(Debug)]
@@ -66,59 +65,22 @@ pub fn check<F: Future>(name: &str, sim: Sim, program: F) -> Ran<F::Output> {
 /// The same with other options.
 #[track_caller]
 pub fn check_with<F: Future>(name: &str, sim: Sim, options: Options, program: F) -> Ran<F::Output> {
-    let ran = run(name, sim, options, program);
+    let ran = run(sim, options, program);
     compare(name, &ran.trace);
     ran
 }
 
 /// The same without a golden trace, for programs whose trace tells nothing.
 #[track_caller]
-pub fn check_quietly<F: Future>(name: &str, sim: Sim, program: F) -> Ran<F::Output> {
-    run(name, sim, Options::new(), program)
+pub fn check_quietly<F: Future>(_name: &str, sim: Sim, program: F) -> Ran<F::Output> {
+    run(sim, Options::new(), program)
 }
 
 #[track_caller]
-fn run<F: Future>(name: &str, sim: Sim, options: Options, program: F) -> Ran<F::Output> {
-    let clock = sim.clock();
-    let start = clock.now();
-    let text = Rc::new(RefCell::new(Vec::new()));
-    let mut kernel = Kernel::with_options(sim, options);
-    kernel.trace_to(Shared(text.clone()));
-    let output = match kernel.run(program) {
-        Ok(output) => output,
-        Err(error) => panic!("{name}: {error}\n{}", String::from_utf8_lossy(&text.borrow())),
-    };
-    let took = clock.now().since(start);
-    kernel.shutdown().expect("a simulated machine does not fail");
-    let left = kernel.counters();
-    let held = [left.tasks, left.tickets, left.scopes, left.timers];
-    let more = [left.registered, left.handles, left.jobs, left.pending];
-    drop(kernel);
-    let raw = String::from_utf8(text.take()).expect("a trace is ASCII");
-    assert!(held == [0; 4] && more == [0; 4], "{name} leaves {left:?}\n{raw}");
-    let lines = match trace::trace(&raw) {
-        Ok(lines) => lines,
-        Err(error) => panic!("{name}: {error:?}\n{raw}"),
-    };
-    if let Err(broken) = trace::check(&lines) {
-        let broken: Vec<_> = broken.iter().map(ToString::to_string).collect();
-        panic!("{name} breaks promises:\n{}\n{raw}", broken.join("\n"));
-    }
-    let trace = with_own_sites(&raw, Location::caller());
-    Ran { output, took, trace }
-}
-
-/// Writes to a buffer that the test keeps.
-struct Shared(Rc<RefCell<Vec<u8>>>);
-
-impl io::Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn run<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
+    let ran = Setup::new().sim(sim).options(options).run(program);
+    let trace = with_own_sites(&ran.trace, Location::caller());
+    Ran { output: ran.output, took: ran.took, trace }
 }
 
 // ---- Sites ---------------------------------------------------------------------------------
