@@ -9,7 +9,7 @@ use common::About;
 use kernel::Sim;
 use traps::{JoinError, sleep, spawn};
 
-async fn hello() -> Result<(), JoinError> {
+pub async fn hello() -> Result<(), JoinError> {
     let mut child = spawn("child", async {
         sleep(Duration::from_millis(500)).await?;
         Ok::<_, traps::Interrupt>("hello")

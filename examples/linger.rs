@@ -16,7 +16,7 @@ use traps::{Error, Time, sleep, spawn};
 const MS: Duration = Duration::from_millis(1);
 
 /// Waits twice in a row for the same descriptor, sleeps, and waits for it again.
-async fn linger<S: Source>(reader: Io<S>, mut take: impl FnMut(&Io<S>)) -> Result<(), Error> {
+pub async fn linger<S: Source>(reader: Io<S>, mut take: impl FnMut(&Io<S>)) -> Result<(), Error> {
     for _ in 0..2 {
         reader.readable().await?;
         take(&reader);

@@ -14,7 +14,7 @@ fn tenths(n: u64) -> Duration {
 }
 
 /// Three timeouts around one long sleep: 0.5 s, 0.4 s and 0.7 s, outermost first.
-async fn nested() -> Result<(), Interrupt> {
+pub async fn nested() -> Result<(), Interrupt> {
     let outer = timeout_after(tenths(5), async {
         let middle = timeout_after(tenths(4), async {
             let inner = timeout_after(tenths(7), async { sleep(tenths(20)).await }).await;

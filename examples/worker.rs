@@ -13,7 +13,7 @@ use traps::{run_in_thread, sleep, spawn, timeout_after};
 const MS: Duration = Duration::from_millis(1);
 
 /// `work` is how long a job keeps its thread busy.
-async fn worker(work: Duration) -> Result<(), ThreadError> {
+pub async fn worker(work: Duration) -> Result<(), ThreadError> {
     // Another task goes on while the thread works.
     let mut other = spawn("other", sleep(5 * MS)).await;
     let sum = run_in_thread(move || {

@@ -336,17 +336,23 @@ fn step(world: &Rc<World>, depth: u32) -> Step {
     }
 }
 
-fn life(seed: u64) -> String {
-    let policy = [Policy::Lazy, Policy::Eager, Policy::NextSleep][(seed % 3) as usize];
+fn machine() -> Sim {
     let mut machine = Sim::new().jobs_take(tenths(2));
     for n in 1..10 {
         let at = Time::from_micros(n * 100_000);
         machine = machine.ready_at(at, u32::try_from(n).unwrap(), Direction::Read);
         machine = machine.signal_at(at, traps::Signal::User1);
     }
-    let options = Options::new().policy(policy).grace(secs(2)).budget(16);
-    let mut kernel = Traced::new(machine, options);
-    let world = Rc::new(World {
+    machine
+}
+
+fn options(seed: u64) -> Options {
+    let policy = [Policy::Lazy, Policy::Eager, Policy::NextSleep][(seed % 3) as usize];
+    Options::new().policy(policy).grace(secs(2)).budget(16)
+}
+
+fn world(seed: u64) -> Rc<World> {
+    Rc::new(World {
         dice: RefCell::new(Dice(seed)),
         queue: WaitQueue::new(),
         lock: Lock::new(0),
@@ -356,7 +362,12 @@ fn life(seed: u64) -> String {
         shelf: RefCell::default(),
         spawned: Cell::new(0),
         closing: Cell::new(false),
-    });
+    })
+}
+
+fn life(seed: u64) -> String {
+    let mut kernel = Traced::new(machine(), options(seed));
+    let world = world(seed);
     for _ in 0..2 {
         let main = async {
             for _ in 0..4 {
@@ -408,4 +419,48 @@ fn the_same_seed_gives_the_same_bytes() {
     for seed in 0..50 {
         assert!(life(seed) == life(seed), "seed {seed}");
     }
+}
+
+/// A program of one run, which clears away what others could still hold.
+async fn program(seed: u64) {
+    let world = world(seed);
+    let _clear = OnDrop(|| {
+        world.closing.set(true);
+        world.handles.take();
+        world.shelf.take();
+    });
+    let main = async {
+        for _ in 0..3 {
+            let inner = step(&world, 5);
+            let task = spawn("task", inner).await;
+            world.handles.borrow_mut().push(task);
+        }
+        let _ = timeout_after(secs(1), step(&world, 5)).await;
+        let _ = sleep(secs(1)).await;
+    };
+    let _ = AssertUnwindSafe(main).catch_unwind().await;
+}
+
+#[test]
+fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_nothing() {
+    let mut swept = 0;
+    for seed in 0..150 {
+        let sweep = || kernel::testing::sweep(|| (machine(), program(seed))).options(options(seed));
+        let Err(panic) = catch_unwind(|| sweep().limit(100_000).run()) else {
+            swept += 1;
+            continue;
+        };
+        let said = traps::threads::panic_message(&*panic);
+        // The plain program may wait for ever too.
+        let Some((failures, trace)) = said.split_once("the trace of the first:\n") else {
+            assert!(said.starts_with("every task is blocked for ever"), "seed {seed}: {said}");
+            continue;
+        };
+        let designed = [": every task is blocked for ever:", ": a task panicked", " more"];
+        let mut each = failures.lines().filter(|line| line.starts_with("- "));
+        assert!(each.all(|line| designed.iter().any(|end| line.ends_with(end))), "{seed}: {said}");
+        let hangs = failures.contains(designed[0]);
+        assert!(!hangs || trace.contains(" shield "), "seed {seed}: {said}");
+    }
+    assert!(swept > 100, "most programs come through: {swept}");
 }
