@@ -118,7 +118,7 @@ pub fn on_real<F: Future>(main: F) -> (F::Output, String) {
 pub fn assert_empty<M: Machine>(kernel: &Kernel<M>, trace: &str) {
     let c = kernel.counters();
     let left = [c.tasks, c.tickets, c.scopes, c.timers, c.registered, c.handles, c.jobs, c.pending];
-    assert_eq!(left, [0; 8], "{c:?}\n{trace}");
+    assert_eq!((left, c.deadlines), ([0; 8], 0), "{c:?}\n{trace}");
 }
 
 #[track_caller]

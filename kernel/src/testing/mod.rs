@@ -281,8 +281,8 @@ impl io::Write for Transcript {
 
 /// What a kernel that was shut down still holds, in words; empty if it is nothing.
 fn what_is_left(counters: &Counters) -> String {
-    let Counters { tasks, tickets, scopes, timers, registered, handles, jobs, pending, .. } =
-        *counters;
+    let Counters { tasks, tickets, scopes, timers, deadlines, registered, .. } = *counters;
+    let Counters { handles, jobs, pending, .. } = *counters;
     let held = [
         ("tasks", tasks),
         ("tickets", tickets),
@@ -292,6 +292,7 @@ fn what_is_left(counters: &Counters) -> String {
         ("handles", handles),
         ("jobs", jobs),
         ("pending", pending),
+        ("deadlines", deadlines),
     ];
     let left = held.iter().filter(|(_, count)| *count > 0);
     left.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
