@@ -2,12 +2,17 @@
 
 mod support;
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::Sim;
+use kernel::{Kernel, Sim};
 use support::{check, check_quietly, short};
 use traps::io::{Io, Scripted};
-use traps::{Interrupt, connection_deadline, ignore_after, sleep, spawn, timeout_after};
+use traps::{
+    Interrupt, Time, WaitQueue, clock, connection_deadline, current_deadline, ignore_after, shield,
+    sleep, spawn, timeout_after, yield_now,
+};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -78,11 +83,8 @@ fn d31_guards_nest_on_one_deadline() {
 
 #[test]
 fn d7_in_its_turn_the_deadline_wins_and_the_byte_is_still_there() {
-    let sim = Sim::new().ready_at(
-        traps::Time::from_micros(1_000_000),
-        1,
-        traps::protocol::Direction::Read,
-    );
+    let sim =
+        Sim::new().ready_at(Time::from_micros(1_000_000), 1, traps::protocol::Direction::Read);
     let ran = check("d7_in_its_turn_the_deadline_wins", sim, async {
         let socket = Io::new(Scripted(1));
         let deadline = connection_deadline().await;
@@ -140,4 +142,377 @@ fn a_timeout_around_a_guard_that_was_due_before_it_is_the_one_that_fired() {
         (inner, short(&outer))
     });
     assert_eq!(ran.output, (Some("TCE"), "TT"));
+}
+
+#[test]
+fn d3_zero_disarms_and_a_guard_of_zero_has_no_limit() {
+    let ran = check_quietly("d3", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        deadline.arm(SECOND);
+        deadline.arm(Duration::ZERO);
+        let slept = sleep(2 * SECOND).await;
+        let free = deadline.guard(Duration::ZERO, sleep(3600 * SECOND)).await;
+        (short(&slept), short(&free))
+    });
+    assert_eq!(ran.output, ("ok", "ok"));
+    assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
+    assert_eq!(ran.lines(|line| line.contains(" guard ")).len(), 0);
+}
+
+#[test]
+fn d4_disarming_thrice_is_one_line() {
+    let ran = check_quietly("d4", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        deadline.disarm();
+        deadline.arm(SECOND);
+        for _ in 0..3 {
+            deadline.disarm();
+        }
+        sleep(2 * SECOND).await.unwrap();
+    });
+    assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
+}
+
+#[test]
+fn d6_the_timeout_is_the_result_of_the_blocked_trap() {
+    let ran = check_quietly("d6", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let seen = RefCell::new(None);
+        let guarded = deadline.guard(SECOND, async {
+            let end = sleep(5 * SECOND).await;
+            *seen.borrow_mut() = Some((short(&end), clock().await.as_micros()));
+            end
+        });
+        (short(&guarded.await), seen.into_inner())
+    });
+    assert_eq!(ran.output, ("TT", Some(("TT", 1_000_000))));
+    assert_eq!(ran.lines(|line| line.contains("deliver  k=1 = !timeout scope=s1")).len(), 1);
+}
+
+#[test]
+fn d8_after_a_timeout_the_task_goes_on() {
+    let ran = check_quietly("d8", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let guarded = deadline.guard(SECOND, sleep(5 * SECOND)).await;
+        let answer = sleep(SECOND).await;
+        (short(&guarded), short(&answer))
+    });
+    assert_eq!(ran.output, ("TT", "ok"));
+}
+
+#[test]
+fn d9_a_cancellation_from_outside_is_not_a_timeout() {
+    let ran = check_quietly("d9", Sim::new(), async {
+        let mut child = spawn("child", async {
+            let deadline = connection_deadline().await;
+            let guarded = deadline.guard(2 * SECOND, sleep(5 * SECOND)).await;
+            (short(&guarded), deadline.fired())
+        })
+        .await;
+        sleep(SECOND).await.unwrap();
+        child.cancel_now("shutdown").await;
+        child.join().await.unwrap()
+    });
+    assert_eq!(ran.output, ("CAN", false));
+}
+
+#[test]
+fn d11_ten_thousand_deadlines_are_one_scan_a_tick() {
+    let mut kernel = Kernel::new(Sim::new());
+    let main = async {
+        let mut deadlines = Vec::new();
+        for n in 0..10_000_u32 {
+            let deadline = connection_deadline().await;
+            deadline.arm(10 * SECOND + n * MS);
+            deadlines.push(deadline);
+        }
+        sleep(9 * SECOND).await.unwrap();
+        deadlines.iter().for_each(|deadline| deadline.arm(10 * SECOND));
+        sleep(9 * SECOND).await.unwrap();
+    };
+    kernel.run(main).unwrap();
+    let counters = kernel.counters();
+    assert!(counters.turns < 10, "{counters:?}");
+    assert!(counters.scans <= 4, "{counters:?}");
+}
+
+/// The same numbers everywhere (an xorshift).
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn d12_of_a_thousand_deadlines_none_is_early_and_none_is_late() {
+    let fired = Rc::new(RefCell::new(0));
+    let mut kernel = Kernel::new(Sim::new());
+    let seen = fired.clone();
+    let main = async move {
+        let mut state = 0x1234_5678;
+        for _ in 0..1_000 {
+            let span = Duration::from_micros(1 + random(&mut state) % 20_000_000);
+            let seen = seen.clone();
+            let victim = async move {
+                let deadline = connection_deadline().await;
+                let start = clock().await;
+                let end = deadline.guard(span, sleep(3600 * SECOND)).await.unwrap_err();
+                assert_eq!(end.reading(), start + span);
+                *seen.borrow_mut() += 1;
+            };
+            drop(spawn("victim", victim).await);
+        }
+        sleep(60 * SECOND).await.unwrap();
+    };
+    kernel.run(main).unwrap();
+    assert_eq!(*fired.borrow(), 1_000);
+}
+
+#[test]
+fn d15_d16_d17_the_scan_begins_with_an_arm_ends_with_a_disarm_and_begins_again() {
+    let ran = check_quietly("d15", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let never = WaitQueue::new();
+        sleep(1000 * SECOND).await.unwrap();
+        deadline.arm(SECOND);
+        sleep(500 * MS).await.unwrap();
+        deadline.disarm();
+        sleep(3600 * SECOND).await.unwrap();
+        deadline.arm(SECOND);
+        let end = never.wait().await;
+        short(&end)
+    });
+    assert_eq!(ran.output, "TT");
+    // One scan for each far sleep, and one that the disarmed deadline had asked for at most.
+    assert!(ran.count("tick") <= 5, "{}", ran.trace);
+    let turns = ran.lines(|line| line.contains("main") && line.contains(" run "));
+    assert_eq!(turns.len(), 5);
+}
+
+#[test]
+fn d18_two_kernels_on_one_thread_have_their_own() {
+    let mut kernels = [Kernel::new(Sim::new()), Kernel::new(Sim::new())];
+    let ends: Vec<_> = kernels
+        .iter_mut()
+        .zip([1, 5])
+        .map(|(kernel, seconds)| {
+            let main = async move {
+                let deadline = connection_deadline().await;
+                let end = deadline.guard(seconds * SECOND, sleep(9 * SECOND)).await;
+                (deadline, end.unwrap_err().reading().as_micros())
+            };
+            kernel.run(main).unwrap()
+        })
+        .collect();
+    assert_eq!([ends[0].1, ends[1].1], [1_000_000, 5_000_000]);
+    assert_eq!(kernels.each_ref().map(|kernel| kernel.counters().deadlines), [1, 1]);
+    drop(ends);
+    for kernel in &mut kernels {
+        kernel.run(yield_now()).unwrap().unwrap();
+        assert_eq!(kernel.counters().deadlines, 0);
+    }
+}
+
+#[test]
+fn d19_a_million_arms_are_no_trap_no_scan_and_no_turn() {
+    let mut kernel = Kernel::new(Sim::new());
+    let main = async {
+        let deadline = connection_deadline().await;
+        for _ in 0..1_000_000 {
+            deadline.arm(10 * SECOND);
+        }
+    };
+    kernel.run(main).unwrap();
+    let counters = kernel.counters();
+    assert_eq!((counters.traps, counters.scans, counters.turns), (1, 0, 1));
+}
+
+#[test]
+fn d30_an_error_made_of_the_timeout_leaves_nothing_pending() {
+    let ran = check_quietly("d30", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let guarded = deadline
+            .guard(SECOND, async {
+                let end = sleep(5 * SECOND).await;
+                end.map_err(|_| std::io::Error::other("told otherwise"))
+            })
+            .await;
+        let after = sleep(5 * SECOND).await;
+        (guarded.unwrap_err().to_string(), short(&after), deadline.fired())
+    });
+    assert_eq!(ran.output, ("told otherwise".to_owned(), "ok", true));
+}
+
+#[test]
+fn d32_equal_deadlines_fire_in_the_order_of_their_making() {
+    let ran = check_quietly("d32", Sim::new(), async {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let mut children = Vec::new();
+        for n in 0..20 {
+            let order = order.clone();
+            let victim = async move {
+                let deadline = connection_deadline().await;
+                // Armed in another order, and from near and far.
+                sleep(u32::try_from(20 - n).unwrap() * 45 * MS).await.unwrap();
+                let left = (2 * SECOND).saturating_sub(clock().await.since(Time::ZERO));
+                deadline.guard(left, sleep(5 * SECOND)).await.unwrap_err();
+                order.borrow_mut().push(n);
+            };
+            children.push(spawn("victim", victim).await);
+        }
+        for mut child in children {
+            child.join().await.unwrap();
+        }
+        order.take()
+    });
+    assert_eq!(ran.output, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn without_a_guard_it_interrupts_its_task_wherever_that_is() {
+    let ran = check("d2_armed_without_a_guard", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        deadline.arm(SECOND);
+        let inner: Result<_, Interrupt> = timeout_after(5 * SECOND, sleep(9 * SECOND)).await;
+        let (first, fired) = (short(&inner), deadline.fired());
+        deadline.arm(SECOND);
+        let held = shield(sleep(2 * SECOND)).await;
+        let late = sleep(SECOND).await;
+        // Armed again before anything blocked: what was pending is forgotten.
+        deadline.arm(SECOND);
+        let again = shield(sleep(2 * SECOND)).await;
+        deadline.arm(SECOND);
+        let free = sleep(500 * MS).await;
+        (first, fired, short(&held), short(&late), short(&again), short(&free))
+    });
+    assert_eq!(ran.output, ("TCE", true, "ok", "TT", "ok", "ok"));
+}
+
+#[test]
+fn one_that_outlives_its_task_interrupts_nobody() {
+    let ran = check_quietly("outlives", Sim::new(), async {
+        let mut maker = spawn("maker", connection_deadline()).await;
+        let deadline = maker.join().await.unwrap();
+        drop(maker);
+        deadline.arm(SECOND);
+        // It has the place of the maker in the table.
+        let mut other = spawn("other", sleep(2 * SECOND)).await;
+        let slept = short(&other.join().await.unwrap());
+        let fired = deadline.fired();
+        // A guard works all the same.
+        let guarded = deadline.guard(SECOND, sleep(2 * SECOND)).await;
+        (slept, fired, short(&guarded))
+    });
+    assert_eq!(ran.output, ("ok", true, "TT"));
+}
+
+#[test]
+fn c11_an_outer_deadline_hits_again_after_an_inner_guard() {
+    let ran = check_quietly("c11", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let mut seen = Vec::new();
+        let outer: Result<(), Interrupt> = timeout_after(SECOND, async {
+            let inner = deadline.guard(5 * SECOND, async {
+                let hit = sleep(9 * SECOND).await;
+                seen.push(short(&hit));
+                Ok::<_, Interrupt>(())
+            });
+            inner.await?;
+            let next = sleep(9 * SECOND).await;
+            seen.push(short(&next));
+            next.map(drop)
+        })
+        .await;
+        seen.push(short(&outer));
+        seen
+    });
+    assert_eq!(ran.output, ["TCE", "TT", "TT"]);
+    assert_eq!(ran.took, SECOND);
+}
+
+#[test]
+fn equal_deadlines_of_guards_and_timeouts_go_from_the_outside_in() {
+    let ran = check_quietly("equal", Sim::new(), async {
+        let mut seen = Vec::new();
+        let (a, b) = (connection_deadline().await, connection_deadline().await);
+        // The outer guard was made later than the inner one.
+        let inner = a.guard(SECOND, sleep(5 * SECOND));
+        let outer = b.guard(SECOND, async {
+            let end = inner.await;
+            seen.push(short(&end));
+            end
+        });
+        let end = outer.await;
+        seen.push(short(&end));
+        let outer = a.guard(SECOND, async {
+            let end = timeout_after(SECOND, sleep(5 * SECOND)).await;
+            seen.push(short(&end));
+            end
+        });
+        let end = outer.await;
+        seen.push(short(&end));
+        let outer = timeout_after(SECOND, async {
+            let end = a.guard(SECOND, sleep(5 * SECOND)).await;
+            seen.push(short(&end));
+            end
+        });
+        let end = outer.await;
+        seen.push(short(&end));
+        seen
+    });
+    assert_eq!(ran.output, ["TCE", "TT", "TCE", "TT", "TCE", "TT"]);
+}
+
+#[test]
+fn x1_a_value_of_an_earlier_turn_stands() {
+    let sim = Sim::new();
+    let world = sim.clock();
+    let ran = check("x1_a_value_of_an_earlier_turn_stands", sim, async move {
+        let queue = Rc::new(WaitQueue::new());
+        let theirs = queue.clone();
+        let mut waiter = spawn("waiter", async move {
+            let deadline = connection_deadline().await;
+            let end = deadline.guard(SECOND, theirs.wait()).await;
+            (short(&end), deadline.fired())
+        })
+        .await;
+        yield_now().await.unwrap();
+        queue.wake(1).await;
+        // The deadline passes while the waiter is ready.
+        world.advance(2 * SECOND);
+        clock().await;
+        waiter.join().await.unwrap()
+    });
+    assert_eq!(ran.output, ("ok", true));
+}
+
+#[test]
+fn a_guard_is_a_deadline_in_force() {
+    let ran = check_quietly("in force", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let before = current_deadline().await;
+        let inside = deadline
+            .guard(SECOND, async { Ok::<_, Interrupt>(current_deadline().await) })
+            .await
+            .unwrap();
+        (before, inside, current_deadline().await)
+    });
+    assert_eq!(ran.output, (None, Some(Time::from_micros(1_000_000)), None));
+}
+
+#[test]
+fn a_guard_that_is_dropped_midway_leaves_the_deadline_free() {
+    let ran = check_quietly("dropped", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        for _ in 0..2 {
+            let guard = deadline.guard(SECOND, sleep(9 * SECOND));
+            let raced = traps::race(guard, sleep(500 * MS)).await;
+            assert!(matches!(raced, traps::Either::Right(Ok(_))));
+        }
+        let slept = sleep(5 * SECOND).await;
+        let guarded = deadline.guard(SECOND, sleep(5 * SECOND)).await;
+        (short(&slept), short(&guarded))
+    });
+    assert_eq!(ran.output, ("ok", "TT"));
 }

@@ -55,6 +55,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Arms or disarms one.
     pub(crate) fn set_deadline(&mut self, deadline: DeadlineName, until: Time, owner: u32) {
+        self.timers.table().heed();
         let timer = TimerId(deadline.slot);
         if self.timers.has_fired(timer) {
             self.forget_firing(timer);
@@ -70,6 +71,7 @@ impl<M: Machine> Kernel<M> {
         scope: Option<ScopeId>,
         owner: u32,
     ) {
+        self.timers.table().heed();
         let timer = TimerId(deadline.slot);
         if let Some(index) = scope.and_then(|scope| self.scopes.find(scope)) {
             self.leave_scope(index);
@@ -249,11 +251,8 @@ impl<M: Machine> Kernel<M> {
         let slot = TimerId(due.slot);
         let index = match self.bound_to(due) {
             Some((task, ROOT)) => {
-                let site = std::panic::Location::caller();
-                let kind = ScopeKind::Guard;
-                let index = self.scopes.open(&mut self.tasks, task, ROOT, kind, due.at, site);
-                let scope = self.scopes.get_mut(index);
-                (scope.timing, scope.timer) = (Timing::Bare, Some(slot));
+                let number = due.rank.seq;
+                let index = self.scopes.open_bare(&mut self.tasks, task, due.at, number, slot);
                 self.timers.set_owner(slot, Fired::guard(index));
                 index
             }
@@ -266,6 +265,7 @@ impl<M: Machine> Kernel<M> {
                 return self.timers.set_owner(slot, Fired::NOBODY);
             }
         };
+        self.fire_guards_around(index, due.at);
         if self.scopes.get(index).fired.is_none() {
             self.fire_scope(index, due.at);
         }

@@ -25,6 +25,9 @@ pub(crate) enum Timing {
     Bare,
 }
 
+/// Sets the serial numbers of those that are no scopes of anybody's code apart.
+const BARE: u64 = 1 << 63;
+
 pub(crate) struct Scope {
     pub(crate) serial: NonZeroU64,
     pub(crate) task: u32,
@@ -97,6 +100,38 @@ impl Scopes {
     ) -> u32 {
         self.numbers += 1;
         let serial = NonZeroU64::new(self.numbers).expect("numbers start at 1");
+        self.add(tasks, serial, task, parent, kind, deadline, site)
+    }
+
+    /// Lets a connection deadline that fired without a guard enclose the whole of its task. It has
+    /// no number among the scopes.
+    pub(crate) fn open_bare(
+        &mut self,
+        tasks: &mut Tasks,
+        task: u32,
+        deadline: Time,
+        number: u64,
+        slot: TimerId,
+    ) -> u32 {
+        let serial = NonZeroU64::new(BARE | number).expect("it has a bit");
+        let (kind, site) = (ScopeKind::Guard, std::panic::Location::caller());
+        let index = self.add(tasks, serial, task, ROOT, kind, deadline, site);
+        let scope = self.get_mut(index);
+        (scope.timing, scope.timer) = (Timing::Bare, Some(slot));
+        index
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of a scope")]
+    fn add(
+        &mut self,
+        tasks: &mut Tasks,
+        serial: NonZeroU64,
+        task: u32,
+        parent: u32,
+        kind: ScopeKind,
+        deadline: Time,
+        site: Site,
+    ) -> u32 {
         let after = tasks.get(task).first_scope;
         let index = self.slab.insert(Scope {
             serial,

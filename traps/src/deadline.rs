@@ -81,6 +81,9 @@ pub struct ConnectionDeadline {
     /// Who is interrupted: the task, or the scope of the guard that is running.
     owner: Cell<u32>,
     guards: Cell<bool>,
+    /// The last post about it, and the last of those that armed it.
+    post: Cell<u64>,
+    arm: Cell<u64>,
 }
 
 /// Makes a connection deadline, disarmed. *Answers.*
@@ -106,6 +109,8 @@ impl Future for NewConnectionDeadline {
                 scope: Cell::new(None),
                 owner: Cell::new(BARE | slot.name.task),
                 guards: Cell::new(false),
+                post: Cell::new(0),
+                arm: Cell::new(0),
                 slot,
             },
             Ok(other) => wrong_answer(&other),
@@ -150,7 +155,8 @@ impl ConnectionDeadline {
         }
         self.until.set(until);
         let DeadlineSlot { table, name } = &self.slot;
-        if !table.set(name.slot, until, now, self.owner.get()) {
+        let late = table.is_in_flight(self.post.get());
+        if late || !table.set(name.slot, until, now, self.owner.get()) {
             self.post(until);
         }
     }
@@ -166,7 +172,8 @@ impl ConnectionDeadline {
     #[inline]
     pub fn disarm(&self) {
         let DeadlineSlot { table, name } = &self.slot;
-        if !table.clear(name.slot, self.owner.get()) && !self.fired() {
+        let late = table.is_in_flight(self.post.get());
+        if late || !table.clear(name.slot, self.owner.get()) && !self.fired() {
             self.post(Time::NEVER);
         }
     }
@@ -175,7 +182,8 @@ impl ConnectionDeadline {
     #[inline]
     #[must_use]
     pub fn fired(&self) -> bool {
-        self.slot.table.has_fired(self.slot.name.slot)
+        let DeadlineSlot { table, name } = &self.slot;
+        table.has_fired(name.slot) && !table.is_in_flight(self.arm.get())
     }
 
     /// Runs `future` under this deadline, armed for `span` from the first poll, and disarms it on
@@ -219,6 +227,10 @@ impl ConnectionDeadline {
     /// Asks the kernel to set it.
     #[cold]
     fn post(&self, until: Time) {
+        self.post.set(self.slot.table.post());
+        if until != Time::NEVER {
+            self.arm.set(self.post.get());
+        }
         let (deadline, owner) = (self.slot.name, self.owner.get());
         gate::post(Post::SetDeadline { deadline, until, owner });
     }
@@ -256,7 +268,9 @@ impl ConnectionDeadline {
         self.guards.set(false);
         self.scope.set(open);
         self.owner.set(BARE | name.task);
-        if gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
+        let late = table.is_in_flight(self.post.get());
+        if late || gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
+            self.post.set(table.post());
             let (deadline, owner) = (*name, self.owner.get());
             let scope = open.map(|open| open.scope);
             gate::post(Post::LeaveGuard { deadline, scope, owner });

@@ -32,6 +32,9 @@ pub struct DeadlineTable {
     listening: Cell<bool>,
     /// Arms and disarms that were not told: their lines keep their numbers.
     untold: Cell<u64>,
+    /// Those that were posted to the kernel, and those of them that it has heeded, in this order.
+    posted: Cell<u64>,
+    heeded: Cell<u64>,
     columns: RefCell<Columns>,
 }
 
@@ -44,6 +47,8 @@ impl DeadlineTable {
             tick: (Time::ZERO + tick).as_micros(),
             listening: Cell::new(false),
             untold: Cell::new(0),
+            posted: Cell::new(0),
+            heeded: Cell::new(0),
             columns: RefCell::new(Columns::new()),
         })
     }
@@ -72,6 +77,23 @@ impl DeadlineTable {
     #[must_use]
     pub fn take_untold(&self) -> u64 {
         self.untold.take()
+    }
+
+    /// Numbers a post to the kernel: what it is about is in flight until the kernel heeds it.
+    pub(crate) fn post(&self) -> u64 {
+        self.posted.set(self.posted.get() + 1);
+        self.posted.get()
+    }
+
+    /// The kernel heeds the next post.
+    pub fn heed(&self) {
+        self.heeded.set(self.heeded.get() + 1);
+    }
+
+    /// Whether the kernel has yet to heed that post: then a store would overtake it.
+    #[inline]
+    pub(crate) fn is_in_flight(&self, post: u64) -> bool {
+        self.heeded.get() < post
     }
 
     /// Reads the clock.
