@@ -1,7 +1,7 @@
 //! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
 
 use traps::gate::Completion;
-use traps::protocol::{Failure, ROOT, ScopeKind, Ticket};
+use traps::protocol::{Failure, ROOT, Ticket};
 use traps::{Interrupt, Kind, TaskId, Time};
 
 use crate::emit::{emit, emit_for, quietly};
@@ -65,8 +65,11 @@ impl<M: Machine> Kernel<M> {
         *deliveries == 0
     }
 
-    /// The deadline of a scope has passed.
+    /// The deadline of a scope has passed, or the grace of a shield.
     pub(crate) fn fire_scope(&mut self, index: u32, deadline: Time) {
+        if self.scopes.holds(index) {
+            return self.lapse(index, deadline);
+        }
         let now = self.log.now;
         let scope = self.scopes.get_mut(index);
         scope.fired = Some(now);
@@ -74,6 +77,11 @@ impl<M: Machine> Kernel<M> {
         let event = Event::Fire { timer: Timer::Scope(number), deadline, cause };
         let seq = emit_for!(self, 0, "kernel", event, log::late(deadline, now));
         self.scopes.get_mut(index).seq = seq;
+        self.interrupt_scope(task, Source::Scope(index), index, seq);
+    }
+
+    /// An interrupt comes to all that is in `from`: the scope that fired, or a shield that lapsed.
+    pub(crate) fn interrupt_scope(&mut self, task: u32, source: Source, from: u32, cause: Seq) {
         let before = self.tasks.get(task);
         let pending_before = before.pending;
         let winner = (before.state == State::Ready).then(|| {
@@ -84,31 +92,46 @@ impl<M: Machine> Kernel<M> {
                 (false, _) => "value",
             }
         });
-        let hit = self.spread(task, Source::Scope(index), seq);
-        if hit == 0 {
-            self.hit_bare_wait(task);
+        let mut hit = self.spread(task, source, from, cause);
+        match source {
+            Source::Cancel => {
+                hit += self.replace_timeouts(task, from);
+                self.wake_cancelled(task, hit, cause);
+            }
+            Source::Scope(_) if hit == 0 => self.hit_bare_wait(task),
+            Source::Scope(_) => {}
         }
         let after = self.tasks.get(task);
         let woken = hit == 0 && winner.is_none() && after.state == State::Ready;
-        if after.pending > pending_before && !woken {
-            self.tell_of_pending(task, index, winner);
+        // Of a cancellation that has ended a trap, its `deliver` or `race` line tells.
+        let told = woken || hit > 0 && source == Source::Cancel;
+        if after.pending > pending_before && !told {
+            self.tell_of_pending(task, source, from, winner);
         }
+        self.start_graces(task);
     }
 
-    /// Says why a timeout that fired has not ended a trap in every branch: something else came
-    /// first in this turn, or there is no trap for it to end.
-    fn tell_of_pending(&mut self, task: u32, index: u32, winner: Option<&'static str>) {
-        let scope = self.scopes.get(index).serial.get();
-        let shielded = self.scopes.of(&self.tasks, task).into_iter().any(|inner| {
-            self.scopes.get(inner).kind == ScopeKind::Shield && self.scopes.is_within(index, inner)
-        });
-        match winner.filter(|_| !shielded) {
+    /// Says why an interrupt has not ended a trap in every branch: something else came first in
+    /// this turn, or there is no trap for it to end.
+    fn tell_of_pending(
+        &mut self,
+        task: u32,
+        source: Source,
+        from: u32,
+        winner: Option<&'static str>,
+    ) {
+        let scope = self.scopes.get(from).serial.get();
+        let shields = self.scopes.shields(&self.tasks, task);
+        let shielded = shields.into_iter().any(|inner| self.scopes.is_within(from, inner));
+        let loser = if source == Source::Cancel { "cancel" } else { "timeout" };
+        // A timeout in another branch is no rival of a cancellation.
+        match winner.filter(|winner| !shielded && (loser == "timeout" || *winner == "value")) {
             Some(winner) => {
-                let (winner, loser) = (winner.into(), "timeout".into());
+                let (winner, loser) = (winner.into(), loser.into());
                 emit!(self, task, Event::Race { winner, loser, scope });
             }
             None => {
-                let outcome = log::interrupt(&self.interrupt(task, Source::Scope(index), index));
+                let outcome = log::interrupt(&self.interrupt(task, source, from));
                 emit!(self, task, Event::Cleanup { scope, outcome });
             }
         }
@@ -180,13 +203,9 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Delivers an interrupt to every trap that it reaches; to a branch that is in no trap, it is
-    /// pending. Gives how many traps it ended.
-    fn spread(&mut self, task: u32, source: Source, cause: Seq) -> usize {
-        let from = match source {
-            Source::Cancel => ROOT,
-            Source::Scope(index) => index,
-        };
+    /// Delivers an interrupt to every trap that it reaches in `from`; in a branch that is in no
+    /// trap, and at a shield, it is pending. Gives how many traps it ended.
+    fn spread(&mut self, task: u32, source: Source, from: u32, cause: Seq) -> usize {
         let branches = self.scopes.branches(&self.tasks, task, from);
         let mut hit = 0;
         let mut reached = Vec::new();
@@ -202,6 +221,9 @@ impl<M: Machine> Kernel<M> {
             if !reached.contains(&at) {
                 self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
             }
+        }
+        for at in self.scopes.shields_met(&self.tasks, task, from) {
+            self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
         }
         hit
     }
@@ -260,12 +282,19 @@ impl<M: Machine> Kernel<M> {
         let effect = if has_traps { Effect::Delivered } else { Effect::Pending };
         let seq = emit!(self, index, event(effect));
         self.tasks.get_mut(index).cancel.as_mut().expect("set above").seq = seq;
-        let hit = self.spread(index, Source::Cancel, seq) + self.replace_timeouts(index);
+        let hit =
+            self.spread(index, Source::Cancel, ROOT, seq) + self.replace_timeouts(index, ROOT);
+        self.wake_cancelled(index, hit, seq);
+        self.start_graces(index);
+    }
+
+    /// A cancelled task that is parked on bare wakers may look at itself once; the grace of a
+    /// shutdown ends it else.
+    fn wake_cancelled(&mut self, index: u32, hit: usize, cause: Seq) {
         let task = self.tasks.get(index);
         if hit == 0 && task.state == State::Parked && task.waits == 0 {
-            // Parked on bare wakers: it may look at itself once; the grace ends it else.
             let op = WakeOp::Scope { scope: 0 };
-            let seq = emit!(self, index, Event::Wake { op, ticket: None, cause: seq });
+            let seq = emit!(self, index, Event::Wake { op, ticket: None, cause });
             self.make_ready(index, seq);
         }
     }
@@ -282,9 +311,9 @@ impl<M: Machine> Kernel<M> {
         reached || news.is_some_and(|news| news.delivered.iter().any(timeout))
     }
 
-    /// A timeout that was delivered and not read yet gives way to the cancellation, and is pending
-    /// again.
-    fn replace_timeouts(&mut self, task: u32) -> usize {
+    /// A timeout that was delivered in `from` and not read yet gives way to the cancellation, and
+    /// is pending again.
+    fn replace_timeouts(&mut self, task: u32, from: u32) -> usize {
         let mut replaced = 0;
         let Some(mut news) = self.tasks.get_mut(task).news.take() else { return 0 };
         let mut unread = std::mem::take(&mut news.delivered);
@@ -292,7 +321,7 @@ impl<M: Machine> Kernel<M> {
             let (ticket, source) = (*ticket, *delivered);
             let scope = self.gate.home(ticket).and_then(|(_, scope)| self.scopes.find(scope));
             let (Source::Scope(timeout), Some(scope)) = (source, scope) else { continue };
-            if !self.scopes.reaches(ROOT, scope) {
+            if !self.scopes.reaches(from, scope) {
                 continue;
             }
             let interrupt = self.interrupt(task, Source::Cancel, scope);

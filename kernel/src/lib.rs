@@ -18,10 +18,10 @@
 //!
 //! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs),
 //! `table.rs` (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and
-//! queues), `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs` and `delivery.rs`
-//! (scopes and interrupts), `shutdown.rs`. The tables that they use are pure structures:
-//! `tasks.rs`, `waits.rs`, `scopes.rs`, `timers.rs`, `registrations.rs`. What other threads see is
-//! in `wake.rs`, `waker.rs` and `threads.rs`; what the world is, in `machine/`.
+//! queues), `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs`, `delivery.rs` and
+//! `shields.rs` (scopes and interrupts), `shutdown.rs`. The tables that they use are pure
+//! structures: `tasks.rs`, `waits.rs`, `scopes.rs`, `timers.rs`, `registrations.rs`. What other
+//! threads see is in `wake.rs`, `waker.rs` and `threads.rs`; what the world is, in `machine/`.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, connection deadlines (a timeout scope does their work) and a seed for the simulated
@@ -43,6 +43,7 @@ mod registrations;
 mod run;
 mod scopes;
 mod scoping;
+mod shields;
 mod shown;
 mod shutdown;
 mod table;

@@ -8,6 +8,7 @@ use slab::Slab;
 use traps::Time;
 use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 
+use crate::shields::Hold;
 use crate::tasks::{NONE, Tasks};
 use crate::timers::TimerId;
 use crate::trace::Seq;
@@ -18,14 +19,16 @@ pub(crate) struct Scope {
     /// Another scope, or [`ROOT`].
     pub(crate) parent: u32,
     pub(crate) kind: ScopeKind,
+    pub(crate) hold: Hold,
     pub(crate) deadline: Time,
+    /// Of its deadline, or of its grace.
     pub(crate) timer: Option<TimerId>,
     /// When its deadline was found to have passed.
     pub(crate) fired: Option<Time>,
     /// Traps that its interrupt reached and at which it was not dropped unread.
     pub(crate) delivered: u32,
     pub(crate) site: Site,
-    /// The line that opened it; once it fired, its `fire` line.
+    /// The line that opened it or armed its grace; once it fired, its `fire` line.
     pub(crate) seq: Seq,
     before: u32,
     after: u32,
@@ -62,7 +65,7 @@ pub(crate) struct Scopes {
     slab: Slab<Scope>,
     /// Scopes are numbered in order of opening.
     numbers: u64,
-    pending: Vec<Pending>,
+    pub(crate) pending: Vec<Pending>,
     epoch: u32,
 }
 
@@ -103,6 +106,7 @@ impl Scopes {
             task,
             parent,
             kind,
+            hold: Hold::of(kind),
             deadline,
             timer: None,
             fired: None,
@@ -156,8 +160,9 @@ impl Scopes {
     /// Hangs a scope elsewhere, with all that hangs on it. What is pending in it from outside stays
     /// where it was.
     pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, parent: u32) {
-        let mut pending = std::mem::take(&mut self.pending);
         let from = self.get(index).task;
+        self.drop_notes(tasks, index);
+        let mut pending = std::mem::take(&mut self.pending);
         for entry in pending.iter_mut().filter(|entry| entry.task == from) {
             if !self.is_within(index, entry.at) {
                 continue;
@@ -216,7 +221,7 @@ impl Scopes {
     pub(crate) fn reaches(&self, source: u32, from: u32) -> bool {
         let mut at = from;
         while at != source {
-            if at == ROOT || self.get(at).kind == ScopeKind::Shield {
+            if at == ROOT || self.holds(at) {
                 return false;
             }
             at = self.get(at).parent;
@@ -254,28 +259,11 @@ impl Scopes {
         at
     }
 
-    /// The nearest deadline in force in `from`; a shield hides those outside it.
-    pub(crate) fn deadline(&self, from: u32) -> Option<Time> {
-        let mut soonest = Time::NEVER;
-        let mut at = from;
-        while at != ROOT {
-            let scope = self.get(at);
-            soonest = soonest.min(scope.deadline);
-            if scope.kind == ScopeKind::Shield {
-                break;
-            }
-            at = scope.parent;
-        }
-        (soonest != Time::NEVER).then_some(soonest)
-    }
-
     /// The branches of `source` that an interrupt can reach: the innermost scopes of the task that
     /// it reaches and that hold no other such scope. At least `source` itself.
     pub(crate) fn branches(&self, tasks: &Tasks, task: u32, source: u32) -> Vec<u32> {
         let mut reached = self.of(tasks, task);
-        reached.retain(|scope| {
-            self.get(*scope).kind != ScopeKind::Shield && self.reaches(source, *scope)
-        });
+        reached.retain(|scope| !self.holds(*scope) && self.reaches(source, *scope));
         if source == ROOT || reached.is_empty() {
             reached.push(source);
         }
@@ -312,8 +300,10 @@ impl Scopes {
         task: u32,
         from: u32,
     ) -> Option<Source> {
-        let reached =
-            |p: &&Pending| p.task == task && self.reaches(p.at, from) && !self.is_barred(p, from);
+        let reached = |p: &&Pending| {
+            let comes = p.task == task && self.reaches(p.at, from) && !self.holds(p.at);
+            comes && !self.is_barred(p, from)
+        };
         let cancel = self.pending.iter().filter(reached).find(|p| p.source == Source::Cancel);
         let first = cancel.or_else(|| self.pending.iter().find(reached)).copied()?;
         let Pending { at, source, .. } = first;
@@ -333,7 +323,7 @@ impl Scopes {
     }
 
     /// Whether a branch that it may not enter stands between a pending interrupt and `from`.
-    fn is_barred(&self, pending: &Pending, from: u32) -> bool {
+    pub(crate) fn is_barred(&self, pending: &Pending, from: u32) -> bool {
         let mut at = from;
         while pending.barred > 0 && at != pending.at && at != ROOT {
             let scope = self.get(at);
@@ -374,13 +364,6 @@ impl Scopes {
         news
     }
 
-    /// The open shields of a task.
-    pub(crate) fn shields(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
-        let mut found = self.of(tasks, task);
-        found.retain(|scope| self.get(*scope).kind == ScopeKind::Shield);
-        found
-    }
-
     pub(crate) fn pending_count(&self) -> usize {
         self.pending.len()
     }
@@ -391,9 +374,9 @@ impl Scopes {
         self.pending.iter().filter(here).map(|p| p.source).collect()
     }
 
-    /// The scope around `from`, unless that is a shield or the root is around it.
+    /// The scope around `from`, unless that is a shield in force or the root is around it.
     pub(crate) fn around(&self, from: u32) -> Option<u32> {
         let scope = self.get(from);
-        (scope.kind != ScopeKind::Shield && scope.parent != ROOT).then_some(scope.parent)
+        (!self.holds(from) && scope.parent != ROOT).then_some(scope.parent)
     }
 }

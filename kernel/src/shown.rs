@@ -16,6 +16,8 @@ impl<M: Machine> Kernel<M> {
             Request::WallClock => Op::WallClock,
             Request::CurrentTask => Op::CurrentTask,
             Request::Deadline => Op::Deadline,
+            Request::CheckInterrupt => Op::CheckInterrupt,
+            Request::HeldInterrupt => Op::HeldInterrupt,
             Request::Yield { .. } => Op::Yield,
             Request::Sleep { span } => Op::Sleep { span: *span, until: self.log.now + *span },
             Request::Io { handle, descriptor, kind, direction } => {

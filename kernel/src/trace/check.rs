@@ -346,7 +346,7 @@ impl Oracle {
     }
 
     fn trap(&mut self, line: &Line<'_>, op: &Op<'_>, outcome: &Outcome<'_>) {
-        if let (Op::SetTimeout { .. } | Op::Branch | Op::Shield, Outcome::Scope(number)) =
+        if let (Op::SetTimeout { .. } | Op::Branch | Op::Shield { .. }, Outcome::Scope(number)) =
             (op, outcome)
         {
             let is_limited = matches!(op, Op::SetTimeout { until: Some(_), .. });

@@ -176,7 +176,9 @@ impl Display for Op<'_> {
             | Op::Deadline
             | Op::Yield
             | Op::Branch
-            | Op::Shield
+            | Op::Shield { grace: None }
+            | Op::CheckInterrupt
+            | Op::HeldInterrupt
             | Op::Signal
             | Op::Waker => Ok(()),
             Op::Sleep { span, until } => write!(f, " {} until={until}", Span(*span)),
@@ -186,6 +188,7 @@ impl Display for Op<'_> {
             }
             Op::SetTimeout { span: None, until } => write!(f, " none{}", Field("until", *until)),
             Op::UnsetTimeout { scope } => write!(f, " s{scope}"),
+            Op::Shield { grace: Some(grace) } => write!(f, " {}", Span(*grace)),
             Op::Spawn { name } => write!(f, " {}", word(name)),
             Op::Join { task } => write!(f, " {task}"),
             Op::Cancel { task, reason: why } => write!(f, " {task}{}", reason(why)),
