@@ -289,11 +289,20 @@ impl Scopes {
         true
     }
 
-    /// Takes the pending interrupt that a trap in `from` is to get, if there is one.
+    /// Who comes first: a cancellation before a timeout, and of several timeouts the one that fired
+    /// first, which is not always the one that has been pending longest. (A value that is already
+    /// there comes before both, since a task that is ready is not interrupted.)
     ///
-    /// This is the one place that says who comes first: a cancellation before a timeout, and of
-    /// several timeouts the one that fired first. (A value that is already there comes before
-    /// both, since a task that is ready is not interrupted.)
+    /// This is the one place that says so.
+    pub(crate) fn precedence(&self, source: Source) -> Seq {
+        match source {
+            Source::Cancel => 0,
+            // Its `fire` line.
+            Source::Scope(index) => self.get(index).seq,
+        }
+    }
+
+    /// Takes the pending interrupt that a trap in `from` is to get, if there is one.
     pub(crate) fn take_pending(
         &mut self,
         tasks: &mut Tasks,
@@ -304,9 +313,8 @@ impl Scopes {
             let comes = p.task == task && self.reaches(p.at, from) && !self.holds(p.at);
             comes && !self.is_barred(p, from)
         };
-        let cancel = self.pending.iter().filter(reached).find(|p| p.source == Source::Cancel);
-        let first = cancel.or_else(|| self.pending.iter().find(reached)).copied()?;
-        let Pending { at, source, .. } = first;
+        let first = self.pending.iter().filter(reached).min_by_key(|p| self.precedence(p.source));
+        let Pending { at, source, .. } = *first?;
         self.drop_pending(tasks, |p| p.task == task && p.at == at && p.source == source);
         Some(source)
     }
@@ -350,6 +358,7 @@ impl Scopes {
                 found.push(index);
             }
         }
+        found.sort_by_key(|index| self.precedence(Source::Scope(*index)));
         found
     }
 

@@ -93,8 +93,7 @@ impl Scopes {
         self.pending.iter().any(|p| p.task == task && self.is_held_at(p, shield))
     }
 
-    /// Ends a shield and takes what it held back: the cancellation first, then the timeouts in the
-    /// order in which they fired.
+    /// Ends a shield and takes what it held back, first who comes first.
     fn unhold(&mut self, tasks: &mut Tasks, index: u32) -> Vec<Source> {
         let task = self.get(index).task;
         let held = |p: &Pending| p.task == task && self.is_held_at(p, index);
@@ -108,7 +107,7 @@ impl Scopes {
                 sources.push(source);
             }
         }
-        sources.sort_by_key(|source| *source != Source::Cancel);
+        sources.sort_by_key(|source| self.precedence(*source));
         sources
     }
 
@@ -131,8 +130,8 @@ impl Scopes {
     pub(crate) fn held_for(&self, task: u32, from: u32) -> Option<Source> {
         let comes =
             |p: &&Pending| p.task == task && self.is_within(p.at, from) && !self.is_barred(p, from);
-        let cancel = self.pending.iter().filter(comes).find(|p| p.source == Source::Cancel);
-        cancel.or_else(|| self.pending.iter().find(comes)).map(|p| p.source)
+        let all = self.pending.iter().filter(comes).map(|p| p.source);
+        all.min_by_key(|source| self.precedence(*source))
     }
 }
 
