@@ -17,9 +17,9 @@ use kernel::{Kernel, Options, Sim};
 use support::{Notes, Ran, check, check_quietly, ms, short, short_kind, tenths};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Interrupt, Interruptible, Time, WaitQueue, check_interrupt, clock, current_deadline,
-    held_interrupt, ignore_after, join, remaining, shield, shield_for, sleep, spawn, timeout_after,
-    yield_now,
+    Either, Interrupt, Interruptible, Time, WaitQueue, check_interrupt, clock, current_deadline,
+    held_interrupt, ignore_after, join, race, remaining, shield, shield_for, sleep, spawn,
+    timeout_after, yield_now,
 };
 
 fn at(tenth: u64) -> Time {
@@ -425,6 +425,33 @@ fn c31_two_shields_side_by_side() {
     assert_eq!(notes.text(), "CAN@0.200000 CAN@0.400000 ok");
 }
 
+/// What a shield held back is not a second interrupt for its siblings when it closes.
+#[test]
+fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
+    let notes = Notes::default();
+    check_quietly("c31_a_shield_that_closes_leaves_nothing_to_its_siblings", Sim::new(), async {
+        let queue = WaitQueue::new();
+        let (noted, waiting) = (notes.clone(), queue.clone());
+        let victim = async move {
+            let block = timeout_after(tenths(9), async {
+                noted.add(short(&waiting.wait().await));
+                noted.add(short(&op(1).await));
+                op(1).await
+            });
+            let both = futures_util::future::join(shield(waiting.wait()), block);
+            let (shielded, block) = both.await;
+            noted.add(format!("{} {}", short(&shielded), short(&block)));
+        };
+        let mut victim = spawn("victim", victim).await;
+        yield_now().await.unwrap();
+        // Both are woken, so the cancellation is pending in the block, and noted at the shield.
+        queue.wake(2).await;
+        victim.cancel_now("").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok CAN ok ok");
+}
+
 /// A shield inside a shield: the interrupt comes to the inner one when the outer one has lapsed.
 #[test]
 fn c31_a_shield_inside_holds_on() {
@@ -594,6 +621,141 @@ fn c31_shield_for_dropped_in_its_grace() {
     });
     assert_eq!(notes.text(), "ok ok ok CAN");
     assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
+}
+
+/// A generator that is the same everywhere (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+}
+
+type Drawn = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
+
+/// A program drawn at random that notes what becomes of each of its waits, and when.
+fn drawn(dice: &mut Dice, notes: &Notes, depth: u32) -> Drawn {
+    let kind = if depth == 0 { dice.roll(4) } else { 4 + dice.roll(8) };
+    // Few spans, so that there are many ties.
+    let (span, noted) = (1 + dice.roll(4), notes.clone());
+    if kind < 4 {
+        return Box::pin(async move {
+            let end = if kind == 0 { check_interrupt().await } else { op(span).await.map(drop) };
+            noted.add(format!("{}@{}", short(&end), clock().await));
+            end
+        });
+    }
+    let mut next = || drawn(dice, notes, depth - 1);
+    let (a, b) = (next(), next());
+    match kind {
+        4..=6 => Box::pin(async move {
+            // Swallows what ended the first.
+            let _ = a.await;
+            b.await
+        }),
+        7 | 8 => Box::pin(async move {
+            let end = timeout_after(tenths(span), a).await;
+            noted.add(format!("block:{}@{}", short(&end), clock().await));
+            b.await
+        }),
+        9 => Box::pin(async move { join(a, b).await.1 }),
+        10 => Box::pin(async move { futures_util::future::join(a, b).await.1 }),
+        _ => Box::pin(async move {
+            match race(a, b).await {
+                Either::Left(end) | Either::Right(end) => end,
+            }
+        }),
+    }
+}
+
+/// What is inside a shield whose grace ends sees what it would see without the shield, had the
+/// interrupt come that much later: the same ends of the same waits, at the same times.
+#[test]
+fn c31_a_lapse_is_as_if_there_were_no_shield() {
+    let mut hits = 0;
+    for seed in 0..200 {
+        // A cancellation at 0.3, or a timeout then, and a grace of 0.2.
+        let sees = |shielded: bool, cancels: bool| {
+            let name = "c31_a_lapse_is_as_if_there_were_no_shield";
+            let notes = Notes::default();
+            check_quietly(name, Sim::new(), async {
+                let inside = drawn(&mut Dice(seed), &notes, 3);
+                let victim = async move {
+                    let limit = (!cancels).then_some(tenths(if shielded { 3 } else { 5 }));
+                    let block = async {
+                        if shielded { shield_for(tenths(2), inside).await } else { inside.await }
+                    };
+                    drop(timeout_after(limit, block).await);
+                };
+                let mut victim = spawn("victim", victim).await;
+                if cancels {
+                    op(if shielded { 3 } else { 5 }).await.unwrap();
+                    victim.cancel_now("").await;
+                }
+                victim.join().await.unwrap();
+            });
+            notes.text()
+        };
+        for cancels in [true, false] {
+            let without = sees(false, cancels);
+            assert_eq!(sees(true, cancels), without, "seed {seed}, cancels: {cancels}");
+            hits += usize::from(without.contains("CAN@0.5") || without.contains("TCE@0.5"));
+        }
+    }
+    assert!(hits > 150, "{hits} programs were hit");
+}
+
+/// A shield whose grace runs moves to another task: the cancellation of the first stays there, and
+/// the grace, when it ends, finds what is pending in the second.
+#[test]
+fn c31_shield_for_moves_to_another_task() {
+    for cancel_second in [false, true] {
+        let notes = Notes::default();
+        check_quietly("c31_shield_for_moves_to_another_task", Sim::new(), async {
+            let shelf = Rc::new(RefCell::new(None));
+            let (noted, theirs) = (notes.clone(), shelf.clone());
+            let first = async move {
+                let mut shielded = Box::pin(shield_for(tenths(2), op(9)));
+                for _ in 0..2 {
+                    // Opens it, and then files the sleep in it.
+                    assert!(poll_once(&mut shielded).await.is_none());
+                    clock().await;
+                }
+                // It is hit, the shield holds back the same; that is over when the shield moves.
+                noted.add(format!("first:{}", short(&op(1).await)));
+                *theirs.borrow_mut() = Some(shielded);
+                op(3).await.unwrap();
+                noted.add(format!("first:{}", short(&op(1).await)));
+            };
+            let mut first = spawn("first", first).await;
+            yield_now().await.unwrap();
+            first.cancel_now("").await;
+            yield_now().await.unwrap();
+            let shielded = shelf.borrow_mut().take().unwrap();
+            let noted = notes.clone();
+            let second = async move {
+                noted.add(format!("second:{}@{}", short(&shielded.await), clock().await));
+            };
+            let mut second = spawn("second", second).await;
+            op(1).await.unwrap();
+            if cancel_second {
+                second.cancel_now("").await;
+            }
+            first.join().await.unwrap();
+            second.join().await.unwrap();
+        });
+        let ends = if cancel_second {
+            "second:CAN@0.200000 first:ok"
+        } else {
+            "first:ok second:ok@0.900000"
+        };
+        assert_eq!(notes.text(), format!("first:CAN {ends}"));
+    }
 }
 
 // ---- Looking at what is pending ------------------------------------------------------------
