@@ -19,9 +19,9 @@ use kernel::{Options, Policy, Sim};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
 use traps::{
-    ConnectionDeadline, Interrupt, Task, Time, WaitQueue, branch, budget, clock,
-    connection_deadline, foreign, ignore_after, race, run_in_thread, shield, sleep, spawn,
-    timeout_after, wait_signal, yield_now,
+    ConnectionDeadline, Interrupt, Task, Time, WaitQueue, branch, budget, check_interrupt, clock,
+    connection_deadline, foreign, held_interrupt, ignore_after, race, run_in_thread, shield,
+    shield_for, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 /// A generator that is the same everywhere (splitmix64).
@@ -81,10 +81,17 @@ fn step(world: &Rc<World>, depth: u32) -> Step {
             Box::pin(async move { sleep(span).await.map(drop) })
         }
         4 => Box::pin(async { yield_now().await }),
-        5 => Box::pin(async {
-            clock().await;
-            Ok(())
-        }),
+        5 => {
+            let look = w.roll(3);
+            Box::pin(async move {
+                match look {
+                    0 => drop(clock().await),
+                    1 => check_interrupt().await?,
+                    _ => drop(held_interrupt().await),
+                }
+                Ok(())
+            })
+        }
         6 => Box::pin(async move { w.queue.wait().await }),
         7 => Box::pin(async move {
             w.queue.wake(1 + w.roll(2)).await;
@@ -213,8 +220,10 @@ fn step(world: &Rc<World>, depth: u32) -> Step {
             Box::pin(async move { ignore_after(span, inner).await.map(drop) })
         }
         21 => {
-            let inner = next();
-            Box::pin(async move { shield(inner).await })
+            let (inner, span, lapses) = (next(), w.span(), w.roll(2) == 0);
+            Box::pin(async move {
+                if lapses { shield_for(span, inner).await } else { shield(inner).await }
+            })
         }
         22 => {
             let (a, b) = (next(), next());

@@ -1,7 +1,7 @@
 //! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
 
 use traps::gate::Completion;
-use traps::protocol::{Failure, ROOT, ScopeKind, Ticket};
+use traps::protocol::{Failure, ROOT, Ticket};
 use traps::{Interrupt, Kind, TaskId, Time};
 
 use crate::emit::{emit, quietly};
@@ -68,8 +68,11 @@ impl<M: Machine> Kernel<M> {
         *deliveries == 0
     }
 
-    /// The deadline of a scope has passed.
+    /// The deadline of a scope has passed, or the grace of a shield.
     pub(crate) fn fire_scope(&mut self, index: u32, deadline: Time) {
+        if self.scopes.holds(index) {
+            return self.lapse(index, deadline);
+        }
         let now = self.log.now;
         let scope = self.scopes.get_mut(index);
         scope.fired = Some(now);
@@ -77,6 +80,12 @@ impl<M: Machine> Kernel<M> {
         let seq = self.emit_fire(index, deadline);
         self.scopes.get_mut(index).seq = seq;
         self.tasks.get_mut(task).troubled = true;
+        let from = if self.scopes.get(index).timing == Timing::Bare { ROOT } else { index };
+        self.interrupt_scope(task, Source::Scope(index), from, seq);
+    }
+
+    /// An interrupt comes to all that is in `from`: the scope that fired, or a shield that lapsed.
+    pub(crate) fn interrupt_scope(&mut self, task: u32, source: Source, from: u32, cause: Seq) {
         let before = self.tasks.get(task);
         let pending_before = before.pending;
         let winner = (before.state == State::Ready).then(|| {
@@ -87,84 +96,48 @@ impl<M: Machine> Kernel<M> {
                 (false, _) => "value",
             }
         });
-        let hit = self.spread(task, Source::Scope(index), seq);
-        if hit == 0 {
-            self.hit_bare_wait(task);
+        let mut hit = self.spread(task, source, from, cause);
+        match source {
+            Source::Cancel => {
+                hit += self.replace_timeouts(task, from);
+                self.wake_cancelled(task, hit, cause);
+            }
+            Source::Scope(_) if hit == 0 => self.hit_bare_wait(task),
+            Source::Scope(_) => {}
         }
         let after = self.tasks.get(task);
         let woken = hit == 0 && winner.is_none() && after.state == State::Ready;
-        if after.pending > pending_before && !woken {
-            self.tell_of_pending(task, index, winner);
+        // Of a cancellation that has ended a trap, its `deliver` or `race` line tells.
+        let told = woken || hit > 0 && source == Source::Cancel;
+        if after.pending > pending_before && !told {
+            self.tell_of_pending(task, source, from, winner);
         }
+        self.start_graces(task);
     }
 
-    /// Says why a timeout that fired has not ended a trap in every branch: something else came
-    /// first in this turn, or there is no trap for it to end.
-    fn tell_of_pending(&mut self, task: u32, index: u32, winner: Option<&'static str>) {
-        let scope = self.scopes.get(index).serial.get();
-        let shielded = self.scopes.of(&self.tasks, task).into_iter().any(|inner| {
-            self.scopes.get(inner).kind == ScopeKind::Shield && self.scopes.is_within(index, inner)
-        });
-        match winner.filter(|_| !shielded) {
+    /// Says why an interrupt has not ended a trap in every branch: something else came first in
+    /// this turn, or there is no trap for it to end.
+    fn tell_of_pending(
+        &mut self,
+        task: u32,
+        source: Source,
+        from: u32,
+        winner: Option<&'static str>,
+    ) {
+        let scope = if from == ROOT { 0 } else { self.scopes.get(from).serial.get() };
+        let shields = self.scopes.shields(&self.tasks, task);
+        let shielded = shields.into_iter().any(|inner| self.scopes.is_within(from, inner));
+        let loser = if source == Source::Cancel { "cancel" } else { "timeout" };
+        // A timeout in another branch is no rival of a cancellation.
+        match winner.filter(|winner| !shielded && (loser == "timeout" || *winner == "value")) {
             Some(winner) => {
-                let (winner, loser) = (winner.into(), "timeout".into());
+                let (winner, loser) = (winner.into(), loser.into());
                 emit!(self, task, Event::Race { winner, loser, scope });
             }
             None => {
-                let outcome = log::interrupt(&self.interrupt(task, Source::Scope(index), index));
+                let outcome = log::interrupt(&self.interrupt(task, source, from));
                 emit!(self, task, Event::Cleanup { scope, outcome });
             }
-        }
-    }
-
-    /// A wait on a bare waker has no trap to fail. Where a timeout is pending around one, a task
-    /// that left the CPU is polled once more, and that poll ends the wait by dropping it.
-    pub(crate) fn hit_bare_wait(&mut self, task: u32) {
-        if self.tasks.get(task).state != State::Parked {
-            return;
-        }
-        let bare = self.bare_timeouts(task);
-        let Some(index) = bare.into_iter().find(|index| self.scopes.offer(task, *index, 1)) else {
-            return;
-        };
-        let scope = self.scopes.get(index);
-        let (scope, cause) = (scope.serial.get(), scope.seq);
-        let seq =
-            emit!(self, task, Event::Wake { op: WakeOp::Scope { scope }, ticket: None, cause });
-        self.make_ready(task, seq);
-    }
-
-    /// The timeouts of a task that are pending and hold neither a ticket nor a shield: what they
-    /// hold can only wait on bare wakers. Of two that enclose each other, the first that fired;
-    /// both, once a poll has passed the first by: its future may not be polled again.
-    fn bare_timeouts(&self, task: u32) -> Vec<u32> {
-        let tickets = self.waits.of(&self.tasks, task).into_iter().map(|ticket| {
-            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            self.scopes.find(entry.scope).unwrap_or(ROOT)
-        });
-        let mut held: Vec<u32> = tickets.collect();
-        held.extend(self.scopes.shields(&self.tasks, task));
-        let (mut found, mut first): (Vec<u32>, Vec<u32>) = Default::default();
-        for (index, offers) in self.scopes.pending_timeouts(task) {
-            let holds = held.iter().any(|inner| self.scopes.is_within(index, *inner));
-            let related = |other: &u32| {
-                self.scopes.is_within(index, *other) || self.scopes.is_within(*other, index)
-            };
-            if !holds && !first.iter().any(related) {
-                found.push(index);
-                first.extend((offers < 2).then_some(index));
-            }
-        }
-        found
-    }
-
-    /// Before a poll: lets a timeout that is pending around a bare wait end it.
-    pub(crate) fn offer_bare(&mut self, task: u32) {
-        for index in self.bare_timeouts(task) {
-            let interrupt = self.interrupt(task, Source::Scope(index), index);
-            let name = self.scopes.name_of(&self.tasks, task, index);
-            self.gate.set_bare(name, interrupt);
-            self.scopes.offer(task, index, 2);
         }
     }
 
@@ -186,13 +159,9 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Delivers an interrupt to every trap that it reaches; to a branch that is in no trap, it is
-    /// pending. Gives how many traps it ended.
-    fn spread(&mut self, task: u32, source: Source, cause: Seq) -> usize {
-        let from = match source {
-            Source::Scope(index) if self.scopes.get(index).timing != Timing::Bare => index,
-            Source::Scope(_) | Source::Cancel => ROOT,
-        };
+    /// Delivers an interrupt to every trap that it reaches in `from`; in a branch that is in no
+    /// trap, and at a shield, it is pending. Gives how many traps it ended.
+    fn spread(&mut self, task: u32, source: Source, from: u32, cause: Seq) -> usize {
         let branches = self.scopes.branches(&self.tasks, task, from, &self.timers);
         let mut hit = 0;
         let mut reached = Vec::new();
@@ -208,6 +177,9 @@ impl<M: Machine> Kernel<M> {
             if !reached.contains(&at) {
                 self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
             }
+        }
+        for at in self.scopes.shields_met(&self.tasks, task, from) {
+            self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
         }
         hit
     }
@@ -266,12 +238,19 @@ impl<M: Machine> Kernel<M> {
         let effect = if has_traps { Effect::Delivered } else { Effect::Pending };
         let seq = emit!(self, index, event(effect));
         self.tasks.get_mut(index).cancel.as_mut().expect("set above").seq = seq;
-        let hit = self.spread(index, Source::Cancel, seq) + self.replace_timeouts(index);
+        let hit =
+            self.spread(index, Source::Cancel, ROOT, seq) + self.replace_timeouts(index, ROOT);
+        self.wake_cancelled(index, hit, seq);
+        self.start_graces(index);
+    }
+
+    /// A cancelled task that is parked on bare wakers may look at itself once; the grace of a
+    /// shutdown ends it else.
+    fn wake_cancelled(&mut self, index: u32, hit: usize, cause: Seq) {
         let task = self.tasks.get(index);
         if hit == 0 && task.state == State::Parked && task.waits == 0 {
-            // Parked on bare wakers: it may look at itself once; the grace ends it else.
             let op = WakeOp::Scope { scope: 0 };
-            let seq = emit!(self, index, Event::Wake { op, ticket: None, cause: seq });
+            let seq = emit!(self, index, Event::Wake { op, ticket: None, cause });
             self.make_ready(index, seq);
         }
     }
@@ -288,9 +267,9 @@ impl<M: Machine> Kernel<M> {
         reached || news.is_some_and(|news| news.delivered.iter().any(timeout))
     }
 
-    /// A timeout that was delivered and not read yet gives way to the cancellation, and is pending
-    /// again.
-    fn replace_timeouts(&mut self, task: u32) -> usize {
+    /// A timeout that was delivered in `from` and not read yet gives way to the cancellation, and
+    /// is pending again.
+    fn replace_timeouts(&mut self, task: u32, from: u32) -> usize {
         let mut replaced = 0;
         let Some(mut news) = self.tasks.get_mut(task).news.take() else { return 0 };
         let mut unread = std::mem::take(&mut news.delivered);
@@ -298,7 +277,7 @@ impl<M: Machine> Kernel<M> {
             let (ticket, source) = (*ticket, *delivered);
             let scope = self.gate.home(ticket).and_then(|(_, scope)| self.scopes.find(scope));
             let (Source::Scope(timeout), Some(scope)) = (source, scope) else { continue };
-            if !self.scopes.reaches(ROOT, scope) {
+            if !self.scopes.reaches(from, scope) {
                 continue;
             }
             let interrupt = self.interrupt(task, Source::Cancel, scope);

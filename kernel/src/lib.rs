@@ -18,18 +18,19 @@
 //!
 //! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs),
 //! `table.rs` (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and
-//! queues), `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs` and `delivery.rs`
-//! (scopes and interrupts), `deadlines.rs` (of connections), `shutdown.rs`. The tables that they
-//! use are pure structures: `tasks.rs`, `waits.rs`, `scopes.rs`, `pending.rs`, `timers.rs`,
-//! `registrations.rs`. What other threads see is in `wake.rs`, `waker.rs` and `threads.rs`; what
-//! the world is, in `machine/`. [`testing`] is for the tests of programs; `inject.rs` is all that
-//! the kernel does for it.
+//! queues), `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs`, `delivery.rs`,
+//! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
+//! `shutdown.rs`. The tables that they use are pure structures: `tasks.rs`, `waits.rs`,
+//! `scopes.rs`, `pending.rs`, `timers.rs`, `registrations.rs`. What other threads see is in
+//! `wake.rs`, `waker.rs` and `threads.rs`; what the world is, in `machine/`. [`testing`] is for the
+//! tests of programs; `inject.rs` is all that the kernel does for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, a seed for the simulated machine.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
+mod bare;
 mod deadlines;
 mod delivery;
 mod emit;
@@ -47,6 +48,7 @@ mod registrations;
 mod run;
 mod scopes;
 mod scoping;
+mod shields;
 mod shown;
 mod shutdown;
 mod table;

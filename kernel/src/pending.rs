@@ -6,6 +6,7 @@ use traps::protocol::{ROOT, ScopeKind};
 
 use crate::scopes::Scopes;
 use crate::tasks::Tasks;
+use crate::trace::Seq;
 
 /// Where an interrupt comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +48,32 @@ impl Scopes {
         true
     }
 
-    /// Takes the pending interrupt that a trap in `from` is to get, if there is one.
+    /// Who comes first: a cancellation before a timeout, and of several timeouts the one that fired
+    /// first, which is not always the one that has been pending longest. (A value that is already
+    /// there comes before both, since a task that is ready is not interrupted.)
     ///
-    /// This is the one place that says who comes first: a cancellation before a timeout, and of
-    /// several timeouts the one that fired first. (A value that is already there comes before
-    /// both, since a task that is ready is not interrupted.)
+    /// This is the one place that says so.
+    pub(crate) fn precedence(&self, source: Source) -> Seq {
+        match source {
+            Source::Cancel => 0,
+            // Its `fire` line.
+            Source::Scope(index) => self.get(index).seq,
+        }
+    }
+
+    /// Takes the pending interrupt that a trap in `from` is to get, if there is one.
     pub(crate) fn take_pending(
         &mut self,
         tasks: &mut Tasks,
         task: u32,
         from: u32,
     ) -> Option<Source> {
-        let reached =
-            |p: &&Pending| p.task == task && self.reaches(p.at, from) && !self.is_barred(p, from);
-        let cancel = self.pending.iter().filter(reached).find(|p| p.source == Source::Cancel);
-        let first = cancel.or_else(|| self.pending.iter().find(reached)).copied()?;
-        let Pending { at, source, .. } = first;
+        let reached = |p: &&Pending| {
+            let comes = p.task == task && self.reaches(p.at, from) && !self.holds(p.at);
+            comes && !self.is_barred(p, from)
+        };
+        let first = self.pending.iter().filter(reached).min_by_key(|p| self.precedence(p.source));
+        let Pending { at, source, .. } = *first?;
         self.drop_pending(tasks, |p| p.task == task && p.at == at && p.source == source);
         Some(source)
     }
@@ -79,7 +90,7 @@ impl Scopes {
     }
 
     /// Whether a branch that it may not enter stands between a pending interrupt and `from`.
-    fn is_barred(&self, pending: &Pending, from: u32) -> bool {
+    pub(crate) fn is_barred(&self, pending: &Pending, from: u32) -> bool {
         let mut at = from;
         while pending.barred > 0 && at != pending.at && at != ROOT {
             let scope = self.get(at);
@@ -100,6 +111,7 @@ impl Scopes {
                 found.push((index, pending.offers));
             }
         }
+        found.sort_by_key(|(index, _)| self.precedence(Source::Scope(*index)));
         found
     }
 

@@ -117,6 +117,7 @@ impl<M: Machine> Kernel<M> {
         for ticket in self.waits.of(&self.tasks, task) {
             self.deliver_pending(ticket);
         }
+        self.start_graces(task);
     }
 
     pub(crate) fn rehome(&mut self, ticket: Ticket) {

@@ -9,6 +9,7 @@ use traps::Time;
 use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 
 use crate::pending::{Pending, Source};
+use crate::shields::Hold;
 use crate::tasks::{NONE, Tasks};
 use crate::timers::{TimeQueue, TimerId};
 use crate::trace::Seq;
@@ -34,15 +35,17 @@ pub(crate) struct Scope {
     /// Another scope, or [`ROOT`].
     pub(crate) parent: u32,
     pub(crate) kind: ScopeKind,
+    pub(crate) hold: Hold,
     pub(crate) deadline: Time,
     pub(crate) timing: Timing,
+    /// Of its deadline, or of its grace.
     pub(crate) timer: Option<TimerId>,
     /// When its deadline was found to have passed.
     pub(crate) fired: Option<Time>,
     /// Traps that its interrupt reached and at which it was not dropped unread.
     pub(crate) delivered: u32,
     pub(crate) site: Site,
-    /// The line that opened it; once it fired, its `fire` line.
+    /// The line that opened it or armed its grace; once it fired, its `fire` line.
     pub(crate) seq: Seq,
     before: u32,
     after: u32,
@@ -138,6 +141,7 @@ impl Scopes {
             task,
             parent,
             kind,
+            hold: Hold::of(kind),
             deadline,
             timing: Timing::Own,
             timer: None,
@@ -192,8 +196,9 @@ impl Scopes {
     /// Hangs a scope elsewhere, with all that hangs on it. What is pending in it from outside stays
     /// where it was.
     pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, parent: u32) {
-        let mut pending = std::mem::take(&mut self.pending);
         let from = self.get(index).task;
+        self.drop_notes(tasks, index);
+        let mut pending = std::mem::take(&mut self.pending);
         for entry in pending.iter_mut().filter(|entry| entry.task == from) {
             if !self.is_within(index, entry.at) {
                 continue;
@@ -252,7 +257,7 @@ impl Scopes {
     pub(crate) fn reaches(&self, source: u32, from: u32) -> bool {
         let mut at = from;
         while at != source {
-            if at == ROOT || self.get(at).kind == ScopeKind::Shield {
+            if at == ROOT || self.holds(at) {
                 return false;
             }
             at = self.get(at).parent;
@@ -299,21 +304,6 @@ impl Scopes {
         at
     }
 
-    /// The nearest deadline in force in `from`; a shield hides those outside it.
-    pub(crate) fn deadline(&self, from: u32, timers: &TimeQueue) -> Option<Time> {
-        let mut soonest = Time::NEVER;
-        let mut at = from;
-        while at != ROOT {
-            let scope = self.get(at);
-            soonest = soonest.min(self.own_deadline(at, timers));
-            if scope.kind == ScopeKind::Shield {
-                break;
-            }
-            at = scope.parent;
-        }
-        (soonest != Time::NEVER).then_some(soonest)
-    }
-
     /// The branches of `source` that an interrupt can reach: the innermost scopes of the task that
     /// it reaches and that hold no other such scope. At least `source` itself. Scopes that nobody
     /// is in are not counted.
@@ -326,9 +316,7 @@ impl Scopes {
     ) -> Vec<u32> {
         let mut reached = self.of(tasks, task);
         reached.retain(|scope| {
-            self.get(*scope).kind != ScopeKind::Shield
-                && self.reaches(source, *scope)
-                && !self.is_idle(*scope, timers)
+            !self.holds(*scope) && self.reaches(source, *scope) && !self.is_idle(*scope, timers)
         });
         if source == ROOT || reached.is_empty() {
             reached.push(source);
@@ -357,16 +345,9 @@ impl Scopes {
         self.numbers
     }
 
-    /// The open shields of a task.
-    pub(crate) fn shields(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
-        let mut found = self.of(tasks, task);
-        found.retain(|scope| self.get(*scope).kind == ScopeKind::Shield);
-        found
-    }
-
-    /// The scope around `from`, unless that is a shield or the root is around it.
+    /// The scope around `from`, unless that is a shield in force or the root is around it.
     pub(crate) fn around(&self, from: u32) -> Option<u32> {
         let scope = self.get(from);
-        (scope.kind != ScopeKind::Shield && scope.parent != ROOT).then_some(scope.parent)
+        (!self.holds(from) && scope.parent != ROOT).then_some(scope.parent)
     }
 }

@@ -8,27 +8,24 @@ use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
 use crate::scopes::Timing;
+use crate::shields::Hold;
 use crate::table::At;
 use crate::timers::{Rank, TimerId};
-use crate::trace::{Event, Op, Outcome};
+use crate::trace::{Event, Op, Outcome, Timer};
 use crate::turn::Fired;
 
 impl<M: Machine> Kernel<M> {
     pub(crate) fn open_scope(&mut self, at: At, limit: Limit, kind: ScopeKind) {
         let At { task, ticket, scope, site } = at;
         let parent = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
-        let deadline = match limit {
-            Limit::Never => Time::NEVER,
-            Limit::After(span) => {
-                self.log.now = self.machine.now();
-                self.log.now + span
-            }
-            Limit::At(point) => {
-                self.log.now = self.machine.now();
-                point
-            }
-            Limit::Deadline(_) => Time::NEVER,
+        let point = self.point(limit);
+        let limited = point != Time::NEVER;
+        let span = match limit {
+            Limit::After(span) => Some(span),
+            _ => limited.then(|| point.since(self.log.now)),
         };
+        // A grace does not run yet, and is no deadline of anybody's.
+        let deadline = if kind == ScopeKind::Shield { Time::NEVER } else { point };
         let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
         let scope = self.scopes.name_of(&self.tasks, task, index);
         let op = match (kind, limit) {
@@ -39,27 +36,36 @@ impl<M: Machine> Kernel<M> {
                 self.timers.set_owner(TimerId(name.slot), Fired::guard(index));
                 Op::Guard { deadline: u64::from(name.number) }
             }
-            (ScopeKind::Timeout | ScopeKind::Guard, limit) => {
-                let limited = deadline != Time::NEVER;
-                let span = match limit {
-                    Limit::After(span) => Some(span),
-                    _ => limited.then(|| deadline.since(self.log.now)),
-                };
-                Op::SetTimeout { span, until: limited.then_some(deadline) }
+            (ScopeKind::Timeout | ScopeKind::Guard, _) => {
+                Op::SetTimeout { span, until: limited.then_some(point) }
             }
             (ScopeKind::Branch, _) => Op::Branch,
-            (ScopeKind::Shield, _) => Op::Shield,
+            (ScopeKind::Shield, _) => Op::Shield { grace: span },
         };
         let answer = Answer::Scope { scope, deadline };
         self.answer(task, ticket, Ok(answer), op, site);
         self.scopes.get_mut(index).seq = self.log.seq;
         if kind == ScopeKind::Shield {
             emit!(self, task, Event::Shield { scope: scope.serial.get(), open: true });
+            self.scopes.get_mut(index).hold = Hold::Shut(limit);
+            self.start_graces(task);
         }
         if deadline != Time::NEVER {
             let rank = || Rank { class: 1, seq: scope.serial.get() };
             let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
             self.scopes.get_mut(index).timer = Some(timer);
+        }
+    }
+
+    /// The point that a limit comes to when it is set now.
+    pub(crate) fn point(&mut self, limit: Limit) -> Time {
+        if limit != Limit::Never {
+            self.log.now = self.machine.now();
+        }
+        match limit {
+            Limit::Never | Limit::Deadline(_) => Time::NEVER,
+            Limit::After(span) => self.log.now + span,
+            Limit::At(point) => point,
         }
     }
 
@@ -74,6 +80,9 @@ impl<M: Machine> Kernel<M> {
                 Timing::Own => self.timers.disarm(timer),
                 // Its slot is another's.
                 Timing::Guard | Timing::Bare => {}
+            }
+            if kind == ScopeKind::Shield {
+                emit!(self, task, Event::Disarm { timer: Timer::Scope(number) });
             }
         }
         emit!(
@@ -131,7 +140,9 @@ impl<M: Machine> Kernel<M> {
     fn move_pending_outwards(&mut self, index: u32) {
         let scope = self.scopes.get(index);
         let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
-        let here = self.scopes.pending_at(task, index);
+        // What a shield held back is still pending around it.
+        let held = self.scopes.holds(index);
+        let here = if held { Vec::new() } else { self.scopes.pending_at(task, index) };
         self.scopes.drop_pending(&mut self.tasks, |pending| {
             pending.at == index || pending.source == Source::Scope(index)
         });

@@ -17,6 +17,8 @@ impl<M: Machine> Kernel<M> {
             Request::CurrentTask => Op::CurrentTask,
             Request::Deadline => Op::Deadline,
             Request::ConnectionDeadline => Op::ConnectionDeadline,
+            Request::CheckInterrupt => Op::CheckInterrupt,
+            Request::HeldInterrupt => Op::HeldInterrupt,
             Request::Yield { .. } => Op::Yield,
             Request::Sleep { span } => Op::Sleep { span: *span, until: self.log.now + *span },
             Request::Io { handle, descriptor, kind, direction } => {
@@ -26,7 +28,8 @@ impl<M: Machine> Kernel<M> {
             Request::OpenScope { limit, kind } => match (kind, limit) {
                 (_, Limit::Deadline(name)) => Op::Guard { deadline: u64::from(name.number) },
                 (ScopeKind::Branch, _) => Op::Branch,
-                (ScopeKind::Shield, _) => Op::Shield,
+                (ScopeKind::Shield, Limit::After(span)) => Op::Shield { grace: Some(*span) },
+                (ScopeKind::Shield, _) => Op::Shield { grace: None },
                 (_, Limit::Never) => Op::SetTimeout { span: None, until: None },
                 (_, Limit::After(span)) => Op::SetTimeout { span: Some(*span), until: None },
                 (_, Limit::At(point)) => {

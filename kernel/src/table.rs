@@ -23,7 +23,7 @@ impl<M: Machine> Kernel<M> {
         if self.counts.traps >= self.inject.from {
             self.before_trap(at, &request);
         }
-        if self.tasks.get(task).pending > 0 && self.will_block(&request) {
+        if self.tasks.get(task).pending > 0 && self.can_be_interrupted(&request) {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {
                 let interrupt = self.interrupt(task, source, from);
@@ -59,6 +59,16 @@ impl<M: Machine> Kernel<M> {
                 self.answer(task, ticket, Ok(Answer::Deadline(deadline)), Op::Deadline, site);
             }
             Request::ConnectionDeadline => self.new_deadline(at),
+            // One that was pending has been given above.
+            Request::CheckInterrupt => {
+                self.answer(task, ticket, Ok(Answer::Unit), Op::CheckInterrupt, site);
+            }
+            Request::HeldInterrupt => {
+                let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
+                let held = self.scopes.held_for(task, from);
+                let held = held.map(|source| self.interrupt(task, source, from));
+                self.answer(task, ticket, Ok(Answer::Held(held)), Op::HeldInterrupt, site);
+            }
             Request::Yield { spent } => {
                 if spent {
                     emit!(self, task, Event::Yielded { budget: self.options.budget });
@@ -140,13 +150,15 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Whether an interrupt may end this request. A join of a task that has ended does not block.
-    fn will_block(&self, request: &Request) -> bool {
+    /// Whether an interrupt may end this request. A join of a task that has ended does not block;
+    /// to ask for an interrupt does not either, and gets it.
+    fn can_be_interrupted(&self, request: &Request) -> bool {
         match request {
             Request::Join { task, .. } => {
                 let joined = self.tasks.find(*task);
                 joined.is_some_and(|joined| self.tasks.get(joined).state != State::Ended)
             }
+            Request::CheckInterrupt => true,
             other => other.blocks(),
         }
     }

@@ -239,6 +239,30 @@ fn a_read_that_timed_out_lost_nothing() {
     });
 }
 
+/// C11: progress is kept by the stream, so it is there whatever became of the error.
+#[test]
+fn curio_c11_a_write_that_was_cancelled_tells_how_far_it_came() {
+    const SIZE: usize = 4 << 20;
+    run(async {
+        let (mut client, mut server) = pair().await;
+        client.set_buffer_sizes(SMALL, SMALL).unwrap();
+        server.set_buffer_sizes(SMALL, SMALL).unwrap();
+        let data = pattern(SIZE);
+        let writer = traps::spawn("writer", async move {
+            let error = client.write_all(&data).await.unwrap_err();
+            assert!(error.interrupt().unwrap().is_cancelled());
+            client.written()
+        });
+        let mut writer = writer.await;
+        // Nobody reads: it fills the buffers and parks, or is hit at its first wait.
+        traps::yield_now().await.unwrap();
+        writer.cancel("").await.unwrap();
+        let written = usize::try_from(writer.join().await.unwrap()).unwrap();
+        assert!(0 < written && written < SIZE, "{written}");
+        assert!(read_to_end(&mut server).await.unwrap() == pattern(SIZE)[..written]);
+    });
+}
+
 #[test]
 fn a_read_that_lost_a_race_lost_nothing() {
     run(async {

@@ -26,6 +26,8 @@ pub enum Answer {
     Wall(SystemTime),
     /// A deadline, or none.
     Deadline(Option<Time>),
+    /// What is pending or held back, if anything.
+    Held(Option<Interrupt>),
     /// The asking task, or the spawned one.
     Task(TaskRef),
     /// How many.

@@ -65,7 +65,7 @@ pub use foreign::{Foreign, foreign};
 pub use interrupt::{Interrupt, Interruptible, Kind};
 pub use queue::{Wait, WaitQueue, Wake};
 pub use scope::{
-    Branch, IgnoreAfter, Shield, TimeoutAfter, branch, ignore_after, ignore_at, shield,
+    Branch, IgnoreAfter, Shield, TimeoutAfter, branch, ignore_after, ignore_at, shield, shield_for,
     timeout_after, timeout_at,
 };
 pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};
@@ -73,7 +73,7 @@ pub use task::{Cancel, CancelNow, Join, JoinError, Spawn, Task, TaskId, WaitTask
 pub use threads::run_in_thread;
 pub use time::Time;
 pub use verbs::{
-    Budget, Clock, CurrentDeadline, CurrentTask, Sleep, WallClock, Yield, budget, clock,
-    current_deadline, current_task, note_cap, note_warning, remaining, sleep, sleep_at, wall_clock,
-    yield_now,
+    Budget, CheckInterrupt, Clock, CurrentDeadline, CurrentTask, HeldInterrupt, Sleep, WallClock,
+    Yield, budget, check_interrupt, clock, current_deadline, current_task, held_interrupt,
+    note_cap, note_warning, remaining, sleep, sleep_at, wall_clock, yield_now,
 };

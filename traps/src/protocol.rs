@@ -57,8 +57,8 @@ pub const ROOT: u32 = u32::MAX;
 /// What a task asks of its kernel.
 ///
 /// A request **answers** (the same task is polled on at once) or **blocks** (the task parks until
-/// the result exists). Every blocking request, and no other, can end with
-/// [`Failure::Interrupt`].
+/// the result exists). Every blocking request can end with [`Failure::Interrupt`], and one that
+/// answers can, since it asks for just that: [`Request::CheckInterrupt`].
 pub enum Request {
     /// *Answers* with a reading of the kernel clock.
     Clock,
@@ -70,6 +70,10 @@ pub enum Request {
     Deadline,
     /// *Answers* with a new connection deadline, bound to the task that asks.
     ConnectionDeadline,
+    /// *Answers* that nothing is pending here, or ends with the interrupt that was.
+    CheckInterrupt,
+    /// *Answers* with what is pending or held back by a shield here, and leaves it there.
+    HeldInterrupt,
     /// *Blocks* until every task that is ready now has run once.
     Yield {
         /// Whether the budget of operations forced it.
@@ -93,7 +97,8 @@ pub enum Request {
     },
     /// *Answers* with a new scope inside the current one.
     OpenScope {
-        /// Its own limit; the sooner of this and those around it is in force.
+        /// Its own limit; the sooner of this and those around it is in force. Of a shield: its
+        /// grace, set when it first holds something back.
         limit: Limit,
         /// What it is for.
         kind: ScopeKind,
@@ -155,6 +160,8 @@ impl Request {
             | Request::CurrentTask
             | Request::Deadline
             | Request::ConnectionDeadline
+            | Request::CheckInterrupt
+            | Request::HeldInterrupt
             | Request::OpenScope { .. }
             | Request::Spawn(_)
             | Request::Cancel { .. }

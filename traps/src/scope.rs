@@ -330,15 +330,33 @@ pub fn branch<F: Future>(future: F) -> Branch<F> {
 
 /// Holds back interrupts from scopes outside while `future` runs; they are delivered at the first
 /// blocking trap after it. Timeouts opened inside work as usual.
+///
+/// What it holds back can be seen inside it with [`held_interrupt`](crate::held_interrupt). For
+/// clean-up that must come to an end, take [`shield_for`]. Row C31.
 #[track_caller]
 pub fn shield<F: Future>(future: F) -> Shield<F> {
     Shield { scoped: Scoped::new(Call::here(), Limit::Never, ScopeKind::Shield, future) }
 }
 
+/// Like [`shield`], but only for `grace` longer once it holds something back.
+///
+/// Until an interrupt comes from outside, `future` takes as long as it wants. The grace runs from
+/// the first one, or from the start if one is pending already, and is rounded up to a microsecond.
+/// When it is over, what is pending outside is delivered inside, once in each branch, as if there
+/// were no shield. While the grace runs, its end is the
+/// [`current_deadline`](crate::current_deadline) inside. A grace of zero ends in the next turn,
+/// one of `Duration::MAX` never. A shield inside holds on, for its own grace if it has one: that
+/// starts when this one is over. Row C31.
+#[track_caller]
+pub fn shield_for<F: Future>(grace: Duration, future: F) -> Shield<F> {
+    let limit = Limit::After(grace);
+    Shield { scoped: Scoped::new(Call::here(), limit, ScopeKind::Shield, future) }
+}
+
 macro_rules! plain {
-    ($name:ident, $verb:literal) => {
+    ($name:ident, $doc:literal) => {
         pin_project! {
-            #[doc = concat!("The future of [`", $verb, "`](fn@", $verb, ").")]
+            #[doc = $doc]
             #[derive(Debug)]
             #[must_use = "futures do nothing unless awaited"]
             pub struct $name<F> {
@@ -366,5 +384,5 @@ macro_rules! plain {
     };
 }
 
-plain!(Branch, "branch");
-plain!(Shield, "shield");
+plain!(Branch, "The future of [`branch`].");
+plain!(Shield, "The future of [`shield`](fn@shield) and [`shield_for`].");

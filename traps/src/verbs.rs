@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::error::{only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Note, Post, Request, Site};
+use crate::protocol::{Answer, Note, Post, Request, Site, TrapResult};
 use crate::task::TaskId;
 use crate::time::Time;
 
@@ -66,9 +66,53 @@ answering! {
 }
 
 answering! {
-    /// The nearest deadline in force here, or `None`. *Answers.* A shield hides those outside it.
+    /// The nearest deadline in force here, or `None`. *Answers.* A shield hides those outside it;
+    /// the end of its own grace counts, once that runs.
     current_deadline, CurrentDeadline, Option<Time>, Request::Deadline,
     Answer::Deadline(time) => time
+}
+
+answering! {
+    /// What a shield holds back here, or what is pending, without taking it; `None` if nothing is.
+    /// *Answers.*
+    ///
+    /// With it, shielded code can learn that it should end early; the interrupt comes all the
+    /// same. Of several, the one that would come first. A deadline is found to have passed only
+    /// between two runs of a task, so code that never parks sees none. Curio's C9.
+    held_interrupt, HeldInterrupt, Option<Interrupt>, Request::HeldInterrupt,
+    Answer::Held(interrupt) => interrupt
+}
+
+/// Takes the interrupt that is pending here, as a blocking trap would get it. *Answers.*
+///
+/// For code that computes for long and is to be cancellable: it costs no turn. What a shield
+/// around it holds back is not given. A cancellation comes before a timeout, and of timeouts the
+/// one that fired first. A deadline is found to have passed, and other tasks run, only between two
+/// runs of this one: code that never parks sees nothing new. [`yield_now`] gives way, and is hit
+/// too. Curio's C9.
+///
+/// # Errors
+///
+/// The interrupt that was pending. It is delivered by this: it comes once.
+#[track_caller]
+pub fn check_interrupt() -> CheckInterrupt {
+    CheckInterrupt { call: Call::here() }
+}
+
+/// The future of [`check_interrupt`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct CheckInterrupt {
+    call: Call,
+}
+
+impl Future for CheckInterrupt {
+    type Output = Result<(), Interrupt>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.call.poll(cx, || Request::CheckInterrupt).map(done)
+    }
 }
 
 /// The time left until the nearest deadline in force, or `None` if there is none. *Answers.*
@@ -151,12 +195,16 @@ impl Future for Yield {
 }
 
 fn poll_yield(call: &mut Call, cx: &mut Context<'_>, spent: bool) -> Poll<Result<(), Interrupt>> {
-    let result = ready!(call.poll(cx, || Request::Yield { spent }));
-    Poll::Ready(match result {
+    call.poll(cx, || Request::Yield { spent }).map(done)
+}
+
+/// What a trap comes to that is done or interrupted.
+fn done(result: TrapResult) -> Result<(), Interrupt> {
+    match result {
         Ok(Answer::Unit) => Ok(()),
         Ok(other) => wrong_answer(&other),
         Err(failure) => Err(only_interrupt(failure)),
-    })
+    }
 }
 
 /// Takes one operation from the budget that a task has until it next parks; gives way for one

@@ -104,7 +104,7 @@ impl Parts {
 
     fn op(&self) -> Op<'static> {
         let (n, span, until) = (self.n[2], self.span(0), self.times[1]);
-        match self.pick[0] % 23 {
+        match self.pick[0] % 25 {
             0 => Op::Clock,
             1 => Op::WallClock,
             2 => Op::CurrentTask,
@@ -118,7 +118,7 @@ impl Parts {
             },
             8 => Op::UnsetTimeout { scope: n },
             9 => Op::Branch,
-            10 => Op::Shield,
+            10 => Op::Shield { grace: self.some[0].then_some(span) },
             11 => Op::Spawn { name: self.word(1) },
             12 => Op::Join { task: n },
             13 => Op::Cancel { task: n, reason: self.reason() },
@@ -130,6 +130,8 @@ impl Parts {
             19 => Op::Foreign { external: self.some[0] },
             20 => Op::ConnectionDeadline,
             21 => Op::Guard { deadline: n },
+            22 => Op::CheckInterrupt,
+            23 => Op::HeldInterrupt,
             _ => Op::Parked { tickets: n },
         }
     }

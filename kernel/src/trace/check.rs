@@ -347,7 +347,7 @@ impl Oracle {
 
     fn trap(&mut self, line: &Line<'_>, op: &Op<'_>, outcome: &Outcome<'_>) {
         if let (
-            Op::SetTimeout { .. } | Op::Guard { .. } | Op::Branch | Op::Shield,
+            Op::SetTimeout { .. } | Op::Guard { .. } | Op::Branch | Op::Shield { .. },
             Outcome::Scope(number),
         ) = (op, outcome)
         {

@@ -203,6 +203,19 @@ fn a_scope_closes_once_and_its_number_is_not_reused() {
 }
 
 #[test]
+fn the_grace_of_a_shield_ends_once_and_before_a_halt() {
+    let shield = "1 2 trap shield 0.5s = s1";
+    let (arm, disarm) = ("1 2 arm s1 until=0.500000", "1 2 disarm s1");
+    let fire = "1 0 fire s1 deadline=0.500000 cause=#0004";
+    let halt = "1 0 halt tasks=0 tickets=0 timers=0 handles=0";
+    assert_eq!(after_run(&[shield, arm, fire, halt]), NONE);
+    assert_eq!(after_run(&[shield, arm, disarm, halt]), NONE);
+    assert_eq!(after_run(&[shield, fire]), ["#4 cause", "#4 timer"]);
+    assert_eq!(after_run(&[shield, arm, disarm, fire]), ["#6 timer"]);
+    assert_eq!(after_run(&[shield, arm, "1 2 shield s1 close", halt]), ["#6 timer"]);
+}
+
+#[test]
 fn a_run_has_something_that_made_the_task_ready() {
     assert_eq!(after_run(&["2 2 run cause=#0001"]), ["#3 ready"]);
     assert_eq!(after_run(&["1 2 wake waker cause=#0001", "2 2 run cause=#0003"]), NONE);

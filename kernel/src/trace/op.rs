@@ -56,8 +56,15 @@ pub enum Op<'a> {
     },
     /// `branch`: a scope without a deadline was opened for one branch of a combinator.
     Branch,
-    /// `shield`: a scope was opened that holds back interrupts from outside.
-    Shield,
+    /// `shield` / `shield 0.5s`: a scope was opened that holds back interrupts from outside.
+    Shield {
+        /// For so long from the first one; none: until it closes.
+        grace: Option<Duration>,
+    },
+    /// `check_interrupt`: what is pending here was asked for.
+    CheckInterrupt,
+    /// `held_interrupt`: what is pending or held back here was asked for, and stays.
+    HeldInterrupt,
     /// `spawn NAME`
     Spawn {
         /// The child's name.

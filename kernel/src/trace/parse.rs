@@ -299,7 +299,9 @@ fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
             Op::Guard { deadline: words.numbered('d', "a connection deadline, such as d1")? }
         }
         "branch" => Op::Branch,
-        "shield" => Op::Shield,
+        "shield" => Op::Shield { grace: words.try_with(span) },
+        "check_interrupt" => Op::CheckInterrupt,
+        "held_interrupt" => Op::HeldInterrupt,
         "spawn" => Op::Spawn { name: words.text("the name of the child")? },
         "join" => Op::Join { task: words.task()? },
         "cancel" => Op::Cancel { task: words.task()?, reason: words.reason() },

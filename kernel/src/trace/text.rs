@@ -177,7 +177,9 @@ impl Display for Op<'_> {
             | Op::ConnectionDeadline
             | Op::Yield
             | Op::Branch
-            | Op::Shield
+            | Op::Shield { grace: None }
+            | Op::CheckInterrupt
+            | Op::HeldInterrupt
             | Op::Signal
             | Op::Waker => Ok(()),
             Op::Sleep { span, until } => write!(f, " {} until={until}", Span(*span)),
@@ -188,6 +190,7 @@ impl Display for Op<'_> {
             Op::SetTimeout { span: None, until } => write!(f, " none{}", Field("until", *until)),
             Op::UnsetTimeout { scope } => write!(f, " s{scope}"),
             Op::Guard { deadline } => write!(f, " d{deadline}"),
+            Op::Shield { grace: Some(grace) } => write!(f, " {}", Span(*grace)),
             Op::Spawn { name } => write!(f, " {}", word(name)),
             Op::Join { task } => write!(f, " {task}"),
             Op::Cancel { task, reason: why } => write!(f, " {task}{}", reason(why)),

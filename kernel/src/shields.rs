@@ -1,0 +1,177 @@
+//! Shields: what they hold back, for how long, and what happens when one lapses.
+//!
+//! A shield that holds an interrupt back keeps a note of it, a pending entry *at* the shield. The
+//! entry outside is for whoever comes first there; the note is the shield's own, as each branch
+//! has its own, and only a lapse makes something of it.
+
+use traps::Time;
+use traps::protocol::{Limit, ROOT, ScopeKind};
+
+use crate::emit::{emit, emit_for};
+use crate::kernel::Kernel;
+use crate::log;
+use crate::machine::Machine;
+use crate::pending::{Pending, Source};
+use crate::scopes::Scopes;
+use crate::tasks::Tasks;
+use crate::timers::{Rank, TimeQueue};
+use crate::trace::{Event, Timer};
+use crate::turn::Fired;
+
+/// What a scope holds back from the traps inside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Nothing: it is no shield, or one that has lapsed.
+    Nothing,
+    /// What comes from outside, and nothing has come yet. Then for so long, or until it closes.
+    Shut(Limit),
+    /// What comes from outside, until then: the grace runs. `NEVER` if only its close ends it.
+    Until(Time),
+}
+
+impl Hold {
+    /// Of a scope that is opened.
+    pub(crate) fn of(kind: ScopeKind) -> Hold {
+        if kind == ScopeKind::Shield { Hold::Shut(Limit::Never) } else { Hold::Nothing }
+    }
+}
+
+impl Scopes {
+    /// Whether a scope is a shield in force.
+    #[inline]
+    pub(crate) fn holds(&self, index: u32) -> bool {
+        index != ROOT && self.get(index).hold != Hold::Nothing
+    }
+
+    /// The shields in force of a task, newest first.
+    pub(crate) fn shields(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
+        let mut found = self.of(tasks, task);
+        found.retain(|scope| self.holds(*scope));
+        found
+    }
+
+    /// The shields that an interrupt which spreads from `source` meets, oldest first.
+    pub(crate) fn shields_met(&self, tasks: &Tasks, task: u32, source: u32) -> Vec<u32> {
+        let mut found = self.shields(tasks, task);
+        found.retain(|shield| *shield != source && self.reaches(source, self.get(*shield).parent));
+        found.reverse();
+        found
+    }
+
+    /// The nearest deadline in force in `from`, a running grace included; a shield hides those
+    /// outside it.
+    pub(crate) fn deadline(&self, from: u32, timers: &TimeQueue) -> Option<Time> {
+        let mut soonest = Time::NEVER;
+        let mut at = from;
+        while at != ROOT {
+            let scope = self.get(at);
+            soonest = soonest.min(self.own_deadline(at, timers));
+            match scope.hold {
+                Hold::Nothing => at = scope.parent,
+                Hold::Shut(_) => break,
+                Hold::Until(end) => {
+                    soonest = soonest.min(end);
+                    break;
+                }
+            }
+        }
+        (soonest != Time::NEVER).then_some(soonest)
+    }
+
+    /// Whether a shield holds this entry back: its own note, or what a trap inside would get if it
+    /// were not for the shield.
+    fn is_held_at(&self, pending: &Pending, shield: u32) -> bool {
+        let parent = self.get(shield).parent;
+        pending.at == shield
+            || !self.holds(pending.at)
+                && self.reaches(pending.at, parent)
+                && !self.is_barred(pending, shield)
+    }
+
+    /// Whether a shield holds anything back now.
+    fn holds_any(&self, shield: u32) -> bool {
+        let task = self.get(shield).task;
+        self.pending.iter().any(|p| p.task == task && self.is_held_at(p, shield))
+    }
+
+    /// Ends a shield and takes what it held back, first who comes first.
+    fn unhold(&mut self, tasks: &mut Tasks, index: u32) -> Vec<Source> {
+        let task = self.get(index).task;
+        let held = |p: &Pending| p.task == task && self.is_held_at(p, index);
+        let taken = self.pending.iter().filter(|p| held(p)).map(|p| (p.at, p.source));
+        let taken: Vec<(u32, Source)> = taken.collect();
+        self.drop_these(tasks, task, &taken);
+        self.get_mut(index).hold = Hold::Nothing;
+        let mut sources: Vec<Source> = Vec::new();
+        for (_, source) in taken {
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
+        }
+        sources.sort_by_key(|source| self.precedence(*source));
+        sources
+    }
+
+    /// A scope hangs elsewhere from now on: the shields in it forget what came from outside.
+    pub(crate) fn drop_notes(&mut self, tasks: &mut Tasks, moved: u32) {
+        let is_note = |p: &Pending| {
+            let inside = self.holds(p.at) && self.is_within(moved, p.at);
+            inside && !matches!(p.source, Source::Scope(from) if self.is_within(moved, from))
+        };
+        let notes = self.pending.iter().filter(|p| is_note(p)).map(|p| (p.at, p.source));
+        let notes: Vec<(u32, Source)> = notes.collect();
+        self.drop_these(tasks, self.get(moved).task, &notes);
+    }
+
+    fn drop_these(&mut self, tasks: &mut Tasks, task: u32, these: &[(u32, Source)]) {
+        self.drop_pending(tasks, |p| p.task == task && these.contains(&(p.at, p.source)));
+    }
+
+    /// What a trap in `from` would get, now or once the shields around it are gone.
+    pub(crate) fn held_for(&self, task: u32, from: u32) -> Option<Source> {
+        let comes =
+            |p: &&Pending| p.task == task && self.is_within(p.at, from) && !self.is_barred(p, from);
+        let all = self.pending.iter().filter(comes).map(|p| p.source);
+        all.min_by_key(|source| self.precedence(*source))
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    /// Starts the grace of each shield of a task that now holds something back.
+    pub(crate) fn start_graces(&mut self, task: u32) {
+        if self.tasks.get(task).pending == 0 {
+            return;
+        }
+        for index in self.scopes.shields(&self.tasks, task).into_iter().rev() {
+            let Hold::Shut(limit) = self.scopes.get(index).hold else { continue };
+            if !self.scopes.holds_any(index) {
+                continue;
+            }
+            let until = self.point(limit);
+            let scope = self.scopes.get_mut(index);
+            scope.hold = Hold::Until(until);
+            if until == Time::NEVER {
+                continue;
+            }
+            let number = scope.serial.get();
+            let seq = emit!(self, task, Event::Arm { timer: Timer::Scope(number), until });
+            let rank = || Rank { class: 1, seq: number };
+            let timer = self.timers.arm(until, Fired::scope(index), self.log.now, rank);
+            let scope = self.scopes.get_mut(index);
+            (scope.seq, scope.timer) = (seq, Some(timer));
+        }
+    }
+
+    /// The grace of a shield is over: what it held back is delivered inside it, as if it had never
+    /// been there.
+    pub(crate) fn lapse(&mut self, index: u32, deadline: Time) {
+        let scope = self.scopes.get(index);
+        let (task, number, cause) = (scope.task, scope.serial.get(), scope.seq);
+        let event = Event::Fire { timer: Timer::Scope(number), deadline, cause };
+        let seq = emit_for!(self, 0, "kernel", event, log::late(deadline, self.log.now));
+        self.scopes.get_mut(index).seq = seq;
+        for source in self.scopes.unhold(&mut self.tasks, index) {
+            self.interrupt_scope(task, source, index, seq);
+        }
+    }
+}

@@ -1,0 +1,1063 @@
+//! Cancellation, whole: clean-up that awaits, shields with a grace, looking at what is pending, and
+//! the defects of Curio in this field, one test each.
+//!
+//! The rest of Curio's section 5 is in `curio_rules.rs`, what happens in one turn in
+//! `precedence.rs`.
+
+mod support;
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use kernel::{Kernel, Options, Sim};
+use support::{Notes, Ran, check, check_quietly, ms, short, short_kind, tenths};
+use traps::io::{Direction, Io, Scripted};
+use traps::{
+    Either, Interrupt, Interruptible, Time, WaitQueue, check_interrupt, clock, current_deadline,
+    held_interrupt, ignore_after, join, race, remaining, shield, shield_for, sleep, spawn,
+    timeout_after, yield_now,
+};
+
+fn at(tenth: u64) -> Time {
+    Time::ZERO + tenths(tenth)
+}
+
+#[track_caller]
+fn op(n: u64) -> traps::Sleep {
+    sleep(tenths(n))
+}
+
+/// The short name of what is held, or `-`.
+fn held(interrupt: Option<Interrupt>) -> &'static str {
+    interrupt.map_or("-", |why| short_kind(why.kind()))
+}
+
+/// How often a line contains `text`.
+fn lines_with<T>(ran: &Ran<T>, text: &str) -> usize {
+    ran.lines(|line| line.contains(text)).len()
+}
+
+/// Polls once; what it was waiting for then has time to come.
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    let mut polled = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = Pin::new(&mut *future).poll(cx) {
+            polled = Some(output);
+        }
+        Poll::Ready(())
+    })
+    .await;
+    polled
+}
+
+/// Never ready, and never woken.
+async fn bare<T>() -> T {
+    std::future::pending().await
+}
+
+// ---- Clean-up that awaits ------------------------------------------------------------------
+
+/// Edge: after the one delivery, clean-up may sleep, set itself a limit, start a child and wait for
+/// it; a second request changes nothing.
+#[test]
+fn c29_clean_up_awaits() {
+    let notes = Notes::default();
+    let ran = check("c29_clean_up_awaits", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            noted.add(short(&timeout_after(tenths(2), op(9)).await));
+            noted.add(short(&op(1).await));
+            let limited = timeout_after(tenths(5), op(9)).await;
+            noted.add(format!("{}@{}", short(&limited), clock().await));
+            let mut child = spawn("child", op(1)).await;
+            noted.add(short(&child.join().await.unwrap()));
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel_now("first").await;
+        victim.cancel("second").await.unwrap();
+        notes.add(format!("ended@{}", clock().await));
+    });
+    assert_eq!(notes.text(), "CAN ok TT@0.700000 ok ended@0.800000");
+    assert_eq!((lines_with(&ran, "= again"), ran.count("deliver")), (1, 2));
+}
+
+/// A second canceller waits for the same end, and its own wait can be interrupted.
+#[test]
+fn c30_a_second_cancel_waits_for_the_same_end() {
+    let notes = Notes::default();
+    check_quietly("c30_a_second_cancel_waits_for_the_same_end", Sim::new(), async {
+        let victim = async {
+            op(50).await.unwrap_err();
+            op(4).await.unwrap();
+        };
+        let victim = Rc::new(spawn("victim", victim).await);
+        let mut cancellers = Vec::new();
+        for (name, patience) in [("first", 9), ("second", 9), ("third", 2)] {
+            let (noted, victim) = (notes.clone(), victim.clone());
+            let canceller = async move {
+                let waited = timeout_after(tenths(patience), victim.cancel(name)).await;
+                noted.add(format!("{name}:{}@{}", short(&waited), clock().await));
+            };
+            cancellers.push(spawn(name, canceller).await);
+        }
+        for canceller in &mut cancellers {
+            canceller.join().await.unwrap();
+        }
+    });
+    assert_eq!(notes.text(), "third:TT@0.200000 first:ok@0.400000 second:ok@0.400000");
+}
+
+/// A cancellation that comes while a child is joined ends the join, not the child; clean-up may
+/// join it again, and the child's output is whole.
+#[test]
+fn c29_clean_up_joins_the_child_that_it_waited_for() {
+    check_quietly("c29_clean_up_joins_the_child_that_it_waited_for", Sim::new(), async {
+        let victim = async {
+            let child = async {
+                op(3).await.unwrap();
+                7
+            };
+            let mut child = spawn("child", child).await;
+            let hit = child.join().await.unwrap_err();
+            assert!(hit.interrupt().unwrap().is_cancelled());
+            child.join().await.unwrap()
+        };
+        let mut victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+        assert_eq!((victim.join().await, clock().await), (Ok(7), at(3)));
+    });
+}
+
+/// A task that is ready is not interrupted: what it was woken for stands, and the next blocking
+/// trap is hit, wherever it is filed.
+#[test]
+fn c28_a_ready_task_is_hit_at_its_next_blocking_trap() {
+    let notes = Notes::default();
+    let ran = check("c28_a_ready_task_is_hit_at_its_next_blocking_trap", Sim::new(), async {
+        let queue = WaitQueue::new();
+        let (noted, waiting) = (notes.clone(), queue.clone());
+        let victim = async move {
+            noted.add(short(&waiting.wait().await));
+            // These answer, and are not hit.
+            clock().await;
+            let mut child = spawn("child", async { 7 }).await;
+            let block = timeout_after(tenths(1), child.wait());
+            noted.add(short(&block.await));
+            assert_eq!(child.join().await, Ok(7));
+        };
+        let mut victim = spawn("victim", victim).await;
+        yield_now().await.unwrap();
+        queue.wake(1).await;
+        victim.cancel_now("").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok CAN");
+    assert_eq!((lines_with(&ran, "= pending"), ran.count("deliver")), (1, 0));
+}
+
+/// The outer deadline passes while clean-up inside the inner block awaits: it hits there, as the
+/// timeout of an enclosing block, and the outer block is told that it is its own.
+#[test]
+fn c11_outer_expires_during_inner_clean_up() {
+    let notes = Notes::default();
+    let ran = check("c11_outer_expires_during_inner_clean_up", Sim::new(), async {
+        let inner = async {
+            let hit = op(9).await;
+            notes.add(short(&hit));
+            // Clean-up, which takes too long for the outer block.
+            notes.add(short(&op(9).await));
+            notes.add(short(&op(1).await));
+            hit
+        };
+        let outer = timeout_after(tenths(5), async {
+            let inner = timeout_after(tenths(2), inner).await;
+            notes.add(format!("inner:{}", short(&inner)));
+            let next = op(1).await;
+            notes.add(short(&next));
+            next
+        });
+        notes.add(format!("outer:{}", short(&outer.await)));
+        assert_eq!(clock().await, at(6));
+    });
+    assert_eq!(notes.text(), "TT TCE ok inner:TT TT outer:TT");
+    assert_eq!(ran.count("deliver"), 2);
+}
+
+/// Code in the inner block swallows the outer timeout. All open deadlines stay in force: the next
+/// blocking trap behind the inner block is hit, once.
+#[test]
+fn c11_inner_swallows() {
+    let notes = Notes::default();
+    check("c11_inner_swallows", Sim::new(), async {
+        let outer = timeout_after(tenths(2), async {
+            let inner = async {
+                notes.add(short(&op(9).await));
+                op(1).await
+            };
+            notes.add(format!("inner:{}", short(&timeout_after(tenths(9), inner).await)));
+            notes.add(short(&op(1).await));
+            op(1).await
+        });
+        notes.add(format!("outer:{}", short(&outer.await)));
+        notes.add(short(&op(1).await));
+    });
+    assert_eq!(notes.text(), "TCE inner:ok TT outer:ok ok");
+}
+
+// ---- Shields with a grace ------------------------------------------------------------------
+
+/// The grace runs from the cancellation on; when it is over, the shield lapses and what it held
+/// back is delivered inside it, once.
+#[test]
+fn c31_shield_for_its_grace_ends() {
+    let notes = Notes::default();
+    let ran = check("c31_shield_for_its_grace_ends", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let flush = async {
+                assert_eq!(current_deadline().await, None);
+                noted.add(short(&op(2).await));
+                // The grace runs, and is a deadline like any other.
+                assert_eq!(current_deadline().await, Some(at(4)));
+                noted.add(short(&op(9).await));
+                assert_eq!(current_deadline().await, None);
+                noted.add(short(&op(1).await));
+            };
+            shield_for(tenths(3), flush).await;
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok CAN ok ok");
+    assert_eq!(ran.took, tenths(6));
+    assert_eq!((ran.count("arm"), ran.count("disarm"), ran.count("deliver")), (1, 0, 1));
+}
+
+/// What is shielded ends within the grace: the cancellation comes behind the shield.
+#[test]
+fn c31_shield_for_in_time() {
+    let notes = Notes::default();
+    let ran = check("c31_shield_for_in_time", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            noted.add(short(&shield_for(tenths(5), op(3)).await));
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok CAN");
+    assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
+}
+
+/// Without an interrupt the future takes as long as it wants, and no timer is set for it.
+#[test]
+fn c31_shield_for_takes_its_time() {
+    let ran = check_quietly("c31_shield_for_takes_its_time", Sim::new(), async {
+        shield_for(Duration::ZERO, op(90)).await.unwrap();
+        timeout_after(tenths(9), shield_for(ms(1), op(5))).await.unwrap();
+    });
+    assert_eq!((ran.count("arm"), lines_with(&ran, "fire     s")), (0, 0));
+}
+
+/// One that is pending already when the shield opens starts the grace at once.
+#[test]
+fn c31_shield_for_opened_with_a_cancellation_pending() {
+    let notes = Notes::default();
+    let ran =
+        check_quietly("c31_shield_for_opened_with_a_cancellation_pending", Sim::new(), async {
+            let noted = notes.clone();
+            let victim = async move {
+                let inside = async {
+                    assert_eq!(current_deadline().await, Some(at(2)));
+                    noted.add(format!("{}@{}", short(&op(9).await), clock().await));
+                };
+                shield_for(tenths(2), inside).await;
+            };
+            let victim = spawn("victim", victim).await;
+            victim.cancel("").await.unwrap();
+        });
+    assert_eq!(notes.text(), "CAN@0.200000");
+    assert_eq!(ran.count("arm"), 1);
+}
+
+/// An outer timeout is held back for the grace, then it is delivered with its own name.
+#[test]
+fn c31_shield_for_holds_back_a_timeout() {
+    let notes = Notes::default();
+    check_quietly("c31_shield_for_holds_back_a_timeout", Sim::new(), async {
+        let inside = async {
+            let inner = timeout_after(tenths(9), op(20)).await;
+            notes.add(format!("{}@{}", short(&inner), clock().await));
+            inner
+        };
+        let outer = timeout_after(tenths(2), shield_for(tenths(3), inside)).await;
+        let why = outer.unwrap_err();
+        assert_eq!((why.deadline(), short_kind(why.kind())), (Some(at(2)), "TT"));
+    });
+    assert_eq!(notes.text(), "TCE@0.500000");
+}
+
+/// A grace of zero ends in step 4 of the next turn; the shortest is a microsecond; the longest is
+/// never, and sets no timer.
+#[test]
+fn c31_shield_for_the_ends_of_the_scale() {
+    for (grace, ends, arms) in [
+        (Duration::ZERO, "CAN@0.100000", 1),
+        (Duration::from_nanos(1), "CAN@0.100001", 1),
+        (Duration::MAX, "ok@0.500000", 0),
+    ] {
+        let notes = Notes::default();
+        let ran = check_quietly("c31_shield_for_the_ends_of_the_scale", Sim::new(), async {
+            let noted = notes.clone();
+            let victim = async move {
+                let slept = shield_for(grace, op(5)).await;
+                noted.add(format!("{}@{}", short(&slept), clock().await));
+                assert_eq!(op(1).await.is_ok(), slept.is_err());
+            };
+            let victim = spawn("victim", victim).await;
+            op(1).await.unwrap();
+            victim.cancel("").await.unwrap();
+        });
+        assert_eq!(notes.text(), ends);
+        assert_eq!(ran.count("arm"), arms, "{}", ran.trace);
+        if grace.is_zero() {
+            let turn_of = |text: &str| -> u64 {
+                let line = ran.lines(|line| line.contains(text))[0];
+                line.split_whitespace().nth(1).unwrap().parse().unwrap()
+            };
+            assert_eq!(turn_of("fire     s1"), turn_of("arm      s1") + 1);
+        }
+    }
+}
+
+/// What is held back is delivered once in each branch inside.
+#[test]
+fn c31_shield_for_delivers_to_each_branch() {
+    let notes = Notes::default();
+    check_quietly("c31_shield_for_delivers_to_each_branch", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let branch = |name: &'static str, first: u64| {
+                let noted = noted.clone();
+                async move {
+                    for n in [first, 9, 1] {
+                        noted.add(format!("{name}:{}@{}", short(&op(n).await), clock().await));
+                    }
+                }
+            };
+            // The first sleep of the one ends with the grace: a value, so it is hit at the next.
+            let both = join(branch("tie", 3), branch("other", 2));
+            shield_for(tenths(2), both).await;
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    let expected = "other:ok@0.200000 tie:ok@0.300000 other:CAN@0.300000 tie:CAN@0.300000 \
+                    tie:ok@0.400000 other:ok@0.400000 ok";
+    assert_eq!(notes.text(), expected);
+}
+
+/// A shield in one branch lapses there; the other branch is hit at once.
+#[test]
+fn c31_shield_for_in_one_branch() {
+    // A foreign join whose children are no branches gives the same: the shield is a scope.
+    for foreign in [false, true] {
+        let notes = Notes::default();
+        check_quietly("c31_shield_for_in_one_branch", Sim::new(), async {
+            let noted = notes.clone();
+            let victim = async move {
+                let left = async {
+                    noted.add(format!("left:{}", short(&shield_for(tenths(2), op(9)).await)));
+                    noted.add(format!("left:{}", short(&op(1).await)));
+                };
+                let right = async {
+                    noted.add(format!("right:{}", short(&op(9).await)));
+                    noted.add(format!("right:{}", short(&op(1).await)));
+                };
+                if foreign {
+                    futures_util::future::join(left, right).await;
+                } else {
+                    join(left, right).await;
+                }
+                noted.add(short(&op(1).await));
+            };
+            let victim = spawn("victim", victim).await;
+            op(1).await.unwrap();
+            victim.cancel("").await.unwrap();
+        });
+        assert_eq!(notes.text(), "right:CAN right:ok left:CAN left:ok ok", "foreign: {foreign}");
+    }
+}
+
+/// Two shields in unwrapped children each have their own grace, and each child is hit.
+#[test]
+fn c31_two_shields_side_by_side() {
+    let notes = Notes::default();
+    check_quietly("c31_two_shields_side_by_side", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let child = |grace: u64| {
+                let noted = noted.clone();
+                async move {
+                    let hit = shield_for(tenths(grace), op(9)).await;
+                    noted.add(format!("{}@{}", short(&hit), clock().await));
+                }
+            };
+            futures_util::future::join(child(3), child(1)).await;
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "CAN@0.200000 CAN@0.400000 ok");
+}
+
+/// What a shield held back is not a second interrupt for its siblings when it closes.
+#[test]
+fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
+    let notes = Notes::default();
+    check_quietly("c31_a_shield_that_closes_leaves_nothing_to_its_siblings", Sim::new(), async {
+        let queue = WaitQueue::new();
+        let (noted, waiting) = (notes.clone(), queue.clone());
+        let victim = async move {
+            let block = timeout_after(tenths(9), async {
+                noted.add(short(&waiting.wait().await));
+                noted.add(short(&op(1).await));
+                op(1).await
+            });
+            let both = futures_util::future::join(shield(waiting.wait()), block);
+            let (shielded, block) = both.await;
+            noted.add(format!("{} {}", short(&shielded), short(&block)));
+        };
+        let mut victim = spawn("victim", victim).await;
+        yield_now().await.unwrap();
+        // Both are woken, so the cancellation is pending in the block, and noted at the shield.
+        queue.wake(2).await;
+        victim.cancel_now("").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok CAN ok ok");
+}
+
+/// A shield inside a shield: the interrupt comes to the inner one when the outer one has lapsed.
+#[test]
+fn c31_a_shield_inside_holds_on() {
+    for (inner, expected) in
+        [(Some(tenths(2)), "CAN@0.400000 ok@0.500000 ok"), (None, "ok@0.900000 CAN@0.900000 ok")]
+    {
+        let notes = Notes::default();
+        check_quietly("c31_a_shield_inside_holds_on", Sim::new(), async {
+            let noted = notes.clone();
+            let victim = async move {
+                let core = op(9);
+                let inside = async {
+                    let slept = match inner {
+                        Some(grace) => shield_for(grace, core).await,
+                        None => shield(core).await,
+                    };
+                    noted.add(format!("{}@{}", short(&slept), clock().await));
+                    let next = op(1).await;
+                    noted.add(format!("{}@{}", short(&next), clock().await));
+                };
+                shield_for(tenths(1), inside).await;
+                noted.add(short(&op(1).await));
+            };
+            let victim = spawn("victim", victim).await;
+            op(1).await.unwrap();
+            victim.cancel("").await.unwrap();
+        });
+        assert_eq!(notes.text(), expected);
+    }
+}
+
+/// Several are held back: at the end of the grace the cancellation comes first, then the timeouts,
+/// in the order in which they fired.
+#[test]
+fn c31_a_lapse_keeps_the_precedence() {
+    let notes = Notes::default();
+    check_quietly("c31_a_lapse_keeps_the_precedence", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let inside = async {
+                for _ in 0..4 {
+                    noted.add(short(&op(9).await));
+                }
+            };
+            let shielded = async {
+                shield_for(tenths(4), inside).await;
+                Ok::<_, Interrupt>(())
+            };
+            // The outer one passes first, and is named so where it is delivered.
+            let inner = timeout_after(tenths(3), shielded);
+            assert!(timeout_after(tenths(2), inner).await.is_ok());
+        };
+        let victim = spawn("victim", victim).await;
+        op(4).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    // Outer at 0.2 starts the grace; inner at 0.3; the cancellation at 0.4; the end at 0.6.
+    assert_eq!(notes.text(), "CAN TCE TT ok");
+}
+
+/// In the turn in which the grace ends a value is there: it stands, and a line says so.
+#[test]
+fn c31_a_value_beats_the_end_of_the_grace() {
+    let notes = Notes::default();
+    let sim = Sim::new().ready_at(at(3), 1, Direction::Read);
+    let ran = check_quietly("c31_a_value_beats_the_end_of_the_grace", sim, async {
+        let noted = notes.clone();
+        let victim = async move {
+            let inside = async {
+                let io = Io::new(Scripted(1));
+                noted.add(if io.readable().await.is_ok() { "ok" } else { "hit" });
+                noted.add(short(&op(1).await));
+                noted.add(short(&op(1).await));
+            };
+            shield_for(tenths(2), inside).await;
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok CAN ok");
+    assert_eq!(lines_with(&ran, "winner=value loser=cancel s1"), 1, "{}", ran.trace);
+}
+
+/// On a machine that wakes late the end of the grace and a timeout inside are due in one turn: the
+/// cancellation beats the timeout, whichever of the two is first, and the timeout is still in
+/// force.
+#[test]
+fn c31_a_lapse_beats_a_timeout_of_the_same_turn() {
+    for limit in [349, 351] {
+        let notes = Notes::default();
+        let name = "c31_a_lapse_beats_a_timeout_of_the_same_turn";
+        let ran = check_quietly(name, Sim::new().late_by(ms(50)), async {
+            let noted = notes.clone();
+            let victim = async move {
+                let ops = async {
+                    for _ in 0..3 {
+                        noted.add(short(&op(9).await));
+                    }
+                    Ok::<_, Interrupt>(())
+                };
+                assert!(shield_for(tenths(2), timeout_after(ms(limit), ops)).await.is_ok());
+            };
+            let victim = spawn("victim", victim).await;
+            // Until 0.15, so that the grace ends at 0.35.
+            op(1).await.unwrap();
+            victim.cancel("").await.unwrap();
+        });
+        assert_eq!(notes.text(), "CAN TT ok");
+        assert_eq!(lines_with(&ran, "winner=cancel loser=timeout"), 1, "{}", ran.trace);
+    }
+}
+
+/// A wait on a bare waker inside: when the shield has lapsed, a timeout outside ends it, as it ends
+/// one without a shield.
+#[test]
+fn c31_a_lapse_ends_a_wait_on_a_bare_waker() {
+    let notes = Notes::default();
+    let ran = check_quietly("c31_a_lapse_ends_a_wait_on_a_bare_waker", Sim::new(), async {
+        let shielded = shield_for(tenths(2), bare::<Result<(), Interrupt>>());
+        notes.add(short(&timeout_after(tenths(1), shielded).await));
+        notes.add(format!("{}", clock().await));
+        notes.add(short(&op(1).await));
+    });
+    assert_eq!(notes.text(), "TT 0.300000 ok");
+    assert_eq!(lines_with(&ran, "wake     scope s1"), 1);
+}
+
+/// At a shutdown a shield with a grace lapses by itself, long before the kernel's grace ends.
+#[test]
+fn c31_shield_for_at_a_shutdown() {
+    let notes = Notes::default();
+    let ran = check_quietly("c31_shield_for_at_a_shutdown", Sim::new(), async {
+        let noted = notes.clone();
+        let stubborn = async move {
+            noted.add(short(&shield_for(tenths(2), op(90)).await));
+        };
+        spawn("stubborn", stubborn).await;
+        yield_now().await.unwrap();
+    });
+    assert_eq!(notes.text(), "CAN");
+    assert_eq!((lines_with(&ran, "phase    cancel"), lines_with(&ran, "phase    drop")), (1, 0));
+    assert!(ran.lines(|_| true).last().unwrap().trim_start().starts_with("0.200000"));
+}
+
+/// A shield whose future is dropped while its grace runs leaves nothing behind, and the
+/// cancellation comes to the next blocking trap.
+#[test]
+fn c31_shield_for_dropped_in_its_grace() {
+    let notes = Notes::default();
+    let ran = check_quietly("c31_shield_for_dropped_in_its_grace", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            {
+                let mut shielded = Box::pin(shield_for(tenths(5), bare::<()>()));
+                for _ in 0..3 {
+                    assert!(poll_once(&mut shielded).await.is_none());
+                    let own = shield(op(1)).await;
+                    noted.add(short(&own));
+                }
+            }
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok ok ok CAN");
+    assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
+}
+
+/// A generator that is the same everywhere (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+}
+
+type Drawn = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
+
+/// A program drawn at random that notes what becomes of each of its waits, and when.
+fn drawn(dice: &mut Dice, notes: &Notes, depth: u32) -> Drawn {
+    let kind = if depth == 0 { dice.roll(4) } else { 4 + dice.roll(8) };
+    // Few spans, so that there are many ties.
+    let (span, noted) = (1 + dice.roll(4), notes.clone());
+    if kind < 4 {
+        return Box::pin(async move {
+            let end = if kind == 0 { check_interrupt().await } else { op(span).await.map(drop) };
+            noted.add(format!("{}@{}", short(&end), clock().await));
+            end
+        });
+    }
+    let mut next = || drawn(dice, notes, depth - 1);
+    let (a, b) = (next(), next());
+    match kind {
+        4..=6 => Box::pin(async move {
+            // Swallows what ended the first.
+            let _ = a.await;
+            b.await
+        }),
+        7 | 8 => Box::pin(async move {
+            let end = timeout_after(tenths(span), a).await;
+            noted.add(format!("block:{}@{}", short(&end), clock().await));
+            b.await
+        }),
+        9 => Box::pin(async move { join(a, b).await.1 }),
+        10 => Box::pin(async move { futures_util::future::join(a, b).await.1 }),
+        _ => Box::pin(async move {
+            match race(a, b).await {
+                Either::Left(end) | Either::Right(end) => end,
+            }
+        }),
+    }
+}
+
+/// What is inside a shield whose grace ends sees what it would see without the shield, had the
+/// interrupt come that much later: the same ends of the same waits, at the same times.
+#[test]
+fn c31_a_lapse_is_as_if_there_were_no_shield() {
+    let mut hits = 0;
+    for seed in 0..200 {
+        // A cancellation at 0.3, or a timeout then, and a grace of 0.2.
+        let sees = |shielded: bool, cancels: bool| {
+            let name = "c31_a_lapse_is_as_if_there_were_no_shield";
+            let notes = Notes::default();
+            check_quietly(name, Sim::new(), async {
+                let inside = drawn(&mut Dice(seed), &notes, 3);
+                let victim = async move {
+                    let limit = (!cancels).then_some(tenths(if shielded { 3 } else { 5 }));
+                    let block = async {
+                        if shielded { shield_for(tenths(2), inside).await } else { inside.await }
+                    };
+                    drop(timeout_after(limit, block).await);
+                };
+                let mut victim = spawn("victim", victim).await;
+                if cancels {
+                    op(if shielded { 3 } else { 5 }).await.unwrap();
+                    victim.cancel_now("").await;
+                }
+                victim.join().await.unwrap();
+            });
+            notes.text()
+        };
+        for cancels in [true, false] {
+            let without = sees(false, cancels);
+            assert_eq!(sees(true, cancels), without, "seed {seed}, cancels: {cancels}");
+            hits += usize::from(without.contains("CAN@0.5") || without.contains("TCE@0.5"));
+        }
+    }
+    assert!(hits > 150, "{hits} programs were hit");
+}
+
+/// A shield whose grace runs moves to another task: the cancellation of the first stays there, and
+/// the grace, when it ends, finds what is pending in the second.
+#[test]
+fn c31_shield_for_moves_to_another_task() {
+    for cancel_second in [false, true] {
+        let notes = Notes::default();
+        check_quietly("c31_shield_for_moves_to_another_task", Sim::new(), async {
+            let shelf = Rc::new(RefCell::new(None));
+            let (noted, theirs) = (notes.clone(), shelf.clone());
+            let first = async move {
+                let mut shielded = Box::pin(shield_for(tenths(2), op(9)));
+                for _ in 0..2 {
+                    // Opens it, and then files the sleep in it.
+                    assert!(poll_once(&mut shielded).await.is_none());
+                    clock().await;
+                }
+                // It is hit, the shield holds back the same; that is over when the shield moves.
+                noted.add(format!("first:{}", short(&op(1).await)));
+                *theirs.borrow_mut() = Some(shielded);
+                op(3).await.unwrap();
+                noted.add(format!("first:{}", short(&op(1).await)));
+            };
+            let mut first = spawn("first", first).await;
+            yield_now().await.unwrap();
+            first.cancel_now("").await;
+            yield_now().await.unwrap();
+            let shielded = shelf.borrow_mut().take().unwrap();
+            let noted = notes.clone();
+            let second = async move {
+                noted.add(format!("second:{}@{}", short(&shielded.await), clock().await));
+            };
+            let mut second = spawn("second", second).await;
+            op(1).await.unwrap();
+            if cancel_second {
+                second.cancel_now("").await;
+            }
+            first.join().await.unwrap();
+            second.join().await.unwrap();
+        });
+        let ends = if cancel_second {
+            "second:CAN@0.200000 first:ok"
+        } else {
+            "first:ok second:ok@0.900000"
+        };
+        assert_eq!(notes.text(), format!("first:CAN {ends}"));
+    }
+}
+
+// ---- Looking at what is pending ------------------------------------------------------------
+
+/// C9: unmasked and pending: taken, and gone. Masked: kept, and shown.
+#[test]
+fn curio_c9_check_interrupt_takes_and_held_interrupt_shows() {
+    let notes = Notes::default();
+    check_quietly("curio_c9_check_interrupt_takes_and_held_interrupt_shows", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let masked = async {
+                noted.add(short(&check_interrupt().await));
+                noted.add(held(held_interrupt().await));
+                noted.add(short(&op(1).await));
+            };
+            shield(masked).await;
+            noted.add(held(held_interrupt().await));
+            noted.add(short(&check_interrupt().await));
+            noted.add(held(held_interrupt().await));
+            noted.add(short(&check_interrupt().await));
+            noted.add(short(&op(1).await));
+        };
+        let mut victim = spawn("victim", victim).await;
+        victim.cancel_now("enough").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok CAN ok CAN CAN - ok ok");
+}
+
+/// It answers: nobody else runs, and there is no cost of a turn.
+#[test]
+fn c31_check_interrupt_is_no_switch() {
+    let ran = check_quietly("c31_check_interrupt_is_no_switch", Sim::new(), async {
+        let mut other = spawn("other", async {}).await;
+        for _ in 0..3 {
+            check_interrupt().await.unwrap();
+            assert_eq!(held_interrupt().await, None);
+        }
+        other.join().await.unwrap();
+    });
+    assert_eq!(ran.lines(|line| line.contains("main     run")).len(), 2, "{}", ran.trace);
+    assert!(!traps::protocol::Request::CheckInterrupt.blocks());
+}
+
+/// Shielded code ends early because it knows; the interrupt comes behind the shield all the same.
+#[test]
+fn c31_shielded_code_can_end_early() {
+    let notes = Notes::default();
+    check_quietly("c31_shielded_code_can_end_early", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let batches = async {
+                for n in 0.. {
+                    if let Some(why) = held_interrupt().await {
+                        return (n, why.reason());
+                    }
+                    op(1).await.unwrap();
+                }
+                unreachable!()
+            };
+            let (n, reason) = shield(batches).await;
+            noted.add(format!("{n}:{reason}"));
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        sleep(ms(250)).await.unwrap();
+        victim.cancel("stop").await.unwrap();
+    });
+    assert_eq!(notes.text(), "3:stop CAN");
+}
+
+/// The precedence is that of a blocking trap: a cancellation before the timeouts, and of these the
+/// one that fired first; each is named as a trap in that place would see it.
+#[test]
+fn x2_check_interrupt_keeps_the_precedence() {
+    let notes = Notes::default();
+    check_quietly("x2_check_interrupt_keeps_the_precedence", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let block = timeout_after(tenths(1), async {
+                let inner = timeout_after(tenths(2), async {
+                    shield(op(5)).await.unwrap();
+                    for _ in 0..4 {
+                        let shown = held(held_interrupt().await);
+                        let taken = short(&check_interrupt().await);
+                        noted.add(format!("{shown}:{taken}"));
+                    }
+                    Ok::<_, Interrupt>(())
+                });
+                inner.await
+            });
+            assert!(block.await.is_ok());
+        };
+        let mut victim = spawn("victim", victim).await;
+        op(3).await.unwrap();
+        victim.cancel_now("").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "CAN:CAN TCE:TCE TT:TT -:ok");
+}
+
+/// Expiry is noticed in step 4 of a turn only, so code that never parks sees none.
+#[test]
+fn c31_check_interrupt_sees_no_deadline_pass() {
+    let sim = Sim::new();
+    let virtual_clock = sim.clock();
+    let notes = Notes::default();
+    check_quietly("c31_check_interrupt_sees_no_deadline_pass", sim, async {
+        let block = timeout_after(tenths(1), async {
+            virtual_clock.advance(tenths(2));
+            assert_eq!(remaining().await, Some(Duration::ZERO));
+            notes.add(short(&check_interrupt().await));
+            notes.add(short(&op(0).await));
+            check_interrupt().await
+        });
+        notes.add(short(&block.await));
+    });
+    assert_eq!(notes.text(), "ok ok TT");
+}
+
+/// It gives what is pending in its own branch, and leaves the other branch its own.
+#[test]
+fn x10_check_interrupt_in_each_branch() {
+    let notes = Notes::default();
+    check_quietly("x10_check_interrupt_in_each_branch", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let branch = || async {
+                noted.add(short(&op(1).await));
+                noted.add(short(&check_interrupt().await));
+                noted.add(short(&check_interrupt().await));
+            };
+            join(branch(), branch()).await;
+        };
+        let mut victim = spawn("victim", victim).await;
+        // This sleep was begun first, so it ends first: the victim is ready, and has yet to run.
+        op(1).await.unwrap();
+        victim.cancel_now("").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "ok ok CAN CAN ok ok");
+}
+
+/// An interrupt that it was given and that nobody read is pending again.
+#[test]
+fn x3_check_interrupt_dropped_unread() {
+    let notes = Notes::default();
+    let ran = check_quietly("x3_check_interrupt_dropped_unread", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let mut check = Box::pin(check_interrupt());
+            assert!(poll_once(&mut check).await.is_none());
+            clock().await;
+            drop(check);
+            noted.add(short(&op(1).await));
+            noted.add(short(&op(1).await));
+        };
+        let mut victim = spawn("victim", victim).await;
+        victim.cancel_now("").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "CAN ok");
+    assert_eq!(lines_with(&ran, "check_interrupt = !cancelled"), 1);
+}
+
+/// After a lapse nothing is held back any more.
+#[test]
+fn c31_held_interrupt_around_a_lapse() {
+    let notes = Notes::default();
+    check_quietly("c31_held_interrupt_around_a_lapse", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let inside = async {
+                noted.add(held(held_interrupt().await));
+                // A value, just before the end of the grace.
+                noted.add(short(&op(2).await));
+                noted.add(held(held_interrupt().await));
+                noted.add(short(&check_interrupt().await));
+                noted.add(short(&op(9).await));
+                noted.add(held(held_interrupt().await));
+            };
+            shield_for(tenths(2), inside).await;
+        };
+        let victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "- ok CAN ok CAN -");
+}
+
+// ---- Defects of Curio ----------------------------------------------------------------------
+
+/// D1: a block without a limit, on normal completion, and mixed with limited ones.
+#[test]
+fn curio_d1_a_timeout_of_none_completes() {
+    let ran = check_quietly("curio_d1_a_timeout_of_none_completes", Sim::new(), async {
+        assert_eq!(timeout_after(None, op(1)).await, Ok(at(1)));
+        assert_eq!(ignore_after(None, op(1)).await, Ok(Some(at(2))));
+        assert_eq!(timeout_after(tenths(9), timeout_after(None, op(1))).await, Ok(at(3)));
+        assert_eq!(timeout_after(None, timeout_after(tenths(9), op(1))).await, Ok(at(4)));
+    });
+    assert_eq!((ran.count("late"), lines_with(&ran, "fire     s")), (0, 0));
+}
+
+/// D2: the armed deadline that a cancellation took out of use hides no later one.
+#[test]
+fn curio_d2_a_longer_timeout_in_clean_up_fires() {
+    // Near and far, and moving between the two stores.
+    for (armed, limit) in [(15, 20), (5, 20), (5, 7), (15, 3), (90, 600)] {
+        let notes = Notes::default();
+        check_quietly("curio_d2_a_longer_timeout_in_clean_up_fires", Sim::new(), async {
+            let noted = notes.clone();
+            let victim = async move {
+                noted.add(short(&timeout_after(tenths(armed), op(9_000)).await));
+                noted.add(short(&timeout_after(tenths(limit), op(9_000)).await));
+            };
+            let victim = spawn("victim", victim).await;
+            op(1).await.unwrap();
+            victim.cancel("").await.unwrap();
+            assert_eq!(clock().await, at(1 + limit), "{armed} {limit}");
+        });
+        assert_eq!(notes.text(), "CAN TT");
+    }
+}
+
+/// D3: a cancellation in a shield, a timeout inside fires and its block is left, again and again:
+/// the cancellation is still there.
+#[test]
+fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
+    let notes = Notes::default();
+    check_quietly("curio_d3_a_cancel_outlives_timeouts_in_a_shield", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            let inside = async {
+                for _ in 0..3 {
+                    noted.add(short(&timeout_after(tenths(1), op(9)).await));
+                }
+            };
+            shield(inside).await;
+            noted.add(short(&op(1).await));
+            noted.add(short(&op(1).await));
+        };
+        let victim = spawn("victim", victim).await;
+        sleep(ms(50)).await.unwrap();
+        victim.cancel("").await.unwrap();
+    });
+    assert_eq!(notes.text(), "TT TT TT CAN ok");
+}
+
+/// D11: the value of a block that was ignored is its absence, whatever the block's own value is.
+#[test]
+fn curio_d11_ignore_after_says_that_it_expired() {
+    check_quietly("curio_d11_ignore_after_says_that_it_expired", Sim::new(), async {
+        let value = |n: u64| async move { op(n).await.map(|_| None::<u8>) };
+        assert_eq!(ignore_after(tenths(2), value(1)).await, Ok(Some(None)));
+        assert_eq!(ignore_after(tenths(2), value(3)).await, Ok(None));
+    });
+}
+
+/// D13: with deadlines spread over ten seconds, a turn each millisecond does not scan them all.
+#[test]
+fn curio_d13_spread_out_deadlines_are_not_scanned_each_turn() {
+    let tasks = 2_000;
+    let mut kernel = Kernel::with_options(Sim::new(), Options::new().tick(tenths(1)));
+    kernel
+        .run(async {
+            for n in 0..tasks {
+                spawn("sleeper", sleep(ms(1_000 + n * 10_000 / tasks))).await;
+            }
+            for _ in 0..2_000 {
+                sleep(ms(1)).await.unwrap();
+            }
+        })
+        .unwrap();
+    let done = kernel.counters();
+    assert!(done.turns > 2_000, "{} turns", done.turns);
+    assert!(done.scans <= 21, "{} scans in two seconds of ticks of 0.1 s", done.scans);
+    kernel.shutdown().unwrap();
+}
+
+/// D19: an interrupt that no scope of this place delivered, made by hand or kept from before, is
+/// passed on as it is.
+#[test]
+fn curio_d19_an_interrupt_from_elsewhere_is_passed_on() {
+    check_quietly("curio_d19_an_interrupt_from_elsewhere_is_passed_on", Sim::new(), async {
+        let kept = Rc::new(RefCell::new(None));
+        let theirs = kept.clone();
+        let other = async move {
+            *theirs.borrow_mut() = timeout_after(tenths(1), op(9)).await.err();
+        };
+        spawn("other", other).await.join().await.unwrap();
+        let kept = kept.take().unwrap();
+        let (source, site) = (kept.source(), kept.set_at().unwrap());
+        let kind = traps::Kind::TaskTimeout;
+        let made = Interrupt::timeout(kind, source, source, source, at(1), at(1), Some(site));
+        for foreign in [kept, made] {
+            let raise = || std::future::ready(Err::<(), _>(foreign.clone()));
+            assert_eq!(timeout_after(tenths(1), raise()).await, Err(foreign.clone()));
+            assert_eq!(timeout_after(None, raise()).await, Err(foreign.clone()));
+            assert_eq!(ignore_after(tenths(0), raise()).await, Err(foreign.clone()));
+        }
+        assert!(op(1).await.is_ok());
+    });
+}
