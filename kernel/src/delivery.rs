@@ -141,6 +141,14 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// The `cancel` or `fire` line behind an interrupt.
+    pub(crate) fn behind(&self, task: u32, source: Source) -> Seq {
+        match source {
+            Source::Cancel => self.tasks.get(task).cancel.as_ref().map_or(0, |cancel| cancel.seq),
+            Source::Scope(index) => self.scopes.get(index).seq,
+        }
+    }
+
     /// A ticket came into another task or scope: what is pending there reaches it.
     pub(crate) fn deliver_pending(&mut self, ticket: u32) {
         let Some(entry) = self.waits.get(ticket) else { return };
@@ -150,10 +158,7 @@ impl<M: Machine> Kernel<M> {
             return;
         }
         let Some(source) = self.scopes.take_pending(&mut self.tasks, task, at) else { return };
-        let cause = match source {
-            Source::Cancel => self.tasks.get(task).cancel.as_ref().map_or(0, |cancel| cancel.seq),
-            Source::Scope(index) => self.scopes.get(index).seq,
-        };
+        let cause = self.behind(task, source);
         if !self.deliver(ticket, source, at, cause) {
             self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
         }

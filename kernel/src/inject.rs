@@ -94,7 +94,7 @@ impl<M: Machine> Kernel<M> {
         let seq = emit!(self, task, {
             let op = Op::SetTimeout { span: None, until: None };
             let outcome = Outcome::Scope(name.serial.get());
-            Event::Trap { op, outcome, at: Some(log::site(site)) }
+            Event::Trap { op, outcome, cause: None, at: Some(log::site(site)) }
         });
         self.scopes.get_mut(index).seq = seq;
         name

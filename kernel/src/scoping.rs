@@ -92,7 +92,7 @@ impl<M: Machine> Kernel<M> {
                 ScopeKind::Shield => Event::Shield { scope: number, open: false },
                 ScopeKind::Timeout | ScopeKind::Guard | ScopeKind::Branch => {
                     let op = Op::UnsetTimeout { scope: number };
-                    Event::Trap { op, outcome: Outcome::Ok, at: None }
+                    Event::Trap { op, outcome: Outcome::Ok, cause: None, at: None }
                 }
             }
         );

@@ -9,6 +9,7 @@ use crate::emit::{drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
+use crate::pending::Source;
 use crate::tasks::{Place, State};
 use crate::timers::Rank;
 use crate::trace::{Event, Op, Seq, WakeOp};
@@ -26,12 +27,7 @@ impl<M: Machine> Kernel<M> {
         if self.tasks.get(task).pending > 0 && self.can_be_interrupted(&request) {
             let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {
-                let interrupt = self.interrupt(task, source, from);
-                self.count_delivery(task, source);
-                let result = Err(Failure::Interrupt(interrupt));
-                let op = self.shown(&request);
-                drop_quietly(request);
-                return self.answer(task, ticket, result, op, site);
+                return self.refuse(at, request, source, from);
             }
         }
         match request {
@@ -176,8 +172,30 @@ impl<M: Machine> Kernel<M> {
             let outcome = log::outcome(&result);
             // The place is worth its room where a reader will look for it.
             let shows = result.is_err() || matches!(op, Op::SetTimeout { .. } | Op::Guard { .. });
-            Event::Trap { op, outcome, at: shows.then(|| log::site(site)) }
+            Event::Trap { op, outcome, cause: None, at: shows.then(|| log::site(site)) }
         });
+        self.hand_over(task, ticket, result);
+    }
+
+    /// Answers a request with the interrupt that was pending for it.
+    #[cold]
+    fn refuse(&mut self, at: At, request: Request, source: Source, from: u32) {
+        let At { task, ticket, site, .. } = at;
+        let interrupt = self.interrupt(task, source, from);
+        self.count_delivery(task, source);
+        let op = self.shown(&request);
+        drop_quietly(request);
+        let cause = Some(self.behind(task, source));
+        let result = Err(Failure::Interrupt(interrupt));
+        emit!(self, task, {
+            let outcome = log::outcome(&result);
+            Event::Trap { op, outcome, cause, at: Some(log::site(site)) }
+        });
+        self.hand_over(task, ticket, result);
+    }
+
+    #[inline]
+    fn hand_over(&mut self, task: u32, ticket: Ticket, result: TrapResult) {
         self.tasks.get_mut(task).answered = true;
         match self.gate.complete(ticket, result) {
             Completion::Ready(None) => {}

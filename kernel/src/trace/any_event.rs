@@ -167,7 +167,7 @@ impl Parts {
         match verb {
             0 => Event::Spawn { parent: self.task(), at },
             1 => Event::Run { cause, answered: self.answered() },
-            2 => Event::Trap { op: self.op(), outcome, at },
+            2 => Event::Trap { op: self.op(), outcome, cause: self.some[2].then_some(cause), at },
             3 => Event::Block { op: self.op(), ticket: self.ticket(), at },
             4 => Event::Wake { op: self.wake_op(), ticket: self.ticket(), cause },
             5 => Event::Deliver { ticket, outcome, cause },

@@ -125,7 +125,10 @@ impl Oracle {
                 self.cause(line, *cause);
                 self.run(line, answered);
             }
-            Event::Trap { op, outcome, .. } => self.trap(line, op, outcome),
+            Event::Trap { op, outcome, cause, .. } => {
+                cause.iter().for_each(|cause| self.cause(line, *cause));
+                self.trap(line, op, outcome);
+            }
             Event::Block { op, ticket, .. } => self.block(line, op, *ticket),
             Event::Wake { ticket, cause, .. } => {
                 self.cause(line, *cause);

@@ -99,12 +99,14 @@ pub enum Event<'a> {
         /// Tickets answered, in order of their answers: ` k=3 = ok, k=4 = !busy`.
         answered: Cow<'a, [Answered<'a>]>,
     },
-    /// `trap OP = OUTCOME at=FILE:LINE` : answered at once. `at=` is left out for posts.
+    /// `trap OP = OUTCOME cause=#8 at=FILE:LINE` : answered at once. `at=` is left out for posts.
     Trap {
         /// What was asked.
         op: Op<'a>,
         /// The answer.
         outcome: Outcome<'a>,
+        /// If that is an interrupt that was pending: the line behind it.
+        cause: Option<Seq>,
         /// Where in the user's source.
         at: Option<Site<'a>>,
     },

@@ -105,7 +105,9 @@ fn event(words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
         "trap" => {
             let op = op(words)?;
             words.equals()?;
-            Event::Trap { op, outcome: outcome(words)?, at: words.site("at") }
+            let outcome = outcome(words)?;
+            let cause = words.field("cause", |value| number('#', value));
+            Event::Trap { op, outcome, cause, at: words.site("at") }
         }
         "block" => Event::Block {
             op: op(words)?,

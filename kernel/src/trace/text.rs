@@ -82,8 +82,10 @@ impl Display for Event<'_> {
                 write!(f, "parent={}{}", By(*parent), site(at))
             }
             Event::Run { cause, answered } => run(f, *cause, answered),
-            Event::Trap { op, outcome, at } => {
-                write!(f, "{op} = {outcome}{}", site(at))
+            Event::Trap { op, outcome, cause, at } => {
+                write!(f, "{op} = {outcome}")?;
+                cause.iter().try_for_each(|cause| write!(f, " cause=#{cause:04}"))?;
+                write!(f, "{}", site(at))
             }
             Event::Block { op, ticket, at } => {
                 write!(f, "{op}{}{}", Field("k", *ticket), site(at))
