@@ -34,6 +34,9 @@ mod bare;
 mod deadlines;
 mod delivery;
 mod emit;
+pub mod guide {
+    #![doc = include_str!("guide/time.md")]
+}
 mod inject;
 mod io;
 mod jobs;
