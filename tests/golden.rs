@@ -71,6 +71,7 @@ fn every_golden_parses_and_obeys_the_oracle() {
 #[test]
 fn every_golden_has_its_test() {
     let tests = [
+        include_str!("contextual.rs"),
         include_str!("curio_cases.rs"),
         include_str!("curio_rules.rs"),
         include_str!("lessons.rs"),

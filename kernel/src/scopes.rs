@@ -254,21 +254,6 @@ impl Scopes {
         at
     }
 
-    /// The nearest deadline in force in `from`; a shield hides those outside it.
-    pub(crate) fn deadline(&self, from: u32) -> Option<Time> {
-        let mut soonest = Time::NEVER;
-        let mut at = from;
-        while at != ROOT {
-            let scope = self.get(at);
-            soonest = soonest.min(scope.deadline);
-            if scope.kind == ScopeKind::Shield {
-                break;
-            }
-            at = scope.parent;
-        }
-        (soonest != Time::NEVER).then_some(soonest)
-    }
-
     /// The branches of `source` that an interrupt can reach: the innermost scopes of the task that
     /// it reaches and that hold no other such scope. At least `source` itself.
     pub(crate) fn branches(&self, tasks: &Tasks, task: u32, source: u32) -> Vec<u32> {

@@ -1,12 +1,12 @@
 //! How scopes open and close, and what becomes of interrupts when they do.
 
 use traps::Time;
-use traps::protocol::{Answer, Limit, ScopeKind};
+use traps::protocol::{Answer, InForce, Limit, ROOT, ScopeId, ScopeKind};
 
 use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::machine::Machine;
-use crate::scopes::{Pending, Source};
+use crate::scopes::{Pending, Scope, Source};
 use crate::table::At;
 use crate::timers::Rank;
 use crate::trace::{Event, Op, Outcome};
@@ -52,6 +52,25 @@ impl<M: Machine> Kernel<M> {
             let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
             self.scopes.get_mut(index).timer = Some(timer);
         }
+    }
+
+    /// The nearest deadline in force in `scope`, of equal ones the outermost; a shield hides those
+    /// outside it.
+    pub(crate) fn in_force(&self, scope: ScopeId) -> Option<InForce> {
+        let mut soonest: Option<InForce> = None;
+        let mut at = self.scopes.find(scope)?;
+        while at != ROOT {
+            let Scope { deadline, serial, site, kind, parent, .. } = *self.scopes.get(at);
+            let bound = soonest.map_or(Time::NEVER, |found| found.deadline);
+            if deadline <= bound && deadline != Time::NEVER {
+                soonest = Some(InForce { deadline, scope: serial.get(), set_at: site });
+            }
+            if kind == ScopeKind::Shield {
+                break;
+            }
+            at = parent;
+        }
+        soonest
     }
 
     /// A scope ends: its own interrupt ends with it, one from outside moves outwards, and an

@@ -15,7 +15,7 @@ impl<M: Machine> Kernel<M> {
             Request::Clock => Op::Clock,
             Request::WallClock => Op::WallClock,
             Request::CurrentTask => Op::CurrentTask,
-            Request::Deadline => Op::Deadline,
+            Request::Deadline => Op::Deadline { until: None },
             Request::Yield { .. } => Op::Yield,
             Request::Sleep { span } => Op::Sleep { span: *span, until: self.log.now + *span },
             Request::Io { handle, descriptor, kind, direction } => {

@@ -51,9 +51,9 @@ impl<M: Machine> Kernel<M> {
                 );
             }
             Request::Deadline => {
-                let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
-                let deadline = self.scopes.deadline(from);
-                self.answer(task, ticket, Ok(Answer::Deadline(deadline)), Op::Deadline, site);
+                let found = self.in_force(scope);
+                let op = Op::Deadline { until: found.map(|found| found.deadline) };
+                self.answer(task, ticket, Ok(Answer::Deadline(found)), op, site);
             }
             Request::Yield { spent } => {
                 if spent {

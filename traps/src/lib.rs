@@ -38,8 +38,10 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod cancellable;
 mod combine;
 mod error;
+mod fallback;
 mod foreign;
 pub mod gate;
 mod interrupt;
@@ -55,8 +57,10 @@ pub mod threads;
 pub mod time;
 mod verbs;
 
+pub use cancellable::{Cancellable, NotStarted, cancellable};
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
 pub use error::Error;
+pub use fallback::{DefaultTimeout, FallbackAfter, fallback_after};
 pub use foreign::{Foreign, foreign};
 pub use interrupt::{Interrupt, Interruptible, Kind};
 pub use queue::{Wait, WaitQueue, Wake};

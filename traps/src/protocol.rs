@@ -3,7 +3,6 @@
 //! Plain data: nothing here files, answers or decides anything.
 
 use std::any::Any;
-use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::os::fd::{OwnedFd, RawFd};
 use std::panic::Location;
@@ -12,11 +11,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
+pub use crate::cancellable::InForce;
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
 use crate::signal::{Signal, SignalSet};
 use crate::threads::Work;
 use crate::time::Time;
+pub use crate::verbs::Note;
 
 /// Where in the user's source a trap was made.
 pub type Site = &'static Location<'static>;
@@ -65,7 +66,7 @@ pub enum Request {
     WallClock,
     /// *Answers* with the task's own name.
     CurrentTask,
-    /// *Answers* with the nearest deadline in force, if any.
+    /// *Answers* with the nearest deadline in force, if any, and whose it is.
     Deadline,
     /// *Blocks* until every task that is ready now has run once.
     Yield {
@@ -241,14 +242,6 @@ impl Post {
     }
 }
 
-/// A line that code outside the kernel puts into the log.
-pub enum Note {
-    /// Something a user should know.
-    Warning(Cow<'static, str>),
-    /// A limit was hit.
-    Cap(Cow<'static, str>),
-}
-
 /// What the kernel took from the gate.
 pub enum Filed {
     /// To be answered.
@@ -280,8 +273,8 @@ pub enum Answer {
     Time(Time),
     /// The time of day.
     Wall(SystemTime),
-    /// A deadline, or none.
-    Deadline(Option<Time>),
+    /// A deadline and whose it is, or none.
+    Deadline(Option<InForce>),
     /// The asking task, or the spawned one.
     Task(TaskRef),
     /// How many.

@@ -173,12 +173,12 @@ impl Display for Op<'_> {
             Op::Clock
             | Op::WallClock
             | Op::CurrentTask
-            | Op::Deadline
             | Op::Yield
             | Op::Branch
             | Op::Shield
             | Op::Signal
             | Op::Waker => Ok(()),
+            Op::Deadline { until } => write!(f, "{}", Field("until", *until)),
             Op::Sleep { span, until } => write!(f, " {} until={until}", Span(*span)),
             Op::Io { alias, direction } => write!(f, " {alias} {direction}"),
             Op::SetTimeout { span: Some(span), until } => {
