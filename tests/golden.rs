@@ -74,6 +74,7 @@ fn every_golden_has_its_test() {
         include_str!("contextual.rs"),
         include_str!("curio_cases.rs"),
         include_str!("curio_rules.rs"),
+        include_str!("groups.rs"),
         include_str!("lessons.rs"),
         include_str!("registrations.rs"),
     ];

@@ -15,7 +15,7 @@ use crate::emit::{announce, drop_quietly, emit};
 use crate::kernel::{Kernel, MainPoll};
 use crate::machine::Machine;
 use crate::table::At;
-use crate::tasks::{End, Place, State};
+use crate::tasks::{End, NONE, Place, State};
 use crate::trace::{Event, Exit, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
@@ -237,6 +237,12 @@ impl<M: Machine> Kernel<M> {
 
     /// Drops a task's future, and heeds what its parts post.
     pub(crate) fn drop_future(&mut self, index: u32) {
+        self.drop_body(index);
+        self.serve();
+    }
+
+    /// Drops a task's future.
+    pub(crate) fn drop_body(&mut self, index: u32) {
         let task = self.tasks.get_mut(index);
         if let Place::Body(body) = &mut task.place {
             let name = body.name().to_owned();
@@ -246,7 +252,6 @@ impl<M: Machine> Kernel<M> {
             let body = mem::replace(body, stand_in);
             drop_quietly(body);
         }
-        self.serve();
     }
 
     /// The end of a task: its joiners hear of it, and nothing of it stays behind.
@@ -277,7 +282,10 @@ impl<M: Machine> Kernel<M> {
         let exit = emit!(self, index, Event::Exit { how, cause }, ran);
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
-            self.ready.retain(|ready| *ready != index);
+            // Its place stays: the turn has counted it.
+            if let Some(place) = self.ready.iter_mut().find(|ready| **ready == index) {
+                *place = NONE;
+            }
         }
         task.state = State::Ended;
         task.end = Some(end);

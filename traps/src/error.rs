@@ -1,4 +1,4 @@
-//! The error of a trap that can fail in more ways than by an interrupt.
+//! The errors of traps that can fail in more ways than by an interrupt.
 
 use std::fmt;
 use std::io;
@@ -95,6 +95,62 @@ impl From<Failure> for Error {
             Failure::Busy => Error::Busy,
             Failure::Closed => Error::Closed,
             Failure::Refused(error) => Error::Io(error),
+        }
+    }
+}
+
+/// Why a join gave no output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JoinError {
+    /// The joiner's own wait ended early; the joined task is not touched.
+    Interrupt(Interrupt),
+    /// The task panicked, with this message.
+    Panicked(String),
+    /// The task was dropped before it ended: its kernel shut down, or it slept through its grace.
+    Dropped,
+    /// The output was taken before.
+    Taken,
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Interrupt(interrupt) => interrupt.fmt(f),
+            JoinError::Panicked(message) => write!(f, "the task panicked: {message}"),
+            JoinError::Dropped => f.write_str("the task was dropped before its end"),
+            JoinError::Taken => f.write_str("the task's output was taken before"),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+impl From<Interrupt> for JoinError {
+    fn from(interrupt: Interrupt) -> JoinError {
+        JoinError::Interrupt(interrupt)
+    }
+}
+
+impl Interruptible for JoinError {
+    fn interrupt(&self) -> Option<&Interrupt> {
+        match self {
+            JoinError::Interrupt(interrupt) => Some(interrupt),
+            _ => None,
+        }
+    }
+    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+        match self {
+            JoinError::Interrupt(interrupt) => Some(interrupt),
+            _ => None,
+        }
+    }
+}
+
+impl From<JoinError> for io::Error {
+    fn from(error: JoinError) -> io::Error {
+        match error {
+            JoinError::Interrupt(interrupt) => interrupt.into(),
+            other => io::Error::other(other),
         }
     }
 }

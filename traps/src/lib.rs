@@ -44,6 +44,7 @@ mod error;
 mod fallback;
 mod foreign;
 pub mod gate;
+mod group;
 mod interrupt;
 pub mod io;
 pub mod protocol;
@@ -59,9 +60,10 @@ mod verbs;
 
 pub use cancellable::{Cancellable, NotStarted, cancellable};
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
-pub use error::Error;
+pub use error::{Error, JoinError};
 pub use fallback::{DefaultTimeout, FallbackAfter, fallback_after};
 pub use foreign::{Foreign, foreign};
+pub use group::{GroupError, GroupSpawn, Member, TaskGroup};
 pub use interrupt::{Interrupt, Interruptible, Kind};
 pub use queue::{Wait, WaitQueue, Wake};
 pub use scope::{
@@ -69,7 +71,7 @@ pub use scope::{
     timeout_after, timeout_at,
 };
 pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};
-pub use task::{Cancel, CancelNow, Join, JoinError, Spawn, Task, TaskId, WaitTask, spawn};
+pub use task::{Cancel, CancelNow, Join, Spawn, Task, TaskId, WaitTask, spawn};
 pub use threads::run_in_thread;
 pub use time::Time;
 pub use verbs::{

@@ -206,6 +206,15 @@ pub enum Post {
     },
     /// Nobody will join the task.
     Detach(TaskRef),
+    /// The task is to be cancelled; whoever asks does not wait.
+    Cancel {
+        /// Which.
+        task: TaskRef,
+        /// Shown in the log and in the interrupt.
+        reason: &'static str,
+    },
+    /// The task's future is to be dropped: its grace is over.
+    Drop(TaskRef),
     /// The task's waker was called on the kernel's own thread.
     Woken(TaskRef),
     /// Wake one waiter, or keep a permit for the next.
@@ -235,7 +244,8 @@ impl Post {
             Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),
             Post::RehomeScope { scope, .. } | Post::CloseScope { scope, .. } => Some(scope.epoch),
             Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
-            Post::Detach(task) | Post::Woken(task) => Some(task.epoch),
+            Post::Detach(task) | Post::Woken(task) | Post::Drop(task) => Some(task.epoch),
+            Post::Cancel { task, .. } => Some(task.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
             Post::Note(_) | Post::Keep(_) => None,
         }
