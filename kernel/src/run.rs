@@ -241,7 +241,7 @@ impl<M: Machine> Kernel<M> {
         self.serve();
     }
 
-    /// Drops a task's future.
+    /// Drops a task's future, in the name of no task.
     pub(crate) fn drop_body(&mut self, index: u32) {
         let task = self.tasks.get_mut(index);
         if let Place::Body(body) = &mut task.place {
@@ -250,7 +250,7 @@ impl<M: Machine> Kernel<M> {
             // A stand-in keeps the name for the lines to come.
             let stand_in = crate::tasks::stand_in(name, site);
             let body = mem::replace(body, stand_in);
-            drop_quietly(body);
+            self.gate.aside(|| drop_quietly(body));
         }
     }
 
@@ -295,6 +295,9 @@ impl<M: Machine> Kernel<M> {
         if let Place::Main = self.tasks.get(index).place {
             self.main_ended = true;
             self.tasks.get_mut(index).detached = true;
+        }
+        if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
+            self.gate.aside(|| drop_quietly(locals));
         }
         self.wake_joiners(index, exit);
         if self.tasks.get(index).detached {

@@ -85,6 +85,7 @@ impl<M: Machine> Kernel<M> {
                 let site = body.site();
                 let parent = self.tasks.get(task).id.get();
                 let child = self.tasks.add(Place::Body(body), parent, Some(site));
+                self.gate.inherit_locals(self.tasks.name_of(task), child);
                 if self.log.listening {
                     let name = self.tasks.label(child.index).1.to_owned();
                     let op = Op::Spawn { name: name.into() };

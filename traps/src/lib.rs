@@ -47,6 +47,7 @@ pub mod gate;
 mod group;
 mod interrupt;
 pub mod io;
+mod local;
 pub mod protocol;
 mod queue;
 mod queue_core;
@@ -65,6 +66,7 @@ pub use fallback::{DefaultTimeout, FallbackAfter, fallback_after};
 pub use foreign::{Foreign, foreign};
 pub use group::{GroupError, GroupSpawn, Member, TaskGroup};
 pub use interrupt::{Interrupt, Interruptible, Kind};
+pub use local::{InheritedLocal, TaskLocal};
 pub use queue::{Wait, WaitQueue, Wake};
 pub use scope::{
     Branch, IgnoreAfter, Shield, TimeoutAfter, branch, ignore_after, ignore_at, shield,
