@@ -745,6 +745,33 @@ fn ten_thousand_members_are_joined_and_cancelled_with_a_fixed_number_of_traps_ea
     }
 }
 
+/// Cancelled while it is ready, each has its interrupt pending until its first trap.
+#[test]
+fn curio_c4_ten_thousand_members_are_cancelled_before_their_first_run() {
+    let begun = Rc::new(Cell::new(0));
+    let mut kernel = Kernel::new(Sim::new());
+    kernel
+        .run(async {
+            let mut group = Group::new();
+            for _ in 0..10_000 {
+                let begun = begun.clone();
+                let member = async move {
+                    begun.set(begun.get() + 1);
+                    op(5).await.map(drop)
+                };
+                group.spawn("member", member).await;
+            }
+            drop(group);
+            yield_now().await.unwrap();
+            yield_now().await.unwrap();
+            assert_eq!(clock().await, Time::ZERO);
+        })
+        .unwrap();
+    assert_eq!(begun.get(), 10_000);
+    let left = kernel.counters();
+    assert_eq!((left.tasks, left.pending), (0, 0));
+}
+
 #[test]
 fn a_members_number_is_its_tasks() {
     let seen = Rc::new(Cell::new(TaskId(0)));

@@ -275,7 +275,7 @@ impl<M: Machine> Kernel<M> {
             self.close_scope(scope, false);
         }
         if self.tasks.get(index).pending > 0 {
-            self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
+            self.scopes.drop_pending(&mut self.tasks, index, |_| true);
         }
         self.undefer(index, crate::trace::Why::Exit);
         let ran = self.ran();

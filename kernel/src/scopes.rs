@@ -2,6 +2,7 @@
 //!
 //! A pure structure: answers questions about the tree, delivers nothing and reads no clock.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use slab::Slab;
@@ -62,7 +63,8 @@ pub(crate) struct Scopes {
     slab: Slab<Scope>,
     /// Scopes are numbered in order of opening.
     numbers: u64,
-    pending: Vec<Pending>,
+    /// By task, in the order in which they came; a task without any has no entry.
+    pending: BTreeMap<u32, Vec<Pending>>,
     epoch: u32,
 }
 
@@ -156,22 +158,20 @@ impl Scopes {
     /// Hangs a scope elsewhere, with all that hangs on it. What is pending in it from outside stays
     /// where it was.
     pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, parent: u32) {
-        let mut pending = std::mem::take(&mut self.pending);
         let from = self.get(index).task;
-        for entry in pending.iter_mut().filter(|entry| entry.task == from) {
-            if !self.is_within(index, entry.at) {
-                continue;
-            }
-            match entry.source {
-                Source::Scope(source) if self.is_within(index, source) => {
-                    entry.task = task;
-                    tasks.get_mut(from).pending -= 1;
-                    tasks.get_mut(task).pending += 1;
+        for mut entry in self.pending.remove(&from).unwrap_or_default() {
+            if self.is_within(index, entry.at) {
+                match entry.source {
+                    Source::Scope(source) if self.is_within(index, source) => entry.task = task,
+                    _ => entry.at = self.get(index).parent,
                 }
-                _ => entry.at = self.get(index).parent,
             }
+            self.pending.entry(entry.task).or_default().push(entry);
         }
-        self.pending = pending;
+        for task in [from, task] {
+            let pending = self.pending.get(&task).map_or(0, Vec::len);
+            tasks.get_mut(task).pending = u32::try_from(pending).expect("fewer than 2^32");
+        }
         for inner in self.of(tasks, from).into_iter().rev() {
             if from != task && self.is_within(index, inner) {
                 self.unlink(tasks, inner);
@@ -276,12 +276,12 @@ impl Scopes {
     /// Adds a pending interrupt, unless it is there.
     pub(crate) fn pend(&mut self, tasks: &mut Tasks, pending: Pending) -> bool {
         let Pending { task, at, source, barred, .. } = pending;
-        let there = |p: &&mut Pending| p.task == task && p.at == at && p.source == source;
-        if let Some(found) = self.pending.iter_mut().find(there) {
+        let list = self.pending.entry(task).or_default();
+        if let Some(found) = list.iter_mut().find(|p| p.at == at && p.source == source) {
             found.barred = found.barred.min(barred);
             return false;
         }
-        self.pending.push(pending);
+        list.push(pending);
         tasks.get_mut(task).pending += 1;
         true
     }
@@ -297,24 +297,27 @@ impl Scopes {
         task: u32,
         from: u32,
     ) -> Option<Source> {
-        let reached =
-            |p: &&Pending| p.task == task && self.reaches(p.at, from) && !self.is_barred(p, from);
-        let cancel = self.pending.iter().filter(reached).find(|p| p.source == Source::Cancel);
-        let first = cancel.or_else(|| self.pending.iter().find(reached)).copied()?;
-        let Pending { at, source, .. } = first;
-        self.drop_pending(tasks, |p| p.task == task && p.at == at && p.source == source);
+        let list = self.pending.get(&task)?;
+        let reached = |p: &&Pending| self.reaches(p.at, from) && !self.is_barred(p, from);
+        let cancel = list.iter().filter(reached).find(|p| p.source == Source::Cancel);
+        let Pending { at, source, .. } = *cancel.or_else(|| list.iter().find(reached))?;
+        self.drop_pending(tasks, task, |p| p.at == at && p.source == source);
         Some(source)
     }
 
-    /// Drops the pending interrupts for which `gone` holds.
-    pub(crate) fn drop_pending(&mut self, tasks: &mut Tasks, gone: impl Fn(&Pending) -> bool) {
-        self.pending.retain(|pending| {
-            let gone = gone(pending);
-            if gone {
-                tasks.get_mut(pending.task).pending -= 1;
-            }
-            !gone
-        });
+    /// Drops the pending interrupts of a task for which `gone` holds.
+    pub(crate) fn drop_pending(
+        &mut self,
+        tasks: &mut Tasks,
+        task: u32,
+        gone: impl Fn(&Pending) -> bool,
+    ) {
+        let Some(list) = self.pending.get_mut(&task) else { return };
+        list.retain(|pending| !gone(pending));
+        tasks.get_mut(task).pending = u32::try_from(list.len()).expect("fewer than 2^32");
+        if list.is_empty() {
+            self.pending.remove(&task);
+        }
     }
 
     /// Whether a branch that it may not enter stands between a pending interrupt and `from`.
@@ -338,7 +341,7 @@ impl Scopes {
     /// The timeouts that are pending in a task, in the order in which they fired.
     pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<u32> {
         let mut found = Vec::new();
-        for pending in self.pending.iter().filter(|pending| pending.task == task) {
+        for pending in self.pending.get(&task).into_iter().flatten() {
             if let Source::Scope(index) = pending.source
                 && !found.contains(&index)
             {
@@ -351,8 +354,8 @@ impl Scopes {
     /// Notes that a task is woken for a pending timeout; false if it was before.
     pub(crate) fn offer(&mut self, task: u32, timeout: u32) -> bool {
         let mut news = false;
-        for pending in &mut self.pending {
-            if pending.task == task && pending.source == Source::Scope(timeout) {
+        for pending in self.pending.get_mut(&task).into_iter().flatten() {
+            if pending.source == Source::Scope(timeout) {
                 news |= !std::mem::replace(&mut pending.offered, true);
             }
         }
@@ -367,13 +370,13 @@ impl Scopes {
     }
 
     pub(crate) fn pending_count(&self) -> usize {
-        self.pending.len()
+        self.pending.values().map(Vec::len).sum()
     }
 
     /// What is pending exactly there.
     pub(crate) fn pending_at(&self, task: u32, at: u32) -> Vec<Source> {
-        let here = |p: &&Pending| p.task == task && p.at == at;
-        self.pending.iter().filter(here).map(|p| p.source).collect()
+        let list = self.pending.get(&task).into_iter().flatten();
+        list.filter(|p| p.at == at).map(|p| p.source).collect()
     }
 
     /// The scope around `from`, unless that is a shield or the root is around it.

@@ -99,7 +99,7 @@ impl<M: Machine> Kernel<M> {
             let over = self.log.now.since(deadline);
             emit!(self, task, Event::Late { scope: number, deadline, over });
         }
-        if self.scopes.pending_count() > 0 {
+        if self.tasks.get(task).pending > 0 {
             self.move_pending_outwards(index);
         }
         if kind == ScopeKind::Timeout {
@@ -125,7 +125,7 @@ impl<M: Machine> Kernel<M> {
         let scope = self.scopes.get(index);
         let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
         let here = self.scopes.pending_at(task, index);
-        self.scopes.drop_pending(&mut self.tasks, |pending| {
+        self.scopes.drop_pending(&mut self.tasks, task, |pending| {
             pending.at == index || pending.source == Source::Scope(index)
         });
         for source in here {
