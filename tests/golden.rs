@@ -72,8 +72,10 @@ fn every_golden_parses_and_obeys_the_oracle() {
 fn every_golden_has_its_test() {
     let tests = [
         include_str!("cancellation.rs"),
+        include_str!("contextual.rs"),
         include_str!("curio_cases.rs"),
         include_str!("curio_rules.rs"),
+        include_str!("groups.rs"),
         include_str!("lessons.rs"),
         include_str!("deadlines.rs"),
         include_str!("registrations.rs"),

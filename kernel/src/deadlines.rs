@@ -75,7 +75,8 @@ impl<M: Machine> Kernel<M> {
         let timer = TimerId(deadline.slot);
         if let Some(index) = scope.and_then(|scope| self.scopes.find(scope)) {
             self.leave_scope(index);
-            self.scopes.drop_pending(&mut self.tasks, |p| p.source == Source::Scope(index));
+            let task = self.scopes.get(index).task;
+            self.scopes.drop_pending(&mut self.tasks, task, |p| p.source == Source::Scope(index));
             self.scopes.get_mut(index).reset();
         }
         if !self.timers.has_fired(timer) {
@@ -144,7 +145,7 @@ impl<M: Machine> Kernel<M> {
         let Some(scope) = scope else { return };
         let (bare, task) = (scope.timing == Timing::Bare, scope.task);
         self.scopes.get_mut(index).reset();
-        self.scopes.drop_pending(&mut self.tasks, |p| p.source == Source::Scope(index));
+        self.scopes.drop_pending(&mut self.tasks, task, |p| p.source == Source::Scope(index));
         if bare {
             self.forget_delivered(task, index);
             self.scopes.close(&mut self.tasks, index);

@@ -298,8 +298,8 @@ impl<M: Machine> Kernel<M> {
                 *delivered = Source::Cancel;
                 self.count_delivery(task, Source::Cancel);
                 self.uncount_delivery(task, source);
-                self.scopes.drop_pending(&mut self.tasks, |p| {
-                    p.task == task && p.at == scope && p.source == Source::Cancel
+                self.scopes.drop_pending(&mut self.tasks, task, |p| {
+                    p.at == scope && p.source == Source::Cancel
                 });
                 self.scopes.pend(&mut self.tasks, Pending::new(task, scope, source));
                 self.relabel_answers(&mut news, task, scope);

@@ -1,6 +1,6 @@
 //! Interrupts that wait for the next blocking trap: where they are pending, and who comes first.
 //!
-//! A list beside the scope tree. Delivers nothing.
+//! Lists beside the scope tree, one a task that has any. Delivers nothing.
 
 use traps::protocol::{ROOT, ScopeKind};
 
@@ -38,12 +38,12 @@ impl Scopes {
     /// Adds a pending interrupt, unless it is there.
     pub(crate) fn pend(&mut self, tasks: &mut Tasks, pending: Pending) -> bool {
         let Pending { task, at, source, barred, .. } = pending;
-        let there = |p: &&mut Pending| p.task == task && p.at == at && p.source == source;
-        if let Some(found) = self.pending.iter_mut().find(there) {
+        let list = self.pending.entry(task).or_default();
+        if let Some(found) = list.iter_mut().find(|p| p.at == at && p.source == source) {
             found.barred = found.barred.min(barred);
             return false;
         }
-        self.pending.push(pending);
+        list.push(pending);
         tasks.get_mut(task).pending += 1;
         true
     }
@@ -69,24 +69,32 @@ impl Scopes {
         from: u32,
     ) -> Option<Source> {
         let reached = |p: &&Pending| {
-            let comes = p.task == task && self.reaches(p.at, from) && !self.holds(p.at);
-            comes && !self.is_barred(p, from)
+            self.reaches(p.at, from) && !self.holds(p.at) && !self.is_barred(p, from)
         };
-        let first = self.pending.iter().filter(reached).min_by_key(|p| self.precedence(p.source));
-        let Pending { at, source, .. } = *first?;
-        self.drop_pending(tasks, |p| p.task == task && p.at == at && p.source == source);
+        let first = self.pending_in(task).filter(reached);
+        let Pending { at, source, .. } = *first.min_by_key(|p| self.precedence(p.source))?;
+        self.drop_pending(tasks, task, |p| p.at == at && p.source == source);
         Some(source)
     }
 
-    /// Drops the pending interrupts for which `gone` holds.
-    pub(crate) fn drop_pending(&mut self, tasks: &mut Tasks, gone: impl Fn(&Pending) -> bool) {
-        self.pending.retain(|pending| {
-            let gone = gone(pending);
-            if gone {
-                tasks.get_mut(pending.task).pending -= 1;
-            }
-            !gone
-        });
+    /// What is pending in a task, in the order in which it came.
+    pub(crate) fn pending_in(&self, task: u32) -> impl Iterator<Item = &Pending> {
+        self.pending.get(&task).into_iter().flatten()
+    }
+
+    /// Drops the pending interrupts of a task for which `gone` holds.
+    pub(crate) fn drop_pending(
+        &mut self,
+        tasks: &mut Tasks,
+        task: u32,
+        gone: impl Fn(&Pending) -> bool,
+    ) {
+        let Some(list) = self.pending.get_mut(&task) else { return };
+        list.retain(|pending| !gone(pending));
+        tasks.get_mut(task).pending = u32::try_from(list.len()).expect("fewer than 2^32");
+        if list.is_empty() {
+            self.pending.remove(&task);
+        }
     }
 
     /// Whether a branch that it may not enter stands between a pending interrupt and `from`.
@@ -105,7 +113,7 @@ impl Scopes {
     /// The timeouts that are pending in a task, as they fired, and how far each was offered.
     pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<(u32, u8)> {
         let mut found: Vec<(u32, u8)> = Vec::new();
-        for pending in self.pending.iter().filter(|pending| pending.task == task) {
+        for pending in self.pending_in(task) {
             let Source::Scope(index) = pending.source else { continue };
             if !found.iter().any(|(known, _)| *known == index) {
                 found.push((index, pending.offers));
@@ -118,9 +126,8 @@ impl Scopes {
     /// Notes the next step of a pending timeout's offer; false if `step` is not the next.
     pub(crate) fn offer(&mut self, task: u32, timeout: u32, step: u8) -> bool {
         let mut news = false;
-        for pending in &mut self.pending {
-            let it = pending.task == task && pending.source == Source::Scope(timeout);
-            if it && pending.offers + 1 == step {
+        for pending in self.pending.get_mut(&task).into_iter().flatten() {
+            if pending.source == Source::Scope(timeout) && pending.offers + 1 == step {
                 (pending.offers, news) = (step, true);
             }
         }
@@ -128,12 +135,11 @@ impl Scopes {
     }
 
     pub(crate) fn pending_count(&self) -> usize {
-        self.pending.len()
+        self.pending.values().map(Vec::len).sum()
     }
 
     /// What is pending exactly there.
     pub(crate) fn pending_at(&self, task: u32, at: u32) -> Vec<Source> {
-        let here = |p: &&Pending| p.task == task && p.at == at;
-        self.pending.iter().filter(here).map(|p| p.source).collect()
+        self.pending_in(task).filter(|p| p.at == at).map(|p| p.source).collect()
     }
 }

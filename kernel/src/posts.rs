@@ -67,6 +67,13 @@ impl<M: Machine> Kernel<M> {
                     }
                 }
             }
+            Post::Cancel { task, reason } => {
+                if let Some(task) = self.tasks.find(task) {
+                    let by = self.acting().map(|acting| self.tasks.name_of(acting).id());
+                    self.cancel_task(task, by, reason, cause);
+                }
+            }
+            Post::Drop(task) => self.drop_task(task),
             Post::Woken(task) => self.wake_task(task, cause),
             Post::Permit { queue, keep } => {
                 if self.wake_queue(&queue, 1, cause) == 0 && keep {

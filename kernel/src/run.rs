@@ -16,7 +16,7 @@ use crate::kernel::{Kernel, MainPoll};
 use crate::machine::Machine;
 use crate::scopes::Timing;
 use crate::table::At;
-use crate::tasks::{End, Place, State};
+use crate::tasks::{End, NONE, Place, State};
 use crate::trace::{Event, Exit, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
@@ -248,6 +248,12 @@ impl<M: Machine> Kernel<M> {
 
     /// Drops a task's future, and heeds what its parts post.
     pub(crate) fn drop_future(&mut self, index: u32) {
+        self.drop_body(index);
+        self.serve();
+    }
+
+    /// Drops a task's future, in the name of no task.
+    pub(crate) fn drop_body(&mut self, index: u32) {
         let task = self.tasks.get_mut(index);
         if let Place::Body(body) = &mut task.place {
             let name = body.name().to_owned();
@@ -255,9 +261,8 @@ impl<M: Machine> Kernel<M> {
             // A stand-in keeps the name for the lines to come.
             let stand_in = crate::tasks::stand_in(name, site);
             let body = mem::replace(body, stand_in);
-            drop_quietly(body);
+            self.gate.aside(|| drop_quietly(body));
         }
-        self.serve();
     }
 
     /// The end of a task: its joiners hear of it, and nothing of it stays behind.
@@ -284,14 +289,17 @@ impl<M: Machine> Kernel<M> {
             }
         }
         if self.tasks.get(index).pending > 0 {
-            self.scopes.drop_pending(&mut self.tasks, |pending| pending.task == index);
+            self.scopes.drop_pending(&mut self.tasks, index, |_| true);
         }
         self.undefer(index, crate::trace::Why::Exit);
         let ran = self.ran();
         let exit = emit!(self, index, Event::Exit { how, cause }, ran);
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
-            self.ready.retain(|ready| *ready != index);
+            // Its place stays: the turn has counted it.
+            if let Some(place) = self.ready.iter_mut().find(|ready| **ready == index) {
+                *place = NONE;
+            }
         }
         task.state = State::Ended;
         task.end = Some(end);
@@ -301,6 +309,9 @@ impl<M: Machine> Kernel<M> {
         if let Place::Main = self.tasks.get(index).place {
             self.main_ended = true;
             self.tasks.get_mut(index).detached = true;
+        }
+        if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
+            self.gate.aside(|| drop_quietly(locals));
         }
         self.wake_joiners(index, exit);
         if self.tasks.get(index).detached {

@@ -2,6 +2,7 @@
 //!
 //! A pure structure: answers questions about the tree, delivers nothing and reads no clock.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use slab::Slab;
@@ -63,7 +64,8 @@ pub(crate) struct Scopes {
     slab: Slab<Scope>,
     /// Scopes are numbered in order of opening.
     numbers: u64,
-    pub(crate) pending: Vec<Pending>,
+    /// By task, in the order in which they came; a task without any has no entry.
+    pub(crate) pending: BTreeMap<u32, Vec<Pending>>,
     epoch: u32,
 }
 
@@ -198,21 +200,19 @@ impl Scopes {
     pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, parent: u32) {
         let from = self.get(index).task;
         self.drop_notes(tasks, index);
-        let mut pending = std::mem::take(&mut self.pending);
-        for entry in pending.iter_mut().filter(|entry| entry.task == from) {
-            if !self.is_within(index, entry.at) {
-                continue;
-            }
-            match entry.source {
-                Source::Scope(source) if self.is_within(index, source) => {
-                    entry.task = task;
-                    tasks.get_mut(from).pending -= 1;
-                    tasks.get_mut(task).pending += 1;
+        for mut entry in self.pending.remove(&from).unwrap_or_default() {
+            if self.is_within(index, entry.at) {
+                match entry.source {
+                    Source::Scope(source) if self.is_within(index, source) => entry.task = task,
+                    _ => entry.at = self.get(index).parent,
                 }
-                _ => entry.at = self.get(index).parent,
             }
+            self.pending.entry(entry.task).or_default().push(entry);
         }
-        self.pending = pending;
+        for task in [from, task] {
+            let pending = self.pending.get(&task).map_or(0, Vec::len);
+            tasks.get_mut(task).pending = u32::try_from(pending).expect("fewer than 2^32");
+        }
         for inner in self.of(tasks, from).into_iter().rev() {
             if from != task && self.is_within(index, inner) {
                 self.unlink(tasks, inner);

@@ -1,13 +1,13 @@
 //! How scopes open and close, and what becomes of interrupts when they do.
 
 use traps::Time;
-use traps::protocol::{Answer, Limit, ScopeKind};
+use traps::protocol::{Answer, InForce, Limit, ROOT, ScopeId, ScopeKind};
 
 use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
-use crate::scopes::Timing;
+use crate::scopes::{Scope, Timing};
 use crate::shields::Hold;
 use crate::table::At;
 use crate::timers::{Rank, TimerId};
@@ -69,6 +69,27 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// The nearest deadline in force in `scope`, a running grace included; of equal ones the
+    /// outermost. A shield hides those outside it.
+    pub(crate) fn in_force(&self, scope: ScopeId) -> Option<InForce> {
+        let mut soonest: Option<InForce> = None;
+        let mut at = self.scopes.find(scope)?;
+        while at != ROOT {
+            let Scope { serial, site, hold, parent, .. } = *self.scopes.get(at);
+            let grace = if let Hold::Until(end) = hold { end } else { Time::NEVER };
+            let deadline = self.scopes.own_deadline(at, &self.timers).min(grace);
+            let bound = soonest.map_or(Time::NEVER, |found| found.deadline);
+            if deadline <= bound && deadline != Time::NEVER {
+                soonest = Some(InForce { deadline, scope: serial.get(), set_at: site });
+            }
+            if self.scopes.holds(at) {
+                break;
+            }
+            at = parent;
+        }
+        soonest
+    }
+
     /// A scope ends: its own interrupt ends with it, one from outside moves outwards, and an
     /// enclosing deadline that has passed is pending again in this branch.
     pub(crate) fn close_scope(&mut self, index: u32, in_time: bool) {
@@ -111,7 +132,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn leave_scope(&mut self, index: u32) {
         let scope = self.scopes.get(index);
         let (task, parent, kind) = (scope.task, scope.parent, scope.kind);
-        if self.scopes.pending_count() > 0 {
+        if self.tasks.get(task).pending > 0 {
             self.move_pending_outwards(index);
         }
         if matches!(kind, ScopeKind::Timeout | ScopeKind::Guard) {
@@ -143,7 +164,7 @@ impl<M: Machine> Kernel<M> {
         // What a shield held back is still pending around it.
         let held = self.scopes.holds(index);
         let here = if held { Vec::new() } else { self.scopes.pending_at(task, index) };
-        self.scopes.drop_pending(&mut self.tasks, |pending| {
+        self.scopes.drop_pending(&mut self.tasks, task, |pending| {
             pending.at == index || pending.source == Source::Scope(index)
         });
         for source in here {

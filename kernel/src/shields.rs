@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::pending::{Pending, Source};
 use crate::scopes::Scopes;
 use crate::tasks::Tasks;
-use crate::timers::{Rank, TimeQueue};
+use crate::timers::Rank;
 use crate::trace::{Event, Timer};
 use crate::turn::Fired;
 
@@ -58,26 +58,6 @@ impl Scopes {
         found
     }
 
-    /// The nearest deadline in force in `from`, a running grace included; a shield hides those
-    /// outside it.
-    pub(crate) fn deadline(&self, from: u32, timers: &TimeQueue) -> Option<Time> {
-        let mut soonest = Time::NEVER;
-        let mut at = from;
-        while at != ROOT {
-            let scope = self.get(at);
-            soonest = soonest.min(self.own_deadline(at, timers));
-            match scope.hold {
-                Hold::Nothing => at = scope.parent,
-                Hold::Shut(_) => break,
-                Hold::Until(end) => {
-                    soonest = soonest.min(end);
-                    break;
-                }
-            }
-        }
-        (soonest != Time::NEVER).then_some(soonest)
-    }
-
     /// Whether a shield holds this entry back: its own note, or what a trap inside would get if it
     /// were not for the shield.
     fn is_held_at(&self, pending: &Pending, shield: u32) -> bool {
@@ -91,14 +71,14 @@ impl Scopes {
     /// Whether a shield holds anything back now.
     fn holds_any(&self, shield: u32) -> bool {
         let task = self.get(shield).task;
-        self.pending.iter().any(|p| p.task == task && self.is_held_at(p, shield))
+        self.pending_in(task).any(|p| self.is_held_at(p, shield))
     }
 
     /// Ends a shield and takes what it held back, first who comes first.
     fn unhold(&mut self, tasks: &mut Tasks, index: u32) -> Vec<Source> {
         let task = self.get(index).task;
-        let held = |p: &Pending| p.task == task && self.is_held_at(p, index);
-        let taken = self.pending.iter().filter(|p| held(p)).map(|p| (p.at, p.source));
+        let held = |p: &&Pending| self.is_held_at(p, index);
+        let taken = self.pending_in(task).filter(held).map(|p| (p.at, p.source));
         let taken: Vec<(u32, Source)> = taken.collect();
         self.drop_these(tasks, task, &taken);
         self.get_mut(index).hold = Hold::Nothing;
@@ -118,20 +98,20 @@ impl Scopes {
             let inside = self.holds(p.at) && self.is_within(moved, p.at);
             inside && !matches!(p.source, Source::Scope(from) if self.is_within(moved, from))
         };
-        let notes = self.pending.iter().filter(|p| is_note(p)).map(|p| (p.at, p.source));
+        let task = self.get(moved).task;
+        let notes = self.pending_in(task).filter(|p| is_note(p)).map(|p| (p.at, p.source));
         let notes: Vec<(u32, Source)> = notes.collect();
-        self.drop_these(tasks, self.get(moved).task, &notes);
+        self.drop_these(tasks, task, &notes);
     }
 
     fn drop_these(&mut self, tasks: &mut Tasks, task: u32, these: &[(u32, Source)]) {
-        self.drop_pending(tasks, |p| p.task == task && these.contains(&(p.at, p.source)));
+        self.drop_pending(tasks, task, |p| these.contains(&(p.at, p.source)));
     }
 
     /// What a trap in `from` would get, now or once the shields around it are gone.
     pub(crate) fn held_for(&self, task: u32, from: u32) -> Option<Source> {
-        let comes =
-            |p: &&Pending| p.task == task && self.is_within(p.at, from) && !self.is_barred(p, from);
-        let all = self.pending.iter().filter(comes).map(|p| p.source);
+        let comes = |p: &&Pending| self.is_within(p.at, from) && !self.is_barred(p, from);
+        let all = self.pending_in(task).filter(comes).map(|p| p.source);
         all.min_by_key(|source| self.precedence(*source))
     }
 }

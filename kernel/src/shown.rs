@@ -15,7 +15,7 @@ impl<M: Machine> Kernel<M> {
             Request::Clock => Op::Clock,
             Request::WallClock => Op::WallClock,
             Request::CurrentTask => Op::CurrentTask,
-            Request::Deadline => Op::Deadline,
+            Request::Deadline => Op::Deadline { until: None },
             Request::ConnectionDeadline => Op::ConnectionDeadline,
             Request::CheckInterrupt => Op::CheckInterrupt,
             Request::HeldInterrupt => Op::HeldInterrupt,

@@ -2,14 +2,19 @@
 
 use std::task::{Context, Poll};
 
+use traps::protocol::TaskRef;
+
 use crate::emit::{announce, emit, emit_for};
 use crate::kernel::{Job, Kernel};
 use crate::machine::Machine;
 use crate::options::Error;
-use crate::tasks::End;
+use crate::tasks::{End, State};
 use crate::timers::Rank;
 use crate::trace::Event;
 use crate::turn::{Fired, Running};
+
+/// Why a future is dropped that would not end.
+const OVER: &str = "its_grace_is_over";
 
 impl<M: Machine> Kernel<M> {
     /// See [`Kernel::shutdown`].
@@ -89,6 +94,18 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// Ends a task whose grace is over by dropping its future, wherever that stands. A task that
+    /// runs cannot be taken from under itself, and stays.
+    pub(crate) fn drop_task(&mut self, task: TaskRef) {
+        let Some(task) = self.tasks.find(task) else { return };
+        if matches!(self.tasks.get(task).state, State::Ready | State::Parked) {
+            let seq = emit!(self, task, Event::Drop { what: OVER.into() });
+            // What its parts post is heeded after what was posted before.
+            self.drop_body(task);
+            self.end_task(task, End::Dropped, seq);
+        }
+    }
+
     fn drop_all(&mut self) {
         let left = self.tasks.newest_first(0);
         if !left.is_empty() {
@@ -96,8 +113,7 @@ impl<M: Machine> Kernel<M> {
             announce!(self, 0, "kernel", Event::Phase { name: "drop".into(), tasks });
         }
         for task in left {
-            let what = "its_grace_is_over".into();
-            let seq = emit!(self, task, Event::Drop { what });
+            let seq = emit!(self, task, Event::Drop { what: OVER.into() });
             self.drop_future(task);
             self.end_task(task, End::Dropped, seq);
         }

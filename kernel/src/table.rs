@@ -50,9 +50,9 @@ impl<M: Machine> Kernel<M> {
                 );
             }
             Request::Deadline => {
-                let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
-                let deadline = self.scopes.deadline(from, &self.timers);
-                self.answer(task, ticket, Ok(Answer::Deadline(deadline)), Op::Deadline, site);
+                let found = self.in_force(scope);
+                let op = Op::Deadline { until: found.map(|found| found.deadline) };
+                self.answer(task, ticket, Ok(Answer::Deadline(found)), op, site);
             }
             Request::ConnectionDeadline => self.new_deadline(at),
             // One that was pending has been given above.
@@ -95,6 +95,7 @@ impl<M: Machine> Kernel<M> {
                 let site = body.site();
                 let parent = self.tasks.get(task).id.get();
                 let child = self.add_task(Place::Body(body), parent, site);
+                self.gate.inherit_locals(self.tasks.name_of(task), child);
                 if self.log.listening {
                     let name = self.tasks.label(child.index).1.to_owned();
                     let op = Op::Spawn { name: name.into() };

@@ -14,7 +14,7 @@ use crate::kernel::{Kernel, MainPoll};
 use crate::log;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
-use crate::tasks::{End, Place};
+use crate::tasks::{End, NONE, Place};
 use crate::timers::{Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
@@ -246,6 +246,10 @@ impl<M: Machine> Kernel<M> {
     fn run_ready(&mut self, main: MainPoll<'_>) {
         for _ in 0..self.ready.len() {
             let task = self.ready.pop_front().expect("only runs take from the queue");
+            if task == NONE {
+                // It was dropped while it was ready.
+                continue;
+            }
             self.run_task(task, main);
             self.running = None;
             // The output of a task that nobody joins was dropped, and may have posted.

@@ -5,6 +5,7 @@
 use std::pin::Pin;
 use std::time::SystemTime;
 
+use crate::cancellable::InForce;
 use crate::deadline::DeadlineSlot;
 use crate::interrupt::Interrupt;
 use crate::protocol::{Body, ScopeId, TaskRef};
@@ -24,8 +25,8 @@ pub enum Answer {
     Time(Time),
     /// The time of day.
     Wall(SystemTime),
-    /// A deadline, or none.
-    Deadline(Option<Time>),
+    /// A deadline and whose it is, or none.
+    Deadline(Option<InForce>),
     /// What is pending or held back, if anything.
     Held(Option<Interrupt>),
     /// The asking task, or the spawned one.

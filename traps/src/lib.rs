@@ -39,14 +39,18 @@
 
 mod answer;
 mod call;
+mod cancellable;
 mod combine;
 pub mod deadline;
 pub mod deadline_table;
 mod error;
+mod fallback;
 mod foreign;
 pub mod gate;
+mod group;
 mod interrupt;
 pub mod io;
+mod local;
 pub mod protocol;
 mod queue;
 mod queue_core;
@@ -58,18 +62,22 @@ pub mod threads;
 pub mod time;
 mod verbs;
 
+pub use cancellable::{Cancellable, NotStarted, cancellable};
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
 pub use deadline::{ConnectionDeadline, Guard, NewConnectionDeadline, connection_deadline};
-pub use error::Error;
+pub use error::{Error, JoinError};
+pub use fallback::{DefaultTimeout, FallbackAfter, fallback_after};
 pub use foreign::{Foreign, foreign};
+pub use group::{GroupError, GroupSpawn, Member, TaskGroup};
 pub use interrupt::{Interrupt, Interruptible, Kind};
+pub use local::{InheritedLocal, TaskLocal};
 pub use queue::{Wait, WaitQueue, Wake};
 pub use scope::{
     Branch, IgnoreAfter, Shield, TimeoutAfter, branch, ignore_after, ignore_at, shield, shield_for,
     timeout_after, timeout_at,
 };
 pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};
-pub use task::{Cancel, CancelNow, Join, JoinError, Spawn, Task, TaskId, WaitTask, spawn};
+pub use task::{Cancel, CancelNow, Join, Spawn, Task, TaskId, WaitTask, spawn};
 pub use threads::run_in_thread;
 pub use time::Time;
 pub use verbs::{

@@ -3,7 +3,6 @@
 //! Plain data: nothing here files, answers or decides anything.
 
 use std::any::Any;
-use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::os::fd::{OwnedFd, RawFd};
 use std::panic::Location;
@@ -13,11 +12,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use crate::answer::{Answer, Ended, Failure, TrapResult};
+pub use crate::cancellable::InForce;
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
 use crate::signal::{Signal, SignalSet};
 use crate::threads::Work;
 use crate::time::Time;
+pub use crate::verbs::Note;
 
 /// Where in the user's source a trap was made.
 pub type Site = &'static Location<'static>;
@@ -66,7 +67,7 @@ pub enum Request {
     WallClock,
     /// *Answers* with the task's own name.
     CurrentTask,
-    /// *Answers* with the nearest deadline in force, if any.
+    /// *Answers* with the nearest deadline in force, if any, and whose it is.
     Deadline,
     /// *Answers* with a new connection deadline, bound to the task that asks.
     ConnectionDeadline,
@@ -239,6 +240,15 @@ pub enum Post {
     },
     /// Nobody will join the task.
     Detach(TaskRef),
+    /// The task is to be cancelled; whoever asks does not wait.
+    Cancel {
+        /// Which.
+        task: TaskRef,
+        /// Shown in the log and in the interrupt.
+        reason: &'static str,
+    },
+    /// The task's future is to be dropped: its grace is over.
+    Drop(TaskRef),
     /// The task's waker was called on the kernel's own thread.
     Woken(TaskRef),
     /// Wake one waiter, or keep a permit for the next.
@@ -271,7 +281,8 @@ impl Post {
             | Post::LeaveGuard { deadline, .. }
             | Post::DropDeadline { deadline, .. } => Some(deadline.epoch),
             Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
-            Post::Detach(task) | Post::Woken(task) => Some(task.epoch),
+            Post::Detach(task) | Post::Woken(task) | Post::Drop(task) => Some(task.epoch),
+            Post::Cancel { task, .. } => Some(task.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
             Post::Note(_) | Post::Keep(_) => None,
         }
@@ -289,14 +300,6 @@ pub struct DeadlineName {
     pub epoch: u32,
     /// The task that it is bound to.
     pub task: u32,
-}
-
-/// A line that code outside the kernel puts into the log.
-pub enum Note {
-    /// Something a user should know.
-    Warning(Cow<'static, str>),
-    /// A limit was hit.
-    Cap(Cow<'static, str>),
 }
 
 /// What the kernel took from the gate.

@@ -244,7 +244,7 @@ pin_project! {
 }
 
 impl<F: Future> TimeoutAfter<F> {
-    fn new(call: Call, limit: Limit, future: F) -> TimeoutAfter<F> {
+    pub(crate) fn new(call: Call, limit: Limit, future: F) -> TimeoutAfter<F> {
         TimeoutAfter { scoped: Scoped::new(call, limit, ScopeKind::Timeout, future) }
     }
 }
@@ -273,7 +273,7 @@ where
     F: Future<Output = Result<T, E>>,
     E: Interruptible,
 {
-    IgnoreAfter { timeout: TimeoutAfter::new(Call::here(), limit(span.into()), future) }
+    IgnoreAfter::new(Call::here(), limit(span.into()), future)
 }
 
 /// Like [`timeout_at`], but its own timeout is not an error: `Ok(None)`.
@@ -288,7 +288,7 @@ where
     E: Interruptible,
 {
     let limit = deadline.into().map_or(Limit::Never, Limit::At);
-    IgnoreAfter { timeout: TimeoutAfter::new(Call::here(), limit, future) }
+    IgnoreAfter::new(Call::here(), limit, future)
 }
 
 pin_project! {
@@ -298,6 +298,12 @@ pin_project! {
     pub struct IgnoreAfter<F> {
         #[pin]
         timeout: TimeoutAfter<F>,
+    }
+}
+
+impl<F: Future> IgnoreAfter<F> {
+    pub(crate) fn new(call: Call, limit: Limit, future: F) -> IgnoreAfter<F> {
+        IgnoreAfter { timeout: TimeoutAfter::new(call, limit, future) }
     }
 }
 
@@ -335,7 +341,13 @@ pub fn branch<F: Future>(future: F) -> Branch<F> {
 /// clean-up that must come to an end, take [`shield_for`]. Row C31.
 #[track_caller]
 pub fn shield<F: Future>(future: F) -> Shield<F> {
-    Shield { scoped: Scoped::new(Call::here(), Limit::Never, ScopeKind::Shield, future) }
+    Shield::new(Call::here(), future)
+}
+
+impl<F: Future> Shield<F> {
+    pub(crate) fn new(call: Call, future: F) -> Shield<F> {
+        Shield { scoped: Scoped::new(call, Limit::Never, ScopeKind::Shield, future) }
+    }
 }
 
 /// Like [`shield`], but only for `grace` longer once it holds something back.

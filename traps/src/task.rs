@@ -13,9 +13,9 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::call::Call;
-use crate::error::{only_interrupt, wrong_answer};
+use crate::error::{JoinError, only_interrupt, wrong_answer};
 use crate::gate;
-use crate::interrupt::{Interrupt, Interruptible};
+use crate::interrupt::Interrupt;
 use crate::protocol::{Answer, Body, Ended, Post, Request, Site, TaskRef};
 
 /// The number of a task in its kernel: dense, from 1, never used twice.
@@ -103,9 +103,7 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let site = Location::caller();
-    let body = Box::pin(Job { name: name.into(), site, stage: Stage::Running { future } });
-    Spawn { body: Some(body), call: Call::at(site), output: PhantomData }
+    Spawn::new(name.into(), Location::caller(), future)
 }
 
 /// The future of [`spawn`].
@@ -114,6 +112,26 @@ pub struct Spawn<T> {
     body: Option<Pin<Box<dyn Body>>>,
     call: Call,
     output: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Spawn<T> {
+    pub(crate) fn new<F>(name: Cow<'static, str>, site: Site, future: F) -> Spawn<T>
+    where
+        F: Future<Output = T> + 'static,
+    {
+        let body = Box::pin(Job { name, site, stage: Stage::Running { future } });
+        Spawn { body: Some(body), call: Call::at(site), output: PhantomData }
+    }
+}
+
+impl<T> Spawn<T> {
+    /// The task, if it was made and this future has not said so yet.
+    pub(crate) fn salvage(&mut self) -> Option<Task<T>> {
+        match self.call.abandon() {
+            Some(Ok(Answer::Task(task))) => Some(Task { task, output: None, local: PhantomData }),
+            _ => None,
+        }
+    }
 }
 
 impl<T> fmt::Debug for Spawn<T> {
@@ -141,9 +159,7 @@ impl<T> Future for Spawn<T> {
 
 impl<T> Drop for Spawn<T> {
     fn drop(&mut self) {
-        if let Some(Ok(Answer::Task(task))) = self.call.abandon() {
-            gate::post(Post::Detach(task));
-        }
+        drop(self.salvage());
     }
 }
 
@@ -171,7 +187,15 @@ impl<T: 'static> Task<T> {
     /// [`JoinError`]: the wait was interrupted, or there is no output to take.
     #[track_caller]
     pub fn join(&mut self) -> Join<'_, T> {
-        Join { task: self, call: Call::here() }
+        self.join_from(Location::caller())
+    }
+
+    pub(crate) fn join_from(&mut self, site: Site) -> Join<'_, T> {
+        Join { task: self, call: Call::at(site) }
+    }
+
+    pub(crate) fn task_ref(&self) -> TaskRef {
+        self.task
     }
 
     /// Waits for the end of the task and leaves its output where it is.
@@ -181,7 +205,7 @@ impl<T: 'static> Task<T> {
     /// The interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> WaitTask<'_> {
-        WaitTask { task: self.task, call: Call::here(), handle: PhantomData }
+        WaitTask::new(self.task, Location::caller())
     }
 
     /// Cancels the task and waits for its end. A task is cancelled once; later requests only wait.
@@ -192,79 +216,19 @@ impl<T: 'static> Task<T> {
     /// The interrupt that ended the wait; the request stands.
     #[track_caller]
     pub fn cancel(&self, reason: &'static str) -> Cancel<'_> {
-        let request = self.cancel_now(reason);
-        Cancel {
-            wait: WaitTask { call: Call::at(request.call.site()), ..self.wait() },
-            request: Some(request),
-        }
+        Cancel::new(self.task, reason, Location::caller())
     }
 
     /// Cancels the task and does not wait. *Answers.*
     #[track_caller]
     pub fn cancel_now(&self, reason: &'static str) -> CancelNow<'_> {
-        CancelNow { task: self.task, reason, call: Call::here(), handle: PhantomData }
+        CancelNow::new(self.task, reason, Location::caller())
     }
 }
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         gate::post(Post::Detach(self.task));
-    }
-}
-
-/// Why a join gave no output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JoinError {
-    /// The joiner's own wait ended early; the joined task is not touched.
-    Interrupt(Interrupt),
-    /// The task panicked, with this message.
-    Panicked(String),
-    /// The task was dropped before it ended: its kernel shut down, or it slept through its grace.
-    Dropped,
-    /// The output was taken before.
-    Taken,
-}
-
-impl fmt::Display for JoinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            JoinError::Interrupt(interrupt) => interrupt.fmt(f),
-            JoinError::Panicked(message) => write!(f, "the task panicked: {message}"),
-            JoinError::Dropped => f.write_str("the task was dropped before its end"),
-            JoinError::Taken => f.write_str("the task's output was taken before"),
-        }
-    }
-}
-
-impl std::error::Error for JoinError {}
-
-impl From<Interrupt> for JoinError {
-    fn from(interrupt: Interrupt) -> JoinError {
-        JoinError::Interrupt(interrupt)
-    }
-}
-
-impl Interruptible for JoinError {
-    fn interrupt(&self) -> Option<&Interrupt> {
-        match self {
-            JoinError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        match self {
-            JoinError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-}
-
-impl From<JoinError> for std::io::Error {
-    fn from(error: JoinError) -> std::io::Error {
-        match error {
-            JoinError::Interrupt(interrupt) => interrupt.into(),
-            other => std::io::Error::other(other),
-        }
     }
 }
 
@@ -321,6 +285,12 @@ pub struct WaitTask<'a> {
     handle: PhantomData<&'a ()>,
 }
 
+impl WaitTask<'_> {
+    pub(crate) fn new(task: TaskRef, site: Site) -> Self {
+        WaitTask { task, call: Call::at(site), handle: PhantomData }
+    }
+}
+
 impl Future for WaitTask<'_> {
     type Output = Result<(), Interrupt>;
 
@@ -345,6 +315,12 @@ pub struct CancelNow<'a> {
     handle: PhantomData<&'a ()>,
 }
 
+impl CancelNow<'_> {
+    pub(crate) fn new(task: TaskRef, reason: &'static str, site: Site) -> Self {
+        CancelNow { task, reason, call: Call::at(site), handle: PhantomData }
+    }
+}
+
 impl Future for CancelNow<'_> {
     type Output = ();
 
@@ -361,6 +337,13 @@ impl Future for CancelNow<'_> {
 pub struct Cancel<'a> {
     request: Option<CancelNow<'a>>,
     wait: WaitTask<'a>,
+}
+
+impl Cancel<'_> {
+    pub(crate) fn new(task: TaskRef, reason: &'static str, site: Site) -> Self {
+        let request = Some(CancelNow::new(task, reason, site));
+        Cancel { request, wait: WaitTask::new(task, site) }
+    }
 }
 
 impl Future for Cancel<'_> {

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use crate::call::Call;
+use crate::cancellable::NotStarted;
 use crate::error::wrong_answer;
 use crate::interrupt::{Interrupt, Interruptible};
 use crate::protocol::{Answer, Failure, Request};
@@ -58,6 +59,8 @@ pub enum ThreadError {
     Panicked(String),
     /// No thread could be started for it.
     Refused(std::io::Error),
+    /// The job was not begun: see [`cancellable`](crate::cancellable()).
+    NotStarted(NotStarted),
 }
 
 impl fmt::Display for ThreadError {
@@ -66,6 +69,7 @@ impl fmt::Display for ThreadError {
             ThreadError::Interrupt(interrupt) => interrupt.fmt(f),
             ThreadError::Panicked(message) => write!(f, "the job panicked: {message}"),
             ThreadError::Refused(error) => write!(f, "no thread could be started: {error}"),
+            ThreadError::NotStarted(error) => error.fmt(f),
         }
     }
 }
@@ -75,6 +79,12 @@ impl std::error::Error for ThreadError {}
 impl From<Interrupt> for ThreadError {
     fn from(interrupt: Interrupt) -> ThreadError {
         ThreadError::Interrupt(interrupt)
+    }
+}
+
+impl From<NotStarted> for ThreadError {
+    fn from(error: NotStarted) -> ThreadError {
+        ThreadError::NotStarted(error)
     }
 }
 
@@ -98,6 +108,7 @@ impl From<ThreadError> for std::io::Error {
         match error {
             ThreadError::Interrupt(interrupt) => interrupt.into(),
             ThreadError::Refused(error) => error,
+            ThreadError::NotStarted(error) => error.into(),
             ThreadError::Panicked(_) => std::io::Error::other(error),
         }
     }

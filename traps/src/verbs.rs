@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use crate::call::Call;
-use crate::error::{only_interrupt, wrong_answer};
+use crate::error::{never_fails, only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Note, Post, Request, Site, TrapResult};
+use crate::protocol::{Answer, Post, Request, Site, TrapResult};
 use crate::task::TaskId;
 use crate::time::Time;
 
@@ -41,9 +41,7 @@ macro_rules! answering {
                 self.call.poll(cx, || $request).map(|result| match result {
                     Ok($answer) => $value,
                     Ok(other) => wrong_answer(&other),
-                    Err(failure) => unreachable!(
-                        "rule: an answering trap does not fail, not even by {failure:?}"
-                    ),
+                    Err(failure) => never_fails(&failure),
                 })
             }
         }
@@ -69,7 +67,7 @@ answering! {
     /// The nearest deadline in force here, or `None`. *Answers.* A shield hides those outside it;
     /// the end of its own grace counts, once that runs.
     current_deadline, CurrentDeadline, Option<Time>, Request::Deadline,
-    Answer::Deadline(time) => time
+    Answer::Deadline(found) => found.map(|found| found.deadline)
 }
 
 answering! {
@@ -238,6 +236,14 @@ impl Future for Budget {
         gate::spend();
         Poll::Ready(yielded)
     }
+}
+
+/// A line that code outside the kernel puts into the log.
+pub enum Note {
+    /// Something a user should know.
+    Warning(Cow<'static, str>),
+    /// A limit was hit.
+    Cap(Cow<'static, str>),
 }
 
 /// Puts a `warn` line into the log. Does not trap.

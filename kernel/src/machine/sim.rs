@@ -45,6 +45,8 @@ pub struct Sim {
     early: Vec<(u32, Direction)>,
     job_span: Option<Duration>,
     bell: Arc<SimBell>,
+    /// The time of day that was set last, and when; none: as it starts.
+    wall: Option<(SystemTime, Time)>,
     /// Jobs that were given to a real thread and are not back, seen by the kernel.
     watched: Vec<Signal>,
 }
@@ -52,6 +54,7 @@ pub struct Sim {
 enum Step {
     Ready(u32, Direction),
     Signal(Signal),
+    Wall(SystemTime),
     Job(JobId, Box<dyn Work>, Deliver),
 }
 
@@ -144,6 +147,13 @@ impl Sim {
         self.step(time, Step::Signal(signal))
     }
 
+    /// Sets the time of day to `to` at `time`, forwards or back; from there it goes on with the
+    /// clock. It starts at 2026-01-01T00:00:00Z at kernel time zero.
+    #[must_use]
+    pub fn wall_set_at(self, time: Time, to: SystemTime) -> Sim {
+        self.step(time, Step::Wall(to))
+    }
+
     /// Every job of `run_in_thread` takes so long on the virtual clock and needs no thread: its
     /// closure runs at the last instant.
     #[must_use]
@@ -179,6 +189,7 @@ impl Sim {
                         arrivals.signals.push(signal);
                     }
                 }
+                Step::Wall(to) => self.wall = Some((to, now)),
                 Step::Job(job, mut work, deliver) => {
                     work.run();
                     deliver(Done { job, work });
@@ -210,8 +221,9 @@ impl Machine for Sim {
 
     fn wall(&mut self) -> SystemTime {
         // 2026-01-01T00:00:00Z at kernel time zero.
-        let midnight = Duration::from_secs(1_767_225_600);
-        SystemTime::UNIX_EPOCH + midnight + Duration::from_micros(self.clock.now().as_micros())
+        let midnight = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
+        let (set, at) = self.wall.unwrap_or((midnight, Time::ZERO));
+        set + self.clock.now().since(at)
     }
 
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {

@@ -108,7 +108,7 @@ impl Parts {
             0 => Op::Clock,
             1 => Op::WallClock,
             2 => Op::CurrentTask,
-            3 => Op::Deadline,
+            3 => Op::Deadline { until: self.some[0].then_some(until) },
             4 => Op::Yield,
             5 => Op::Sleep { span, until },
             6 => Op::Io { alias: self.alias(), direction: self.direction() },

@@ -17,8 +17,12 @@ pub enum Op<'a> {
     WallClock,
     /// `current_task`
     CurrentTask,
-    /// `deadline` : the effective deadline was asked for.
-    Deadline,
+    /// `deadline until=1.000000`: the nearest deadline in force was asked for; what comes back is
+    /// its scope.
+    Deadline {
+        /// Absolute; left out where none is in force.
+        until: Option<Time>,
+    },
     /// `yield`
     Yield,
     /// `sleep 1s until=1.000000`: the span as asked for, and the point it comes to.

@@ -282,7 +282,7 @@ fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
         "clock" => Op::Clock,
         "wall_clock" => Op::WallClock,
         "current_task" => Op::CurrentTask,
-        "deadline" => Op::Deadline,
+        "deadline" => Op::Deadline { until: words.field("until", |value| value.parse().ok()) },
         "yield" => Op::Yield,
         "sleep" => Op::Sleep {
             span: words.with("a span, such as 0.5s", span)?,

@@ -175,7 +175,6 @@ impl Display for Op<'_> {
             Op::Clock
             | Op::WallClock
             | Op::CurrentTask
-            | Op::Deadline
             | Op::ConnectionDeadline
             | Op::Yield
             | Op::Branch
@@ -184,6 +183,7 @@ impl Display for Op<'_> {
             | Op::HeldInterrupt
             | Op::Signal
             | Op::Waker => Ok(()),
+            Op::Deadline { until } => write!(f, "{}", Field("until", *until)),
             Op::Sleep { span, until } => write!(f, " {} until={until}", Span(*span)),
             Op::Io { alias, direction } => write!(f, " {alias} {direction}"),
             Op::SetTimeout { span: Some(span), until } => {

@@ -80,7 +80,7 @@ impl Op<'_> {
             Op::Clock => "clock",
             Op::WallClock => "wall_clock",
             Op::CurrentTask => "current_task",
-            Op::Deadline => "deadline",
+            Op::Deadline { .. } => "deadline",
             Op::Yield => "yield",
             Op::Sleep { .. } => "sleep",
             Op::Io { .. } => "io",

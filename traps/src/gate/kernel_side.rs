@@ -59,6 +59,7 @@ impl Gate {
     pub fn close(&self, epoch: u32) {
         let mut dropped = Vec::new();
         let mut posts = Vec::new();
+        let locals = self.locals.close(epoch);
         {
             let tables = &mut *self.tables.borrow_mut();
             tables.kernels.retain(|kernel| *kernel != epoch);
@@ -82,7 +83,7 @@ impl Gate {
                 queue.permits.set(queue.permits.get() + 1);
             }
         }
-        drop((dropped, posts));
+        drop((dropped, posts, locals));
     }
 
     /// Makes the kernel the one that runs on this thread.

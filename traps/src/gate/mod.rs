@@ -12,10 +12,14 @@
 //! is never dropped, cloned or called while a table here is borrowed, because it may come back in.
 
 mod kernel_side;
+mod locals;
 mod register;
 mod tables;
 
 pub use kernel_side::{Completion, First, is_running, post_woken};
+use locals::Locals;
+pub use locals::TaskLocals;
+pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
 use register::{Register, Stage};
 use tables::{END, Slot, State, Tables};
 
@@ -61,6 +65,7 @@ pub struct Gate {
     /// The last serial number that was given out.
     serial: Cell<u64>,
     register: Register,
+    locals: Locals,
     tables: RefCell<Tables>,
 }
 
@@ -77,6 +82,7 @@ thread_local! {
         any_filed: Cell::new(false),
         serial: Cell::new(0),
         register: Register::new(),
+        locals: Locals::new(),
         tables: RefCell::new(Tables::new()),
     });
 }

@@ -1,0 +1,196 @@
+//! Operations under the deadline that is in force around them: not begun once it has passed.
+//!
+//! Every blocking trap heeds the deadline already (row A11). What is added here is the moment
+//! before: an operation whose time is over is not begun at all, and says so by an error of its own.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use crate::call::Call;
+use crate::error::{never_fails, wrong_answer};
+use crate::protocol::{Answer, Request, Site};
+use crate::time::Time;
+
+/// The nearest deadline in force somewhere, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// Absolute.
+    pub deadline: Time,
+    /// The number of the scope that has it, as the log shows it.
+    pub scope: u64,
+    /// Where that scope was opened.
+    pub set_at: Site,
+}
+
+// An answer is moved at every trap.
+const _: () = assert!(size_of::<Answer>() <= 32);
+
+/// An operation was not begun: the deadline in force had passed.
+///
+/// Not an [`Interrupt`](crate::Interrupt), which ends an operation that was begun: after this
+/// error, nothing was done and nothing is half done (row A5). A scope that closes does not take it
+/// for its own timeout and passes it on.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// use traps::{Error, cancellable, timeout_after};
+///
+/// # async fn send() -> Result<(), Error> { Ok(()) }
+/// # async fn example() {
+/// match timeout_after(Duration::from_secs(5), cancellable(send())).await {
+///     Ok(()) => {}
+///     Err(Error::NotStarted(why)) => eprintln!("safe to send again: {why}"),
+///     Err(Error::Interrupt(why)) => eprintln!("perhaps half sent: {why}"),
+///     Err(other) => eprintln!("{other}"),
+/// }
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotStarted {
+    in_force: InForce,
+    reading: Time,
+}
+
+impl NotStarted {
+    /// The deadline that had passed.
+    #[must_use]
+    pub fn deadline(&self) -> Time {
+        self.in_force.deadline
+    }
+
+    /// The kernel clock when the operation was about to begin.
+    #[must_use]
+    pub fn reading(&self) -> Time {
+        self.reading
+    }
+
+    /// The number of the scope whose deadline it was, as the log shows it.
+    #[must_use]
+    pub fn scope(&self) -> u64 {
+        self.in_force.scope
+    }
+
+    /// Where that deadline was set.
+    #[must_use]
+    pub fn set_at(&self) -> Site {
+        self.in_force.set_at
+    }
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NotStarted { in_force: InForce { deadline, scope, set_at }, reading } = self;
+        let (file, line) = (set_at.file(), set_at.line());
+        write!(
+            f,
+            "not started at {reading}: deadline {deadline} of s{scope} had passed, set at \
+             {file}:{line}"
+        )
+    }
+}
+
+impl std::error::Error for NotStarted {}
+
+/// Becomes kind `TimedOut`, like a timeout; the two are told apart by what is inside.
+impl From<NotStarted> for io::Error {
+    fn from(error: NotStarted) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, error)
+    }
+}
+
+/// Runs `operation` under the deadline in force here, unless that has passed: then the operation
+/// is not begun, its future is never polled, and the error is [`NotStarted`] (rows A3, A4).
+///
+/// It sets no limit of its own: with [`timeout_after`](crate::timeout_after) inside, the sooner of
+/// the two holds, as everywhere. A shield hides the deadlines outside it. Without a deadline in
+/// force this is the operation itself (row A10). Costs one answering trap, and a second that reads
+/// the clock where there is a deadline; no scope, no timer, no allocation. *Answers*, then does
+/// what the operation does.
+///
+/// # Errors
+///
+/// Those of `operation`, or [`NotStarted`] as an error of its type.
+///
+/// ```no_run
+/// # use std::{io, time::Duration};
+/// use traps::{cancellable, sleep, timeout_after};
+///
+/// async fn charge() -> io::Result<()> {
+///     sleep(Duration::from_secs(3)).await?;
+///     Ok(())
+/// }
+///
+/// async fn order() -> io::Result<()> {
+///     timeout_after(Duration::from_secs(5), async {
+///         cancellable(charge()).await?;
+///         // Begun with two seconds left, and ended when they are over.
+///         cancellable(charge()).await
+///     })
+///     .await
+/// }
+/// ```
+#[track_caller]
+pub fn cancellable<F, T, E>(operation: F) -> Cancellable<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: From<NotStarted>,
+{
+    Cancellable { call: Call::here(), stage: Stage::Deadline, operation }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Asks which deadline is in force.
+    Deadline,
+    /// Reads the clock.
+    Clock(InForce),
+    Begun,
+}
+
+pin_project! {
+    /// The future of [`cancellable`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Cancellable<F> {
+        call: Call,
+        stage: Stage,
+        #[pin]
+        operation: F,
+    }
+}
+
+impl<F, T, E> Future for Cancellable<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: From<NotStarted>,
+{
+    type Output = Result<T, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let this = self.project();
+        loop {
+            *this.stage = match *this.stage {
+                Stage::Deadline => match ready!(this.call.poll(cx, || Request::Deadline)) {
+                    Ok(Answer::Deadline(None)) => Stage::Begun,
+                    Ok(Answer::Deadline(Some(in_force))) => Stage::Clock(in_force),
+                    Ok(other) => wrong_answer(&other),
+                    Err(failure) => never_fails(&failure),
+                },
+                Stage::Clock(in_force) => match ready!(this.call.poll(cx, || Request::Clock)) {
+                    Ok(Answer::Time(reading)) if in_force.deadline <= reading => {
+                        return Poll::Ready(Err(E::from(NotStarted { in_force, reading })));
+                    }
+                    Ok(Answer::Time(_)) => Stage::Begun,
+                    Ok(other) => wrong_answer(&other),
+                    Err(failure) => never_fails(&failure),
+                },
+                Stage::Begun => return this.operation.poll(cx),
+            };
+        }
+    }
+}
