@@ -477,18 +477,57 @@ mod tests {
         }
     }
 
-    #[test]
-    fn curio_7_spread_out_deadlines_do_not_make_scans_quadratic() {
-        let mut queue = queue();
-        for n in 0..100_000 {
-            arm(&mut queue, SECOND + u64::from(n) * 600, n, 0);
+    /// One row of the table in Curio's section 7: so many deadlines spread evenly over a span, a
+    /// poll every so often; the polls, the scans, and the entries visited in them a poll.
+    fn spread_out(count: u32, from: u64, over: u64, every: u64, polls: u64) -> (u64, u64) {
+        let mut queue = TimeQueue::new(DeadlineTable::new(
+            Duration::from_millis(300), // the default
+            Box::new(|| Time::ZERO),
+        ));
+        for n in 0..count {
+            arm(&mut queue, from + u64::from(n) * over / u64::from(count), n, 0);
         }
-        let fired: usize = (0..2_001).map(|poll| expire(&mut queue, poll * 1_000).len()).sum();
-        assert_eq!(fired, 1_667); // one in 600 us, for a second
+        let fired: usize = (0..polls).map(|poll| expire(&mut queue, poll * every).len()).sum();
+        let end = (polls - 1) * every;
+        let due = (0..count).filter(|n| from + u64::from(*n) * over / u64::from(count) <= end);
+        assert_eq!(fired, due.count());
         let TimerCounters { scans, visited, pushes, .. } = queue.counters();
-        assert!(scans <= SECOND / TICK + 1, "{scans} scans; Curio makes 1,618");
-        assert!(visited / 2_001 < 600, "{visited} visited; Curio visits 79,493 a poll");
-        assert!(pushes < 2_000, "{pushes} pushes");
+        assert!(scans <= end / 300_000 + 1, "{scans} scans: more than one a tick");
+        assert!(pushes <= 3 * u64::from(count), "{pushes} pushes");
+        (scans, visited / polls)
+    }
+
+    #[test]
+    fn curio_d13_spread_out_deadlines_do_not_make_scans_quadratic() {
+        // The figures of Curio beside ours: scans, entries visited a poll.
+        let rows = [
+            (spread_out(1_000, SECOND, 10 * SECOND, 100, 20_001), (179, 8)),
+            (spread_out(10_000, SECOND, 10 * SECOND, 100, 20_001), (1_957, 878)),
+            (spread_out(50_000, SECOND, 10 * SECOND, 1_000, 2_001), (1_990, 44_708)),
+            (spread_out(100_000, SECOND, 60 * SECOND, 1_000, 2_001), (1_618, 79_493)),
+            (spread_out(10_000, 30 * SECOND, 0, 100, 20_001), (0, 0)),
+        ];
+        let ours: Vec<_> = rows.iter().map(|(ours, _)| *ours).collect();
+        assert_eq!(ours, [(4, 0), (4, 1), (4, 99), (4, 199), (0, 0)]);
+        for (ours, curio) in rows {
+            assert!(ours.0 <= curio.0 && ours.1 <= curio.1, "{ours:?}, Curio {curio:?}");
+        }
+    }
+
+    #[test]
+    fn curio_7_ten_thousand_re_armed_together_at_every_poll_are_scanned_twice_in_ten_seconds() {
+        let mut queue = queue();
+        let ids: Vec<_> = (0..10_000).map(|n| deadline(&mut queue, 5 * SECOND, n + 1, 0)).collect();
+        for poll in 0..10_001 {
+            let now = poll * 1_000;
+            for (id, number) in ids.iter().zip(1..) {
+                if poll % 100 == 0 {
+                    queue.rearm(*id, us(now + 5 * SECOND), us(now), number);
+                }
+            }
+            assert_eq!(expire(&mut queue, now), []);
+        }
+        assert_eq!((queue.counters().scans, queue.counters().pushes), (2, 0));
     }
 
     #[test]
