@@ -7,7 +7,7 @@ use std::time::Duration;
 use kernel::Sim;
 use support::{check, check_quietly, short};
 use traps::io::{Io, Scripted};
-use traps::{Interrupt, connection_deadline, ignore_after, sleep, spawn, timeout_after};
+use traps::{Interrupt, Time, connection_deadline, ignore_after, sleep, spawn, timeout_after};
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -140,4 +140,59 @@ fn a_timeout_around_a_guard_that_was_due_before_it_is_the_one_that_fired() {
         (inner, short(&outer))
     });
     assert_eq!(ran.output, (Some("TCE"), "TT"));
+}
+
+#[test]
+fn d3_a_guard_without_a_limit_forgets_the_one_before_it() {
+    let ran = check_quietly("never", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let first = deadline.guard(SECOND, sleep(2 * SECOND)).await;
+        let limits = (deadline.until().as_micros(), deadline.fired());
+        let free = deadline.guard(Duration::MAX, async {
+            let inner = timeout_after(MS, sleep(SECOND)).await;
+            // The end of a timeout inside is where what fired around it would be heard again.
+            sleep(SECOND).await?;
+            inner
+        });
+        let free = free.await;
+        (short(&first), limits, short(&free), deadline.until(), deadline.fired())
+    });
+    // A timeout further in that nobody handled, not one of this deadline.
+    assert_eq!(ran.output, ("TT", (1_000_000, true), "UTE", Time::NEVER, false));
+}
+
+#[test]
+fn a_deadline_outlives_the_task_that_made_it() {
+    let ran = check_quietly("orphan", Sim::new(), async {
+        let mut child = spawn("maker", async { connection_deadline().await }).await;
+        let deadline = child.join().await.unwrap();
+        drop(child);
+        let mut other = spawn("other", async { short(&sleep(5 * SECOND).await) }).await;
+        let guarded = deadline.guard(SECOND, sleep(2 * SECOND)).await;
+        deadline.arm(SECOND);
+        let bare = sleep(2 * SECOND).await;
+        deadline.arm(SECOND);
+        drop(deadline);
+        (short(&guarded), short(&bare), other.join().await.unwrap())
+    });
+    // A guard is whoever polls it; without one nobody is interrupted.
+    assert_eq!(ran.output, ("TT", "ok", "ok"));
+}
+
+#[test]
+fn d10_what_fired_before_is_not_heard_of_in_the_next_guard() {
+    for limit in [10 * SECOND, Duration::MAX] {
+        let ran = check_quietly("again", Sim::new(), async move {
+            let deadline = connection_deadline().await;
+            let first = deadline.guard(SECOND, sleep(2 * SECOND)).await;
+            let second = deadline.guard(limit, async {
+                let inner = timeout_after(MS, sleep(SECOND)).await;
+                // The end of a timeout inside is where what fired around it is heard of again.
+                sleep(SECOND).await?;
+                inner
+            });
+            (short(&first), short(&second.await))
+        });
+        assert_eq!(ran.output, ("TT", "UTE"), "{limit:?}");
+    }
 }

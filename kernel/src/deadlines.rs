@@ -15,7 +15,8 @@ use crate::machine::Machine;
 use crate::pending::Source;
 use crate::scopes::Timing;
 use crate::table::At;
-use crate::timers::{Due, TimerId};
+use crate::tasks::State;
+use crate::timers::{Due, Owner, TimerId};
 use crate::trace::{Event, Op, Seq, Timer};
 use crate::turn::Fired;
 
@@ -46,7 +47,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(task).deadlines += 1;
         let number = self.deadlines.numbers;
         let TimerId(slot) = self.timers.claim(Fired::bare(task), number);
-        let name = DeadlineName { slot, number, epoch: self.epoch, task };
+        let name = DeadlineName { slot, number, epoch: self.epoch, task: self.tasks.name_of(task) };
         let answer = DeadlineSlot::new(self.timers.table().clone(), name);
         let answer = Ok(Answer::ConnectionDeadline(answer));
         self.answer(task, ticket, answer, Op::ConnectionDeadline, site);
@@ -59,7 +60,22 @@ impl<M: Machine> Kernel<M> {
             self.forget_firing(timer);
         }
         self.move_deadline(deadline, until);
-        self.timers.set_owner(timer, crate::timers::Owner(owner));
+        self.own_deadline(deadline, owner);
+    }
+
+    /// Gives one another owner. Its task may have ended.
+    fn own_deadline(&mut self, deadline: DeadlineName, owner: u32) {
+        let owner = match Fired::of(Owner(owner)) {
+            Fired::Bare(_) if self.maker(deadline).is_none() => Fired::NOBODY,
+            _ => Owner(owner),
+        };
+        self.timers.set_owner(TimerId(deadline.slot), owner);
+    }
+
+    /// The task that one is bound to, unless it has ended.
+    fn maker(&self, deadline: DeadlineName) -> Option<u32> {
+        let task = self.tasks.find(deadline.task)?;
+        (self.tasks.get(task).state != State::Ended).then_some(task)
     }
 
     /// The outermost guard of one ends: it is disarmed, and its scope is left open but empty.
@@ -72,11 +88,12 @@ impl<M: Machine> Kernel<M> {
         let timer = TimerId(deadline.slot);
         if let Some(index) = scope.and_then(|scope| self.scopes.find(scope)) {
             self.leave_scope(index);
+            self.forget_fired(index);
         }
         if !self.timers.has_fired(timer) {
             self.move_deadline(deadline, Time::NEVER);
         }
-        self.timers.set_owner(timer, crate::timers::Owner(owner));
+        self.own_deadline(deadline, owner);
     }
 
     /// One is gone.
@@ -86,8 +103,8 @@ impl<M: Machine> Kernel<M> {
             self.forget_firing(timer);
         }
         self.move_deadline(deadline, Time::NEVER);
-        if Fired::NOBODY != self.timers.owner(timer) {
-            self.tasks.get_mut(deadline.task).deadlines -= 1;
+        if let Some(task) = self.maker(deadline) {
+            self.tasks.get_mut(task).deadlines -= 1;
         }
         self.deadlines.alive -= 1;
         self.timers.disarm(timer);
@@ -112,6 +129,8 @@ impl<M: Machine> Kernel<M> {
         let timer = TimerId(deadline.slot);
         let was = self.timers.due_at(timer);
         if until == was && until == Time::NEVER {
+            // It may have fired, which is no line of its own to take back.
+            self.timers.rearm(timer, until, self.log.now, deadline.number);
             return;
         }
         self.timers.rearm(timer, until, self.log.now, deadline.number);
@@ -134,16 +153,22 @@ impl<M: Machine> Kernel<M> {
     /// What is left of its last firing ends: it is armed anew, or gone.
     fn forget_firing(&mut self, timer: TimerId) {
         let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return };
-        let scope = self.scopes.get_mut(index);
-        scope.fired = None;
-        scope.delivered = 0;
-        scope.deadline = Time::NEVER;
+        self.forget_fired(index);
+        let scope = self.scopes.get(index);
         let (bare, task) = (scope.timing == Timing::Bare, scope.task);
         self.scopes.drop_pending(&mut self.tasks, |p| p.source == Source::Scope(index));
         if bare {
             self.forget_delivered(task, index);
             self.scopes.close(&mut self.tasks, index);
         }
+    }
+
+    /// The scope of one is as before its firing, for the next guard or the next arm.
+    fn forget_fired(&mut self, index: u32) {
+        let scope = self.scopes.get_mut(index);
+        scope.fired = None;
+        scope.delivered = 0;
+        scope.deadline = Time::NEVER;
     }
 
     /// Before anything that came in this turn is looked at: marks the tasks whose connection

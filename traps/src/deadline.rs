@@ -43,6 +43,7 @@ impl DeadlineSlot {
 }
 
 /// One deadline for a whole connection, bound to the task that made it, armed anew for each phase.
+/// Where that task has ended only a guard has effect, in the task that polls it.
 ///
 /// Two ways to use it, which mix. [`guard`](ConnectionDeadline::guard) runs a future under it: what
 /// blocks inside is interrupted, and the guard returns the timeout. Or
@@ -103,7 +104,7 @@ impl Future for NewConnectionDeadline {
             Ok(Answer::ConnectionDeadline(slot)) => ConnectionDeadline {
                 until: Cell::new(Time::NEVER),
                 scope: Cell::new(None),
-                owner: Cell::new(BARE | slot.name.task),
+                owner: Cell::new(BARE | slot.name.task.index),
                 guards: Cell::new(false),
                 slot,
             },
@@ -131,7 +132,7 @@ impl ConnectionDeadline {
         if span.is_zero() {
             return self.disarm();
         }
-        let now = self.slot.table.now();
+        let now = self.now();
         self.set(now + span, now);
     }
 
@@ -139,22 +140,40 @@ impl ConnectionDeadline {
     /// that parks. [`Time::NEVER`] disarms it.
     #[inline]
     pub fn arm_at(&self, until: Time) {
-        self.set(until, self.slot.table.now());
+        self.set(until, self.now());
     }
 
     #[inline]
     fn set(&self, until: Time, now: Time) {
+        let DeadlineSlot { table, name } = &self.slot;
         if until >= FIRED {
-            return self.disarm();
+            self.disarm();
+            if self.fired() {
+                self.post(Time::NEVER);
+            }
+            return;
         }
         self.until.set(until);
-        let DeadlineSlot { table, name } = &self.slot;
-        if !table.set(name.slot, until, now, self.owner.get()) {
+        if !self.knows() || !table.set(name.slot, until, now, self.owner.get()) {
             self.post(until);
         }
     }
 
-    /// What it was armed to last, also if that is over; [`Time::NEVER`] before.
+    /// Whether its owner is sure to live: only the kernel can tell that of another task.
+    #[inline]
+    fn knows(&self) -> bool {
+        self.owner.get() >= GUARD || gate::is_polling(self.slot.name.task)
+    }
+
+    /// The reading from which [`arm`](ConnectionDeadline::arm) counts. Does not trap.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.slot.table.now()
+    }
+
+    /// What it was armed to last, also if that has passed or its guard has ended; [`Time::NEVER`]
+    /// before, and after it was disarmed.
     #[must_use]
     pub fn until(&self) -> Time {
         self.until.get()
@@ -164,8 +183,10 @@ impl ConnectionDeadline {
     /// forgotten.
     #[inline]
     pub fn disarm(&self) {
+        self.until.set(Time::NEVER);
         let DeadlineSlot { table, name } = &self.slot;
-        if !table.clear(name.slot, self.owner.get()) && !self.fired() {
+        let cleared = self.knows() && table.clear(name.slot, self.owner.get());
+        if !cleared && !self.fired() {
             self.post(Time::NEVER);
         }
     }
@@ -244,8 +265,8 @@ impl ConnectionDeadline {
         let DeadlineSlot { table, name } = &self.slot;
         self.guards.set(false);
         self.scope.set(open);
-        self.owner.set(BARE | name.task);
-        if gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
+        self.owner.set(BARE | name.task.index);
+        if gate::is_troubled() || !self.knows() || !table.clear(name.slot, self.owner.get()) {
             let (deadline, owner) = (*name, self.owner.get());
             let scope = open.map(|open| open.scope);
             gate::post(Post::LeaveGuard { deadline, scope, owner });

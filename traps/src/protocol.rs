@@ -280,8 +280,8 @@ pub struct DeadlineName {
     pub number: u32,
     /// Number of the kernel on this thread.
     pub epoch: u32,
-    /// The task that it is bound to.
-    pub task: u32,
+    /// The task that it is bound to; it may have ended.
+    pub task: TaskRef,
 }
 
 /// A line that code outside the kernel puts into the log.

@@ -292,6 +292,12 @@ pub(crate) fn task() -> Option<TaskRef> {
     GATE.with(|gate| gate.task.get())
 }
 
+/// Whether this is a poll of that task.
+#[inline]
+pub(crate) fn is_polling(task: TaskRef) -> bool {
+    GATE.try_with(|gate| gate.task.get() == Some(task)).unwrap_or(false)
+}
+
 /// Whether the end of a guard is to be told to the kernel; so outside a poll.
 #[inline]
 pub(crate) fn is_troubled() -> bool {
