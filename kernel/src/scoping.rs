@@ -27,17 +27,17 @@ impl<M: Machine> Kernel<M> {
                 self.log.now = self.machine.now();
                 point
             }
-            Limit::Deadline(_) => Time::NEVER,
+            Limit::Deadline { .. } => Time::NEVER,
         };
         let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
         let scope = self.scopes.name_of(&self.tasks, task, index);
         let op = match (kind, limit) {
-            (_, Limit::Deadline(name)) => {
+            (_, Limit::Deadline { slot, number }) => {
                 let scope = self.scopes.get_mut(index);
                 scope.timing = Timing::Guard;
-                scope.timer = Some(TimerId(name.slot));
-                self.timers.set_owner(TimerId(name.slot), Fired::guard(index));
-                Op::Guard { deadline: u64::from(name.number) }
+                scope.timer = Some(TimerId(slot));
+                self.timers.set_owner(TimerId(slot), Fired::guard(index));
+                Op::Guard { deadline: u64::from(number) }
             }
             (ScopeKind::Timeout | ScopeKind::Guard, limit) => {
                 let limited = deadline != Time::NEVER;

@@ -255,7 +255,7 @@ impl ConnectionDeadline {
         match limit {
             Limit::After(span) => self.arm(span),
             Limit::At(until) => self.arm_at(until),
-            Limit::Never | Limit::Deadline(_) => unreachable!("a guard has a span or a point"),
+            Limit::Never | Limit::Deadline { .. } => unreachable!("a guard has a span or a point"),
         }
         scope
     }
@@ -350,7 +350,8 @@ where
                 Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => Stage::Free,
                 _ if this.deadline.guards.get() => Stage::Nested,
                 limit => {
-                    *scoped.limit = Limit::Deadline(this.deadline.slot.name);
+                    let DeadlineName { slot, number, .. } = this.deadline.slot.name;
+                    *scoped.limit = Limit::Deadline { slot, number };
                     *scoped.open = this.deadline.enter(limit);
                     Stage::Own
                 }

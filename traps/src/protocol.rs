@@ -320,8 +320,13 @@ pub enum Limit {
     After(Duration),
     /// At a point, which may have passed.
     At(Time),
-    /// That of a connection deadline.
-    Deadline(DeadlineName),
+    /// That of a connection deadline, by its slot and its number.
+    Deadline {
+        /// In the deadline table.
+        slot: u32,
+        /// As the log shows it.
+        number: u32,
+    },
 }
 
 /// What a scope is for.
