@@ -1,4 +1,4 @@
-//! Each phase of a connection has its deadline, on a virtual clock.
+//! Each phase of a connection has its deadline, on a virtual clock (rows D21, D23, D25).
 
 mod common;
 
@@ -24,12 +24,12 @@ fn each_second(pieces: &[Vec<u8>]) -> Vec<Act<'_>> {
 }
 
 #[test]
-fn a_client_that_never_says_a_byte_is_left_silently_after_the_head_deadline() {
+fn d23_a_client_that_never_says_a_byte_is_left_silently_after_the_head_deadline() {
     assert_eq!(end(&talk(&[seconds(60)])), (vec![], Some(10_000_000)));
 }
 
 #[test]
-fn a_head_has_ten_seconds_in_all_however_it_drips() {
+fn d23_a_head_has_ten_seconds_in_all_however_it_drips() {
     let drip: Vec<Act<'_>> =
         GET.iter().flat_map(|byte| [Act::Send(std::slice::from_ref(byte)), seconds(9)]).collect();
     let seen = talk(&drip);
@@ -39,20 +39,20 @@ fn a_head_has_ten_seconds_in_all_however_it_drips() {
 }
 
 #[test]
-fn the_head_of_a_later_request_counts_from_its_first_byte() {
+fn d23_the_head_of_a_later_request_counts_from_its_first_byte() {
     let seen = talk(&[Act::Send(GET), seconds(4), Act::Send(b"GET"), seconds(60)]);
     assert_eq!(seen.statuses(), [200, 408]);
     assert_eq!(seen.reads[1].0.as_micros(), 14_000_000);
 }
 
 #[test]
-fn an_idle_connection_is_closed_silently_after_five_seconds() {
+fn d23_an_idle_connection_is_closed_silently_after_five_seconds() {
     let seen = talk(&[Act::Send(GET), seconds(4), Act::Send(GET), seconds(60)]);
     assert_eq!(end(&seen), (vec![200, 200], Some(9_000_000)));
 }
 
 #[test]
-fn each_piece_of_a_body_has_thirty_seconds() {
+fn d23_each_piece_of_a_body_has_thirty_seconds() {
     let head = b"POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\na";
     let slow = || deadlines(|deadlines| deadlines.body_rate = 0);
     let kept = [Act::Send(head), seconds(29), Act::Send(b"bc"), seconds(29), Act::Send(b"de")];
