@@ -57,6 +57,7 @@ mod task;
 pub mod threads;
 pub mod time;
 mod verbs;
+mod watchdog;
 
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
 pub use deadline::{ConnectionDeadline, Guard, NewConnectionDeadline, connection_deadline};
@@ -77,3 +78,4 @@ pub use verbs::{
     current_deadline, current_task, note_cap, note_warning, remaining, sleep, sleep_at, wall_clock,
     yield_now,
 };
+pub use watchdog::{IdleWatchdog, idle_watchdog};
