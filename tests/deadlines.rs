@@ -516,3 +516,40 @@ fn a_guard_that_is_dropped_midway_leaves_the_deadline_free() {
     });
     assert_eq!(ran.output, ("ok", "TT"));
 }
+
+#[test]
+fn d3_a_guard_without_a_limit_forgets_the_one_before_it() {
+    let ran = check_quietly("never", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let first = deadline.guard(SECOND, sleep(2 * SECOND)).await;
+        let limits = (deadline.until().as_micros(), deadline.fired());
+        let free = deadline.guard(Duration::MAX, async {
+            let inner = timeout_after(MS, sleep(SECOND)).await;
+            // The end of a timeout inside is where what fired around it would be heard again.
+            sleep(SECOND).await?;
+            inner
+        });
+        let free = free.await;
+        (short(&first), limits, short(&free), deadline.until(), deadline.fired())
+    });
+    // A timeout further in that nobody handled, not one of this deadline.
+    assert_eq!(ran.output, ("TT", (1_000_000, true), "UTE", Time::NEVER, false));
+}
+
+#[test]
+fn d10_what_fired_before_is_not_heard_of_in_the_next_guard() {
+    for limit in [10 * SECOND, Duration::MAX] {
+        let ran = check_quietly("again", Sim::new(), async move {
+            let deadline = connection_deadline().await;
+            let first = deadline.guard(SECOND, sleep(2 * SECOND)).await;
+            let second = deadline.guard(limit, async {
+                let inner = timeout_after(MS, sleep(SECOND)).await;
+                // The end of a timeout inside is where what fired around it is heard of again.
+                sleep(SECOND).await?;
+                inner
+            });
+            (short(&first), short(&second.await))
+        });
+        assert_eq!(ran.output, ("TT", "UTE"), "{limit:?}");
+    }
+}

@@ -59,6 +59,8 @@ impl<M: Machine> Kernel<M> {
         let timer = TimerId(deadline.slot);
         if self.timers.has_fired(timer) {
             self.forget_firing(timer);
+            // Without a line: it is not armed.
+            self.timers.rearm(timer, Time::NEVER, self.log.now, deadline.number);
         }
         self.move_deadline(deadline, until);
         self.timers.set_owner(timer, Owner(owner));

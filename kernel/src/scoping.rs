@@ -29,12 +29,12 @@ impl<M: Machine> Kernel<M> {
         let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
         let scope = self.scopes.name_of(&self.tasks, task, index);
         let op = match (kind, limit) {
-            (_, Limit::Deadline(name)) => {
+            (_, Limit::Deadline { slot, number }) => {
                 let scope = self.scopes.get_mut(index);
                 scope.timing = Timing::Guard;
-                scope.timer = Some(TimerId(name.slot));
-                self.timers.set_owner(TimerId(name.slot), Fired::guard(index));
-                Op::Guard { deadline: u64::from(name.number) }
+                scope.timer = Some(TimerId(slot));
+                self.timers.set_owner(TimerId(slot), Fired::guard(index));
+                Op::Guard { deadline: u64::from(number) }
             }
             (ScopeKind::Timeout | ScopeKind::Guard, _) => {
                 Op::SetTimeout { span, until: limited.then_some(point) }
@@ -63,7 +63,7 @@ impl<M: Machine> Kernel<M> {
             self.log.now = self.machine.now();
         }
         match limit {
-            Limit::Never | Limit::Deadline(_) => Time::NEVER,
+            Limit::Never | Limit::Deadline { .. } => Time::NEVER,
             Limit::After(span) => self.log.now + span,
             Limit::At(point) => point,
         }

@@ -26,7 +26,7 @@ impl<M: Machine> Kernel<M> {
                 Op::Io { alias, direction: crate::registrations::shown(*direction) }
             }
             Request::OpenScope { limit, kind } => match (kind, limit) {
-                (_, Limit::Deadline(name)) => Op::Guard { deadline: u64::from(name.number) },
+                (_, Limit::Deadline { number, .. }) => Op::Guard { deadline: u64::from(*number) },
                 (ScopeKind::Branch, _) => Op::Branch,
                 (ScopeKind::Shield, Limit::After(span)) => Op::Shield { grace: Some(*span) },
                 (ScopeKind::Shield, _) => Op::Shield { grace: None },

@@ -1,6 +1,6 @@
 //! Try first, trap on "not yet": the one loop behind every operation of this crate.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -89,4 +89,14 @@ where
             }
         }
     }
+}
+
+/// What `future` comes to without waiting. Else it is dropped and its requests are withdrawn: they
+/// never happened.
+pub(crate) async fn now<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }

@@ -270,4 +270,8 @@ impl<S: Stream> Stream for BufReader<S> {
     fn shutdown(&mut self) -> io::Result<()> {
         self.stream.shutdown()
     }
+
+    fn reset(&mut self) -> io::Result<()> {
+        self.stream.reset()
+    }
 }

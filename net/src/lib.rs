@@ -10,14 +10,18 @@ mod buffer;
 mod errno;
 pub mod http;
 pub mod listener;
+mod min_rate;
 pub mod pipe;
 mod resolve;
 mod socket;
 pub mod stream;
 mod tcp;
+mod write_deadline;
 
 pub use buffer::BufReader;
 pub use listener::TcpListener;
+pub use min_rate::MinRate;
 pub use resolve::{Address, resolve};
 pub use stream::Stream;
 pub use tcp::{ReadHalf, TcpStream, WriteHalf};
+pub use write_deadline::WriteDeadline;

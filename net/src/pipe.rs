@@ -23,7 +23,8 @@ pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
     (PipeEnd::new(there.clone(), back.clone()), PipeEnd::new(back, there))
 }
 
-/// One end of a pipe. Dropping it ends what the other end reads, and breaks what it writes.
+/// One end of a pipe. Dropping it ends what the other end reads, and breaks what it writes, unless
+/// it was reset before.
 #[derive(Debug)]
 pub struct PipeEnd {
     incoming: Rc<Lane>,
@@ -41,6 +42,8 @@ struct Lane {
     ended: Cell<bool>,
     /// Nobody will read.
     broken: Cell<bool>,
+    /// One end gave the pipe up.
+    reset: Cell<bool>,
     reader: Seat,
     writer: Seat,
 }
@@ -79,12 +82,14 @@ impl Lane {
             capacity: capacity.max(1),
             ended: Cell::new(false),
             broken: Cell::new(false),
+            reset: Cell::new(false),
             reader: Seat::default(),
             writer: Seat::default(),
         }
     }
 
     fn take(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.check()?;
         let mut bytes = self.bytes.borrow_mut();
         if bytes.is_empty() && !self.ended.get() && !buf.is_empty() {
             return self.reader.would_block();
@@ -97,6 +102,7 @@ impl Lane {
     }
 
     fn look(&self) -> io::Result<()> {
+        self.check()?;
         if self.bytes.borrow().is_empty() && !self.ended.get() {
             return self.reader.would_block();
         }
@@ -104,6 +110,7 @@ impl Lane {
     }
 
     fn put(&self, bufs: &[IoSlice<'_>], most: usize) -> io::Result<usize> {
+        self.check()?;
         if self.ended.get() || self.broken.get() {
             return Err(ErrorKind::BrokenPipe.into());
         }
@@ -122,6 +129,17 @@ impl Lane {
             self.reader.call();
         }
         Ok(bytes.len() - before)
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.reset.get() { Err(ErrorKind::ConnectionReset.into()) } else { Ok(()) }
+    }
+
+    fn reset(&self) {
+        self.reset.set(true);
+        self.bytes.borrow_mut().clear();
+        self.reader.call();
+        self.writer.call();
     }
 
     fn end(&self) {
@@ -204,6 +222,13 @@ impl Stream for PipeEnd {
 
     fn shutdown(&mut self) -> io::Result<()> {
         self.outgoing.end();
+        Ok(())
+    }
+
+    /// At once: from here on every operation at either end fails with `ConnectionReset`.
+    fn reset(&mut self) -> io::Result<()> {
+        self.outgoing.reset();
+        self.incoming.reset();
         Ok(())
     }
 }

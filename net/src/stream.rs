@@ -38,4 +38,15 @@ pub trait Stream {
     ///
     /// The system's.
     fn shutdown(&mut self) -> io::Result<()>;
+
+    /// Gives the stream up: what was written and not taken may be thrown away, and the peer meets
+    /// a reset, never an end that it could take for a whole message. Drop the stream soon: a socket
+    /// is reset by its closing. A stream that knows no reset only says that it ends.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    fn reset(&mut self) -> io::Result<()> {
+        self.shutdown()
+    }
 }

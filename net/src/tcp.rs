@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::panic::Location;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Type};
 use traps::Interruptible;
@@ -290,6 +291,11 @@ impl Stream for TcpStream {
 
     fn shutdown(&mut self) -> io::Result<()> {
         TcpStream::shutdown(self, Shutdown::Write)
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        // A close that lingers for no time throws away what is unsent, and resets.
+        SockRef::from(&self.io.0).set_linger(Some(Duration::ZERO))
     }
 }
 

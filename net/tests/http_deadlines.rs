@@ -1,10 +1,10 @@
-//! Each phase of a connection has its deadline, on a virtual clock.
+//! Each phase of a connection has its deadline, on a virtual clock (rows D21, D23, D25).
 
 mod common;
 
 use std::time::Duration;
 
-use common::{Act, Seen, talk, talk_with};
+use common::{Act, Seen, deadlines, talk, talk_with};
 use net::http::Config;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -18,13 +18,18 @@ fn end(seen: &Seen) -> (Vec<u16>, Option<u64>) {
     (seen.statuses(), seen.closed_at.map(|at| at.as_micros()))
 }
 
+/// Sends one after the other, with a second between.
+fn each_second(pieces: &[Vec<u8>]) -> Vec<Act<'_>> {
+    pieces.iter().flat_map(|piece| [Act::Send(piece), seconds(1)]).collect()
+}
+
 #[test]
-fn a_client_that_never_says_a_byte_is_left_silently_after_the_head_deadline() {
+fn d23_a_client_that_never_says_a_byte_is_left_silently_after_the_head_deadline() {
     assert_eq!(end(&talk(&[seconds(60)])), (vec![], Some(10_000_000)));
 }
 
 #[test]
-fn a_head_has_ten_seconds_in_all_however_it_drips() {
+fn d23_a_head_has_ten_seconds_in_all_however_it_drips() {
     let drip: Vec<Act<'_>> =
         GET.iter().flat_map(|byte| [Act::Send(std::slice::from_ref(byte)), seconds(9)]).collect();
     let seen = talk(&drip);
@@ -34,29 +39,111 @@ fn a_head_has_ten_seconds_in_all_however_it_drips() {
 }
 
 #[test]
-fn the_head_of_a_later_request_counts_from_its_first_byte() {
+fn d23_the_head_of_a_later_request_counts_from_its_first_byte() {
     let seen = talk(&[Act::Send(GET), seconds(4), Act::Send(b"GET"), seconds(60)]);
     assert_eq!(seen.statuses(), [200, 408]);
     assert_eq!(seen.reads[1].0.as_micros(), 14_000_000);
 }
 
 #[test]
-fn an_idle_connection_is_closed_silently_after_five_seconds() {
+fn d23_an_idle_connection_is_closed_silently_after_five_seconds() {
     let seen = talk(&[Act::Send(GET), seconds(4), Act::Send(GET), seconds(60)]);
     assert_eq!(end(&seen), (vec![200, 200], Some(9_000_000)));
 }
 
 #[test]
-fn each_piece_of_a_body_has_thirty_seconds() {
+fn d23_each_piece_of_a_body_has_thirty_seconds() {
     let head = b"POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\na";
+    let slow = || deadlines(|deadlines| deadlines.body_rate = 0);
     let kept = [Act::Send(head), seconds(29), Act::Send(b"bc"), seconds(29), Act::Send(b"de")];
-    assert_eq!(end(&talk(&kept)), (vec![200], None));
+    assert_eq!(end(&talk_with(slow(), 1 << 20, &kept)), (vec![200], None));
     let late = [Act::Send(head), seconds(29), Act::Send(b"bc"), seconds(60)];
-    assert_eq!(end(&talk(&late)), (vec![], Some(59_000_000)));
+    assert_eq!(end(&talk_with(slow(), 1 << 20, &late)), (vec![], Some(59_000_000)));
+}
+
+/// A body of 3,000 bytes: first `burst`, then so many bytes each second.
+fn body_by(burst: usize, a_second: usize, framing: &str) -> Vec<Vec<u8>> {
+    let piece = |len: usize| match framing {
+        "chunks" => [format!("{len:x}\r\n").as_bytes(), &vec![b'x'; len], b"\r\n"].concat(),
+        _ => vec![b'x'; len],
+    };
+    let fields = match framing {
+        "chunks" => "Transfer-Encoding: chunked",
+        _ => "Content-Length: 3000",
+    };
+    let mut sent = vec![format!("POST /count HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n").into()];
+    let mut left = 3000;
+    if burst > 0 {
+        sent.push(piece(burst));
+        left -= burst;
+    }
+    while left > 0 {
+        let len = a_second.min(left);
+        sent.push(piece(len));
+        left -= len;
+    }
+    if framing == "chunks" {
+        sent.push(b"0\r\n\r\n".to_vec());
+    }
+    sent
 }
 
 #[test]
-fn a_peer_that_reads_nothing_is_left_after_thirty_seconds() {
+fn d25_a_body_that_drips_is_cut_off_though_each_read_comes_in_time() {
+    for framing in ["length", "chunks"] {
+        let drip = body_by(0, 1, framing);
+        let seen = talk(&each_second(&drip[..20]));
+        assert_eq!(end(&seen), (vec![], Some(5_000_000)), "{framing}");
+        // What came at once buys no more than a window.
+        let burst = body_by(2_900, 1, framing);
+        let (statuses, closed) = end(&talk(&each_second(&burst[..20])));
+        assert_eq!(statuses, [], "{framing}");
+        assert!((6_000_000..6_200_000).contains(&closed.unwrap()), "{framing}: {closed:?}");
+    }
+}
+
+#[test]
+fn d25_a_slow_honest_body_is_taken() {
+    for framing in ["length", "chunks"] {
+        let slow = body_by(0, 300, framing);
+        assert_eq!(end(&talk(&each_second(&slow))), (vec![200], None), "{framing}");
+    }
+    // As slow as a drip, where nothing is asked for.
+    let config = deadlines(|deadlines| deadlines.body_rate = 0);
+    let drip = body_by(2_980, 1, "length");
+    assert_eq!(end(&talk_with(config, 1 << 20, &each_second(&drip))), (vec![200], None));
+}
+
+#[test]
+fn d25_what_a_handler_does_between_its_reads_costs_the_peer_nothing() {
+    let head = b"POST /slowly HTTP/1.1\r\nHost: a\r\nContent-Length: 60\r\n\r\n";
+    let mut acts = vec![Act::Send(head)];
+    for _ in 0..6 {
+        // Far less than 240 bytes a second, but the server waits two seconds of each ten.
+        acts.extend([seconds(2), Act::Send(b"0123456789"), seconds(8)]);
+    }
+    let config = deadlines(|deadlines| deadlines.body_rate = 4);
+    assert_eq!(talk_with(config, 1 << 20, &acts).statuses(), [200]);
+    let config = deadlines(|deadlines| deadlines.body_rate = 6);
+    assert_eq!(talk_with(config, 1 << 20, &acts).statuses(), []);
+}
+
+#[test]
+fn zero_has_passed_at_once_and_max_never_passes() {
+    let config = deadlines(|deadlines| deadlines.idle = Duration::ZERO);
+    let seen = talk_with(config, 1 << 20, &[Act::Send(GET), seconds(1)]);
+    assert_eq!(seen.statuses(), [200]);
+    assert!(seen.closed_at.unwrap().as_micros() < 10, "{:?}", seen.closed_at);
+    let config = deadlines(|deadlines| {
+        (deadlines.head, deadlines.idle) = (Duration::MAX, Duration::MAX);
+    });
+    let acts = [seconds(1000), Act::Send(&GET[..9]), seconds(1000), Act::Send(&GET[9..])];
+    let seen = talk_with(config, 1 << 20, &acts);
+    assert_eq!(end(&seen), (vec![200], None));
+}
+
+#[test]
+fn d21_a_peer_that_reads_nothing_is_reset_after_thirty_seconds() {
     let requests = b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut kernel = kernel::Kernel::new(kernel::Sim::new());
     let (server, mut client) = net::pipe::duplex(1000);
@@ -66,14 +153,41 @@ fn a_peer_that_reads_nothing_is_left_after_thirty_seconds() {
         let ask = async {
             net::Stream::write(&mut client, requests).await.unwrap();
             traps::sleep(Duration::from_secs(100)).await.unwrap();
+            net::Stream::read(&mut client, &mut [0; 2000]).await.unwrap_err().kind()
         };
         let timed = async {
             serve.await.unwrap();
             traps::clock().await.as_micros()
         };
-        traps::join(timed, ask).await.0
+        traps::join(timed, ask).await
     });
-    assert_eq!(end.unwrap(), 30_000_000);
+    assert_eq!(end.unwrap(), (30_000_000, std::io::ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn d21_a_peer_that_reads_slowly_gets_the_whole_answer() {
+    let mut kernel = kernel::Kernel::new(kernel::Sim::new());
+    let (server, mut client) = net::pipe::duplex(1000);
+    let answer = kernel.run(async {
+        let config = Config::default();
+        let serve = net::http::serve_connection(server, &common::App, &config);
+        let ask = async {
+            let request = b"GET /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            client.write_all(request).await.unwrap();
+            let (mut answer, mut buf) = (Vec::new(), [0; 1000]);
+            loop {
+                traps::sleep(Duration::from_secs(29)).await.unwrap();
+                match net::Stream::read(&mut client, &mut buf).await.unwrap() {
+                    0 => return answer,
+                    n => answer.extend_from_slice(&buf[..n]),
+                }
+            }
+        };
+        let (served, answer) = traps::join(serve, ask).await;
+        served.unwrap();
+        answer
+    });
+    assert!(answer.unwrap().ends_with(&[b'x'; 100_000]));
 }
 
 #[test]
@@ -113,4 +227,13 @@ fn a_handler_may_give_up_a_read_and_answer() {
     let seen = talk(&[Act::Send(head), seconds(2), Act::Send(&get)]);
     assert_eq!(seen.statuses(), [503, 200], "the body is read past, and the connection kept");
     assert_eq!(seen.reads[0].0.as_micros(), 1_000_000);
+}
+
+#[test]
+fn a_handlers_own_timeout_at_the_point_of_the_deadline_is_the_one_that_it_hears_of() {
+    let head = b"POST /patient HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+    let config = deadlines(|deadlines| deadlines.body = Duration::from_secs(1));
+    let later = Act::Sleep(Duration::from_millis(1500));
+    let seen = talk_with(config, 1 << 20, &[Act::Send(head), later, Act::Send(b"abc")]);
+    assert_eq!(end(&seen), (vec![503], None));
 }

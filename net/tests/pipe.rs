@@ -223,3 +223,31 @@ fn an_exact_read_takes_all_or_nothing() {
         assert_eq!(reader.into_parts().1, b"9");
     });
 }
+
+#[test]
+fn a_reset_ends_both_directions_at_both_ends_at_once() {
+    run(async {
+        let (mut a, mut b) = duplex(4);
+        a.write_all(b"lost").await.unwrap();
+        let kind = |done: io::Result<usize>| done.unwrap_err().kind();
+        let waiting = async {
+            // There is no room, and none comes.
+            b.write_all(b"full").await.unwrap();
+            let kind = kind(b.write(b"x").await);
+            (kind, b)
+        };
+        let resetting = async {
+            traps::sleep(Duration::from_secs(1)).await.unwrap();
+            a.reset().unwrap();
+            a
+        };
+        let ((waited, mut b), mut a) = traps::join(waiting, resetting).await;
+        assert_eq!(waited, ErrorKind::ConnectionReset);
+        assert_eq!(kind(a.read(&mut [0]).await), ErrorKind::ConnectionReset);
+        assert_eq!(kind(a.write(b"x").await), ErrorKind::ConnectionReset);
+        assert_eq!(a.readable().await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+        drop(a);
+        assert_eq!(kind(b.read(&mut [0]).await), ErrorKind::ConnectionReset);
+        assert_eq!(kind(b.write(b"x").await), ErrorKind::ConnectionReset);
+    });
+}

@@ -330,3 +330,17 @@ fn a_connection_registers_once_for_its_life() {
     kernel.shutdown().unwrap();
     assert_eq!(kernel.counters().handles, 0);
 }
+
+#[test]
+fn a_reset_is_met_by_the_peer_instead_of_an_end() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        client.write_all(b"some").await.unwrap();
+        assert_eq!(server.read(&mut [0; 8]).await.unwrap(), 4);
+        // Without unread bytes a close alone would be an orderly end.
+        server.reset().unwrap();
+        drop(server);
+        let met = client.read(&mut [0; 8]).await;
+        assert_eq!(met.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    });
+}

@@ -85,12 +85,25 @@ fn run<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
 
 // ---- Sites ---------------------------------------------------------------------------------
 
-/// What stands before the site in a word such as `at=tests/curio_cases.rs:17`, and its line.
+/// What stands before the site in a word such as `at=tests/curio_cases.rs:17`, and its line. None
+/// for a site in a crate: [`without_line`].
 fn site_in<'a>(word: &'a str, file: &str) -> Option<(&'a str, u32)> {
-    let (key, site) = word.split_once('=').filter(|(key, _)| ["at", "set-at"].contains(key))?;
-    let (place, line) = site.rsplit_once(':').expect("a site has a line");
+    let (key, place, line) = site_of(word).filter(|(_, place, _)| !place.contains("/src/"))?;
     assert_eq!(place, file, "a program is written in its test, with its sites");
     Some((key, line.parse().expect("a line is a number")))
+}
+
+/// Key, file and line of a word that names a site.
+fn site_of(word: &str) -> Option<(&str, &str, &str)> {
+    let (key, site) = word.split_once('=').filter(|(key, _)| ["at", "set-at"].contains(key))?;
+    let (place, line) = site.rsplit_once(':').expect("a site has a line");
+    Some((key, place, line))
+}
+
+/// A site in a crate, with line 0: an edit of the crate changes no golden.
+fn without_line(word: &str) -> Option<String> {
+    let (key, place, _) = site_of(word).filter(|(_, place, _)| place.contains("/src/"))?;
+    Some(format!("{key}={place}:0"))
 }
 
 /// With `test:n` for each site, where line 1 is that of the topmost.
@@ -107,7 +120,7 @@ fn with_own_sites(raw: &str, caller: &Location<'_>) -> String {
                 Some((key, at)) if !line.starts_with('#') => {
                     format!("{key}=test:{}", at - top + 1)
                 }
-                _ => word.to_owned(),
+                _ => without_line(word).unwrap_or_else(|| word.to_owned()),
             })
             .collect();
         text += &shown.join(" ");

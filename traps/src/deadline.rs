@@ -137,7 +137,7 @@ impl ConnectionDeadline {
         if span.is_zero() {
             return self.disarm();
         }
-        let now = self.slot.table.now();
+        let now = self.now();
         self.set(now + span, now);
     }
 
@@ -145,13 +145,18 @@ impl ConnectionDeadline {
     /// that parks. [`Time::NEVER`] disarms it.
     #[inline]
     pub fn arm_at(&self, until: Time) {
-        self.set(until, self.slot.table.now());
+        self.set(until, self.now());
     }
 
     #[inline]
     fn set(&self, until: Time, now: Time) {
         if until >= FIRED {
-            return self.disarm();
+            self.disarm();
+            if self.fired() {
+                self.post(Time::NEVER);
+                self.arm.set(self.post.get());
+            }
+            return;
         }
         self.until.set(until);
         let DeadlineSlot { table, name } = &self.slot;
@@ -161,7 +166,15 @@ impl ConnectionDeadline {
         }
     }
 
-    /// What it was armed to last, also if that is over; [`Time::NEVER`] before.
+    /// The reading from which [`arm`](ConnectionDeadline::arm) counts. Does not trap.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.slot.table.now()
+    }
+
+    /// What it was armed to last, also if that has passed or its guard has ended; [`Time::NEVER`]
+    /// before, and after it was disarmed.
     #[must_use]
     pub fn until(&self) -> Time {
         self.until.get()
@@ -171,6 +184,7 @@ impl ConnectionDeadline {
     /// forgotten.
     #[inline]
     pub fn disarm(&self) {
+        self.until.set(Time::NEVER);
         let DeadlineSlot { table, name } = &self.slot;
         let late = table.is_in_flight(self.post.get());
         if late || !table.clear(name.slot, self.owner.get()) && !self.fired() {
@@ -251,7 +265,7 @@ impl ConnectionDeadline {
         match limit {
             Limit::After(span) => self.arm(span),
             Limit::At(until) => self.arm_at(until),
-            Limit::Never | Limit::Deadline(_) => unreachable!("a guard has a span or a point"),
+            Limit::Never | Limit::Deadline { .. } => unreachable!("a guard has a span or a point"),
         }
         scope
     }
@@ -352,7 +366,8 @@ where
                 Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => Stage::Free,
                 _ if this.deadline.guards.get() => Stage::Nested,
                 limit => {
-                    *scoped.limit = Limit::Deadline(this.deadline.slot.name);
+                    let DeadlineName { slot, number, .. } = this.deadline.slot.name;
+                    *scoped.limit = Limit::Deadline { slot, number };
                     *scoped.open = this.deadline.enter(limit);
                     Stage::Own
                 }

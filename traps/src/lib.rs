@@ -61,6 +61,7 @@ mod task;
 pub mod threads;
 pub mod time;
 mod verbs;
+mod watchdog;
 
 pub use cancellable::{Cancellable, NotStarted, cancellable};
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
@@ -85,3 +86,4 @@ pub use verbs::{
     Yield, budget, check_interrupt, clock, current_deadline, current_task, held_interrupt,
     note_cap, note_warning, remaining, sleep, sleep_at, wall_clock, yield_now,
 };
+pub use watchdog::{IdleWatchdog, idle_watchdog};

@@ -298,7 +298,7 @@ pub struct DeadlineName {
     pub number: u32,
     /// Number of the kernel on this thread.
     pub epoch: u32,
-    /// The task that it is bound to.
+    /// The place of the task that made it.
     pub task: u32,
 }
 
@@ -330,8 +330,13 @@ pub enum Limit {
     After(Duration),
     /// At a point, which may have passed.
     At(Time),
-    /// That of a connection deadline.
-    Deadline(DeadlineName),
+    /// That of a connection deadline, by its slot and its number.
+    Deadline {
+        /// In the deadline table.
+        slot: u32,
+        /// As the log shows it.
+        number: u32,
+    },
 }
 
 /// What a scope is for.

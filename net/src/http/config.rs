@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::date::Date;
+use crate::write_deadline::WriteDeadline;
 
 /// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
 /// server, in an `Rc` or borrowed.
@@ -50,7 +51,8 @@ impl Default for Limits {
     }
 }
 
-/// How long each phase of a connection may take. `Duration::MAX` is never.
+/// How long each phase of a connection may take. Zero has passed at once, `Duration::MAX` never
+/// passes. In the turn in which one passes it wins against what the peer sent (row D7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// For the whole head, from its first byte; for the first request of a connection, from the
@@ -59,8 +61,14 @@ pub struct Deadlines {
     /// For each wait for a piece of a body. Then the connection ends without an answer. Default
     /// 30 s.
     pub body: Duration,
-    /// For each wait until the peer takes some of the answer. Then the connection ends. Default
-    /// 30 s.
+    /// Bytes a second that a peer must send of a body while it is waited for, in every
+    /// `body_window`: a byte now and then does not keep a body alive (row D25). Then the
+    /// connection ends as above. Zero switches it off. Default 240.
+    pub body_rate: u64,
+    /// Over which `body_rate` counts. Default 5 s.
+    pub body_window: Duration,
+    /// For each wait until the peer takes some of the answer. Then the connection is reset (row
+    /// D21). Default 30 s.
     pub write: Duration,
     /// For the wait between two requests. Then the connection ends silently. Default 5 s.
     pub idle: Duration,
@@ -74,7 +82,9 @@ impl Default for Deadlines {
         Deadlines {
             head: seconds(10),
             body: seconds(30),
-            write: seconds(30),
+            body_rate: 240,
+            body_window: seconds(5),
+            write: WriteDeadline::SPAN,
             idle: seconds(5),
             linger: seconds(2),
         }

@@ -11,7 +11,7 @@ use std::pin::pin;
 use traps::{Interruptible, note_cap};
 
 use super::chunked::Chunks;
-use super::config::Config;
+use super::config::{Config, Deadlines};
 use super::head::{Framing, Head, Method, Parsed, Span, Version, parse};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet, Streamed};
@@ -385,6 +385,10 @@ fn note_expired(phase: Phase, config: &Config) {
     let (name, limit) = match phase {
         Phase::Head => ("head_wait", config.deadlines.head),
         Phase::Body => ("body_wait", config.deadlines.body),
+        Phase::SlowBody => {
+            let Deadlines { body_rate, body_window, .. } = config.deadlines;
+            return note_cap(format!("name=body_rate limit={body_rate} window={body_window:?}"));
+        }
         Phase::Write => ("write_wait", config.deadlines.write),
         Phase::Idle | Phase::Linger => return,
     };

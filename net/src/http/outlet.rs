@@ -58,6 +58,10 @@ impl<S: Stream> Outlet<'_, S> {
     /// nothing, and whoever set a timeout around it may go on.
     pub(crate) fn lose(&mut self, trouble: Trouble) -> io::Error {
         let (phase, error) = match trouble {
+            // The stream was reset then.
+            Trouble::Expired(Phase::Write) => {
+                (Some(Phase::Write), ErrorKind::ConnectionReset.into())
+            }
             Trouble::Expired(phase) => (Some(phase), ErrorKind::TimedOut.into()),
             Trouble::Failed(error) => (None, error),
         };

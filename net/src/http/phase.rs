@@ -1,15 +1,19 @@
-//! The deadlines of a connection: which phase it waits in, and until when.
+//! The deadline of a connection: which phase it waits in, and until when.
 //!
-//! The one place that opens scopes. Nothing else in this module may, so that another kind of
-//! deadline can take their place here.
+//! One deadline for all phases, made at the first wait and armed anew for each. Nothing else in
+//! this module limits a wait.
 
 use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use traps::{IgnoreAfter, Time, clock, ignore_after, ignore_at};
+use traps::{ConnectionDeadline, Guard, Time, connection_deadline};
 
 use super::config::Deadlines;
+use super::wire::Trouble;
+use crate::min_rate::MinRate;
+use crate::stream::Stream;
+use crate::write_deadline::{self, timed_out};
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub enum Phase {
     Head,
     /// A piece of a body.
     Body,
+    /// A piece of a body, from a peer that has been slow and may not be slow any longer.
+    SlowBody,
     /// The peer to take some of the answer.
     Write,
     /// The first byte of the next request.
@@ -29,53 +35,132 @@ pub enum Phase {
 /// The deadline of the phase that a connection is in.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// Of a phase that has one for all its waits together; set by the first of them.
+    /// The one of this connection.
+    deadline: Option<ConnectionDeadline>,
+    /// Of a phase that has one limit for all its waits together; set by the first of them.
     total: Option<(Phase, Time)>,
+    /// How fast the body in hand has come. Made by the first wait for one, then kept: most
+    /// connections never need it, and it is larger than all the rest of them.
+    rate: Option<Box<MinRate>>,
+    counting: bool,
+    /// When the wait that counts began.
+    begun: Time,
 }
 
-/// Until when one wait may last.
-pub(crate) enum Until {
+/// How long one wait may last.
+pub(crate) struct Until {
+    phase: Phase,
+    limit: Limit,
+}
+
+enum Limit {
     After(Duration),
     At(Time),
 }
 
 impl Watch {
-    /// The deadline for a wait in `phase` that begins now.
+    /// What holds for a wait to read in `phase` that begins now.
     pub(crate) async fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
-        let total = match phase {
-            Phase::Body => return Until::After(deadlines.body),
-            Phase::Write => return Until::After(deadlines.write),
-            Phase::Idle => return Until::After(deadlines.idle),
-            Phase::Head => deadlines.head,
-            Phase::Linger => deadlines.linger,
-        };
-        match self.total {
-            Some((begun, at)) if begun == phase => Until::At(at),
-            _ => {
-                let at = clock().await + total;
-                self.total = Some((phase, at));
-                Until::At(at)
-            }
+        if self.deadline.is_none() {
+            self.deadline = Some(connection_deadline().await);
         }
+        let span = match phase {
+            Phase::Head => deadlines.head,
+            Phase::Idle => deadlines.idle,
+            Phase::Linger => deadlines.linger,
+            Phase::Body if deadlines.body_rate > 0 => {
+                let now = self.deadline().now();
+                return self.enter_body(now, deadlines);
+            }
+            Phase::Body => deadlines.body,
+            Phase::SlowBody | Phase::Write => unreachable!("nobody reads in this phase"),
+        };
+        let limit = match self.total {
+            Some((begun, at)) if begun == phase && at != Time::NEVER => Limit::At(at),
+            _ => Limit::After(span),
+        };
+        Until { phase, limit }
     }
 
-    /// The phase in hand is over: the next one gets a deadline of its own.
-    #[inline]
-    pub(crate) fn leave(&mut self) {
-        self.total = None;
+    /// The sooner of the limit of each wait and that of all of them.
+    fn enter_body(&mut self, now: Time, deadlines: &Deadlines) -> Until {
+        let new = || Box::new(MinRate::new(deadlines.body_rate, deadlines.body_window));
+        let rate = self.rate.get_or_insert_with(new);
+        if !std::mem::replace(&mut self.counting, true) {
+            rate.restart();
+        }
+        self.begun = now;
+        let patience = rate.before_wait();
+        let (phase, span) = match patience {
+            Some(patience) if patience < deadlines.body => (Phase::SlowBody, patience),
+            _ => (Phase::Body, deadlines.body),
+        };
+        Until { phase, limit: Limit::At(now + span) }
     }
-}
 
-impl Until {
-    /// Runs `wait` under the deadline; `Ok(None)` if it passed.
+    /// Runs `wait` under the deadline.
     #[track_caller]
-    pub(crate) fn guard<T, F>(self, wait: F) -> IgnoreAfter<F>
+    pub(crate) fn guard<T, F>(&self, until: &Until, wait: F) -> Guard<'_, F>
     where
         F: Future<Output = io::Result<T>>,
     {
-        match self {
-            Until::After(span) => ignore_after(span, wait),
-            Until::At(at) => ignore_at(at, wait),
+        let deadline = self.deadline();
+        match until.limit {
+            // Zero has passed at once, and is no limit to a guard.
+            Limit::After(span) => deadline.guard(span.max(Duration::from_micros(1)), wait),
+            // So is never, here the end of a span that is none.
+            Limit::At(Time::NEVER) => deadline.guard(Duration::MAX, wait),
+            Limit::At(at) => deadline.guard_at(at, wait),
         }
+    }
+
+    /// The wait is over: what it came to.
+    pub(crate) fn end<T>(&mut self, until: &Until, done: io::Result<T>) -> Result<T, Trouble> {
+        match until.phase {
+            Phase::Head | Phase::Linger => {
+                self.total = Some((until.phase, self.deadline().until()));
+            }
+            Phase::Body | Phase::SlowBody if self.counting => {
+                let waited = self.deadline().now().since(self.begun);
+                let rate = self.rate.as_mut().expect("a rate counts");
+                rate.after_wait(waited, 0);
+            }
+            Phase::Body | Phase::SlowBody | Phase::Write | Phase::Idle => {}
+        }
+        if timed_out(&done) { Err(Trouble::Expired(until.phase)) } else { Ok(done?) }
+    }
+
+    /// So much of a body was read.
+    pub(crate) fn count(&mut self, bytes: usize) {
+        if let Some(rate) = self.rate.as_mut().filter(|_| self.counting) {
+            rate.after_wait(Duration::ZERO, bytes);
+        }
+    }
+
+    /// Runs a write under the deadline: something was read before, so it is made.
+    #[track_caller]
+    pub(crate) fn guard_write<F>(&self, deadlines: &Deadlines, write: F) -> Guard<'_, F>
+    where
+        F: Future<Output = io::Result<usize>>,
+    {
+        write_deadline::guard(self.deadline(), deadlines.write, write)
+    }
+
+    /// That write is over: what it came to.
+    pub(crate) fn end_write<S: Stream>(
+        stream: &mut S,
+        written: io::Result<usize>,
+    ) -> Result<usize, Trouble> {
+        write_deadline::end(stream, written)?.ok_or(Trouble::Expired(Phase::Write))
+    }
+
+    fn deadline(&self) -> &ConnectionDeadline {
+        self.deadline.as_ref().expect("the first wait makes it")
+    }
+
+    /// The phase in hand is over: the next one gets a limit of its own.
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        (self.total, self.counting) = (None, false);
     }
 }

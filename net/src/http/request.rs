@@ -125,9 +125,9 @@ impl<'r, S: Stream> Request<'r, S> {
     /// # Errors
     ///
     /// `InvalidData` if the body breaks a rule or is too long, `UnexpectedEof` if it breaks off,
-    /// `TimedOut` if it does not come, the stream's own, an interrupt. Pass it on by `?`: the
-    /// server answers what is to be answered, and the connection closes. A read that an interrupt
-    /// ended took nothing and can be made again.
+    /// `TimedOut` if it does not come or comes too slowly, the stream's own, an interrupt. Pass it
+    /// on by `?`: the server answers what is to be answered, and the connection closes. A read that
+    /// an interrupt ended took nothing and can be made again.
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         match self.next_piece().await? {
             Some(place) => Ok(Some(self.inbox.at(place))),
@@ -262,8 +262,8 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     ///
     /// # Errors
     ///
-    /// The stream's; `TimedOut` if the peer takes nothing for too long; `InvalidInput` if it is
-    /// more than was announced; an interrupt.
+    /// The stream's; `ConnectionReset` if the peer takes nothing for too long; `InvalidInput` if it
+    /// is more than was announced; an interrupt.
     pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.request.outlet.write_piece(piece).await
     }

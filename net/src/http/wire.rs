@@ -13,7 +13,9 @@ use traps::wall_clock;
 use super::config::Config;
 use super::date::DATE;
 use super::phase::{Phase, Watch};
+use crate::attempt::now;
 use crate::stream::Stream;
+use crate::write_deadline::PIECE;
 
 /// Bytes that wait to be written before no more are gathered.
 pub(crate) const GATHER: usize = 16 * 1024;
@@ -65,13 +67,10 @@ impl<S: Stream> Wire<S> {
         self.flush(config).await?;
         self.dated = false;
         let until = self.watch.enter(phase, &config.deadlines).await;
-        match until.guard(self.stream.readable()).await? {
-            Some(()) => {
-                self.drained = false;
-                Ok(())
-            }
-            None => Err(Trouble::Expired(phase)),
-        }
+        let waited = self.watch.guard(&until, self.stream.readable()).await;
+        self.watch.end(&until, waited)?;
+        self.drained = false;
+        Ok(())
     }
 
     /// Reads what is there, waiting for it if need be. Zero: the peer has finished.
@@ -85,11 +84,14 @@ impl<S: Stream> Wire<S> {
             if self.drained {
                 self.wait(phase, config).await?;
             }
-            // No scope around a read that does not wait.
+            // No guard around a read that does not wait.
             let tried = now(pin!(self.stream.read(buffer))).await;
             match tried {
                 Some(done) => {
                     let n = done?;
+                    if phase == Phase::Body {
+                        self.watch.count(n);
+                    }
                     self.drained = n < buffer.len();
                     self.ended = n == 0;
                     return Ok(n);
@@ -101,8 +103,11 @@ impl<S: Stream> Wire<S> {
 
     /// Writes all that was gathered.
     #[inline]
-    pub(crate) async fn flush(&mut self, config: &Config) -> Result<(), Trouble> {
-        if self.out.is_empty() { Ok(()) } else { self.write_through(&[], config).await }
+    pub(crate) fn flush<'a>(
+        &'a mut self,
+        config: &'a Config,
+    ) -> impl Future<Output = Result<(), Trouble>> + use<'a, S> {
+        self.write_through(&[], config)
     }
 
     /// Writes all that was gathered and then `more`, which is not copied.
@@ -113,7 +118,7 @@ impl<S: Stream> Wire<S> {
     ) -> Result<(), Trouble> {
         let mut at = 0;
         while !self.out.is_empty() || at < more.len() {
-            let (first, rest) = (&self.out[..], &more[at..]);
+            let (first, rest) = (&self.out[..], &more[at..more.len().min(at + PIECE)]);
             let bufs = [IoSlice::new(first), IoSlice::new(rest)];
             let stream = &mut self.stream;
             let tried = match (first, rest) {
@@ -121,15 +126,14 @@ impl<S: Stream> Wire<S> {
                 ([], _) => now(pin!(stream.write(rest))).await,
                 _ => now(pin!(stream.write_vectored(&bufs))).await,
             };
+            let tried = tried.transpose()?;
             let n = match tried {
-                Some(done) => done?,
+                Some(n) => n,
                 None => {
                     self.dated = false;
-                    let until = self.watch.enter(Phase::Write, &config.deadlines).await;
-                    match until.guard(stream.write_vectored(&bufs)).await? {
-                        Some(n) => n,
-                        None => return Err(Trouble::Expired(Phase::Write)),
-                    }
+                    let write = stream.write_vectored(&bufs);
+                    let written = self.watch.guard_write(&config.deadlines, write).await;
+                    Watch::end_write(stream, written)?
                 }
             };
             if n == 0 {
@@ -181,16 +185,6 @@ impl<S: Stream> Wire<S> {
     pub(crate) fn shutdown(&mut self) -> io::Result<()> {
         self.stream.shutdown()
     }
-}
-
-/// What `future` comes to without waiting. Else it is dropped and its requests are withdrawn: they
-/// never happened.
-async fn now<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }
 
 /// Runs a handler's work. Whenever it waits for something other than this wire, what was gathered

@@ -56,6 +56,12 @@ impl Handler for App {
                 }
                 Ok(Response::text(format!("{count}")))
             }
+            (Method::Post, "/slowly") => {
+                while request.read_chunk().await?.is_some() {
+                    traps::sleep(Duration::from_secs(8)).await?;
+                }
+                Ok(Response::text("slowly"))
+            }
             (Method::Post, "/small") => {
                 let body = request.body_to_vec(10).await?;
                 Ok(Response::new(200).with_body(body))
@@ -164,4 +170,10 @@ pub fn limits(change: impl FnOnce(&mut Limits)) -> Config {
     let mut limits = Limits::default();
     change(&mut limits);
     Config::new(limits, Deadlines::default())
+}
+
+pub fn deadlines(change: impl FnOnce(&mut Deadlines)) -> Config {
+    let mut deadlines = Deadlines::default();
+    change(&mut deadlines);
+    Config::new(Limits::default(), deadlines)
 }

@@ -1,0 +1,166 @@
+//! The write deadline: who does not read is cut off, who reads slowly is not (row D21).
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::time::Duration;
+
+use kernel::{Kernel, Sim};
+use net::pipe::{PipeEnd, duplex};
+use net::{Stream, WriteDeadline};
+use traps::{Interruptible, clock, ignore_after, join, sleep, timeout_after};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn run<F: Future>(main: F) -> F::Output {
+    let mut kernel = Kernel::new(Sim::new());
+    let output = kernel.run(main).unwrap();
+    kernel.shutdown().unwrap();
+    let left = kernel.counters();
+    assert_eq!((left.tickets, left.scopes, left.timers, left.deadlines), (0, 0, 0, 0));
+    output
+}
+
+async fn seconds() -> u64 {
+    clock().await.as_micros() / 1_000_000
+}
+
+fn kind<T>(done: io::Result<T>) -> Result<T, ErrorKind> {
+    done.map_err(|error| error.kind())
+}
+
+/// Reads so many bytes each so often, until the end; gives how many in all.
+async fn reads(mut stream: PipeEnd, each: Duration, bytes: usize) -> io::Result<usize> {
+    let mut all = 0;
+    loop {
+        sleep(each).await?;
+        match stream.read(&mut vec![0; bytes]).await? {
+            0 => return Ok(all),
+            n => all += n,
+        }
+    }
+}
+
+#[test]
+fn d21_a_peer_that_reads_nothing_is_reset_after_thirty_seconds() {
+    let (end, at, met) = run(async {
+        let (mut stream, mut peer) = duplex(1000);
+        let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+        let end = kind(deadline.write_all(&mut stream, &[b'x'; 5000]).await);
+        // Not an end after 1,000 bytes, which it might take for the whole.
+        (end, seconds().await, kind(peer.read(&mut [0; 2000]).await))
+    });
+    assert_eq!((end, at), (Err(ErrorKind::ConnectionReset), 30));
+    assert_eq!(met, Err(ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn d21_a_peer_that_reads_slowly_is_not_cut_off() {
+    let (end, read, took) = run(async {
+        let (mut stream, peer) = duplex(100);
+        let writing = async {
+            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            let end = kind(deadline.write_all(&mut stream, &[b'x'; 1000]).await);
+            stream.shutdown().unwrap();
+            end
+        };
+        let (end, read) = join(writing, reads(peer, 29 * SECOND, 10)).await;
+        (end, read.unwrap(), seconds().await)
+    });
+    assert_eq!((end, read), (Ok(()), 1000));
+    assert_eq!(took, 29 * 101);
+}
+
+/// Takes all that it is offered, 20 s for each MiB.
+struct Tape(Cell<usize>);
+
+impl Stream for Tape {
+    async fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+    async fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(buf)]).await
+    }
+    async fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        let size: usize = bufs.iter().map(|buf| buf.len()).sum();
+        sleep(20 * SECOND * (size >> 20) as u32).await?;
+        self.0.set(self.0.get() + size);
+        Ok(size)
+    }
+    async fn readable(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    fn shutdown(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn d21_a_large_write_begins_anew_after_each_mebibyte() {
+    let (end, took) = run(async {
+        let mut tape = Tape(Cell::new(0));
+        let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+        let end = kind(deadline.write_all(&mut tape, &vec![b'x'; 4 << 20]).await);
+        assert_eq!(tape.0.get(), 4 << 20);
+        (end, seconds().await)
+    });
+    assert_eq!((end, took), (Ok(()), 80));
+}
+
+#[test]
+fn d21_a_second_writer_is_refused_and_does_not_move_the_deadline() {
+    run(async {
+        let (mut stream, _peer) = duplex(10);
+        let (mut other, _other_peer) = duplex(10);
+        let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+        let first = async {
+            let end = kind(deadline.write_all(&mut stream, b"more than ten").await);
+            (end, seconds().await)
+        };
+        let second = async {
+            sleep(20 * SECOND).await.unwrap();
+            kind(deadline.write_all(&mut other, b"x").await)
+        };
+        let (first, second) = join(first, second).await;
+        assert_eq!(first, (Err(ErrorKind::ConnectionReset), 30));
+        assert_eq!(second, Err(ErrorKind::ResourceBusy));
+        // Nothing of it was written, and the next has its turn.
+        deadline.write_all(&mut other, b"exactly 10").await.unwrap();
+        // So has who comes after one that was dropped.
+        let dropped = ignore_after(SECOND, deadline.write_all(&mut other, b"x")).await;
+        assert!(dropped.unwrap().is_none());
+        assert_eq!(kind(deadline.write_all(&mut other, b"").await), Ok(()));
+    });
+}
+
+#[test]
+fn an_interrupt_from_further_out_is_passed_on_and_resets_nothing() {
+    run(async {
+        let (mut stream, mut peer) = duplex(10);
+        // The sooner of the two, and the outer of two at one point.
+        for span in [5 * SECOND, WriteDeadline::SPAN] {
+            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            let end = timeout_after(span, deadline.write_all(&mut stream, b"more than ten")).await;
+            assert!(end.unwrap_err().interrupt().is_some());
+        }
+        assert_eq!(peer.read(&mut [0; 20]).await.unwrap(), 10);
+    });
+}
+
+#[test]
+fn a_write_that_need_not_wait_makes_no_trap() {
+    let mut kernel = Kernel::new(Sim::new());
+    let mut traps = |writes| {
+        let before = kernel.counters().traps;
+        let main = async {
+            let (mut stream, _peer) = duplex(1000);
+            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            for _ in 0..writes {
+                deadline.write_all(&mut stream, b"some").await.unwrap();
+            }
+        };
+        kernel.run(main).unwrap();
+        kernel.counters().traps - before
+    };
+    assert_eq!(traps(1), traps(100));
+}
