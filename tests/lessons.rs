@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use kernel::trace;
 
-const LESSONS: [&str; 4] = ["hello", "nested", "linger", "worker"];
+const LESSONS: [&str; 5] = ["hello", "nested", "phases", "linger", "worker"];
 
 fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -70,7 +70,7 @@ fn the_trace_in_the_readme_is_what_hello_prints() {
 /// order, so a lesson has three tries.
 #[test]
 fn on_the_real_machine_the_lessons_differ_in_times_only() {
-    for name in ["hello", "nested", "worker"] {
+    for name in ["hello", "nested", "phases", "worker"] {
         let wanted = trace::mask_times(&output(name, &["--virtual"]));
         let wanted = wanted.replace("clock=virtual", "clock=real");
         let mut seen = String::new();

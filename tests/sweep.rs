@@ -27,6 +27,9 @@ mod linger;
 #[path = "../examples/nested.rs"]
 mod nested;
 #[allow(dead_code, reason = "its program is what we want")]
+#[path = "../examples/phases.rs"]
+mod phases;
+#[allow(dead_code, reason = "its program is what we want")]
 #[path = "../examples/worker.rs"]
 mod worker;
 
@@ -46,6 +49,13 @@ fn nested_can_be_interrupted_anywhere() {
     // It asserts what it teaches, which an interrupt from outside makes untrue: then main ends by
     // a panic in the middle of its scopes, and nothing may be left of them either.
     let main = || async { AssertUnwindSafe(nested::nested()).catch_unwind().await };
+    let swept = testing::sweep(|| (Sim::new(), main())).run();
+    assert!(matches!(swept.plain.output, Ok(Ok(()))));
+}
+
+#[test]
+fn phases_can_be_interrupted_anywhere() {
+    let main = || async { AssertUnwindSafe(phases::phases()).catch_unwind().await };
     let swept = testing::sweep(|| (Sim::new(), main())).run();
     assert!(matches!(swept.plain.output, Ok(Ok(()))));
 }
