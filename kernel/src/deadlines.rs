@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use traps::Time;
 use traps::deadline::DeadlineSlot;
-use traps::protocol::{Answer, DeadlineName, ROOT, ScopeId, ScopeKind};
+use traps::protocol::{Answer, DeadlineName, ROOT, ScopeId, ScopeKind, Site};
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::Kernel;
@@ -54,7 +54,13 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Arms or disarms one.
-    pub(crate) fn set_deadline(&mut self, deadline: DeadlineName, until: Time, owner: u32) {
+    pub(crate) fn set_deadline(
+        &mut self,
+        deadline: DeadlineName,
+        until: Time,
+        owner: u32,
+        site: Site,
+    ) {
         self.timers.table().heed();
         let timer = TimerId(deadline.slot);
         if self.timers.has_fired(timer) {
@@ -62,7 +68,7 @@ impl<M: Machine> Kernel<M> {
             // Without a line: it is not armed.
             self.timers.rearm(timer, Time::NEVER, self.log.now, deadline.number);
         }
-        self.move_deadline(deadline, until);
+        self.move_deadline(deadline, until, Some(site));
         self.timers.set_owner(timer, Owner(owner));
     }
 
@@ -82,7 +88,7 @@ impl<M: Machine> Kernel<M> {
             self.scopes.get_mut(index).reset();
         }
         if !self.timers.has_fired(timer) {
-            self.move_deadline(deadline, Time::NEVER);
+            self.move_deadline(deadline, Time::NEVER, None);
         }
         self.timers.set_owner(timer, Owner(owner));
     }
@@ -93,7 +99,7 @@ impl<M: Machine> Kernel<M> {
         if self.timers.has_fired(timer) {
             self.forget_firing(timer);
         }
-        self.move_deadline(deadline, Time::NEVER);
+        self.move_deadline(deadline, Time::NEVER, None);
         self.deadlines.alive -= 1;
         self.timers.disarm(timer);
     }
@@ -117,7 +123,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Sets the time, with its line.
-    fn move_deadline(&mut self, deadline: DeadlineName, until: Time) {
+    fn move_deadline(&mut self, deadline: DeadlineName, until: Time, site: Option<Site>) {
         let timer = TimerId(deadline.slot);
         let was = self.timers.due_at(timer);
         if until == was && until == Time::NEVER {
@@ -127,7 +133,7 @@ impl<M: Machine> Kernel<M> {
         let shown = Timer::Deadline(u64::from(deadline.number));
         let event = match until {
             Time::NEVER => Event::Disarm { timer: shown },
-            until => Event::Arm { timer: shown, until },
+            until => Event::Arm { timer: shown, until, at: site.map(log::site) },
         };
         let seq = match self.acting() {
             Some(task) => emit!(self, task, event),

@@ -41,7 +41,8 @@ impl<M: Machine> Kernel<M> {
                     delivered_in,
                     scope.deadline,
                     reading,
-                    Some(scope.site).filter(|_| !bare),
+                    // A guard names its own place on the way out; until then its `arm` line tells.
+                    Some(scope.site).filter(|_| scope.timing == Timing::Own),
                 )
             }
         }

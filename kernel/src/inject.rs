@@ -71,7 +71,7 @@ impl<M: Machine> Kernel<M> {
             Injected::Timeout => {
                 let index = self.outermost(at.task);
                 let (number, until) = (self.scopes.get(index).serial.get(), self.log.now);
-                let event = Event::Arm { timer: Timer::Scope(number), until };
+                let event = Event::Arm { timer: Timer::Scope(number), until, at: None };
                 let armed = emit_for!(self, 0, "kernel", event);
                 let scope = self.scopes.get_mut(index);
                 (scope.deadline, scope.seq) = (until, armed);

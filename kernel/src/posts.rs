@@ -49,8 +49,8 @@ impl<M: Machine> Kernel<M> {
                     self.close_scope(index, in_time);
                 }
             }
-            Post::SetDeadline { deadline, until, owner } => {
-                self.set_deadline(deadline, until, owner);
+            Post::SetDeadline { deadline, until, owner, site } => {
+                self.set_deadline(deadline, until, owner, site);
             }
             Post::LeaveGuard { deadline, scope, owner } => {
                 self.leave_guard(deadline, scope, owner);

@@ -75,12 +75,13 @@ impl<M: Machine> Kernel<M> {
         let mut soonest: Option<InForce> = None;
         let mut at = self.scopes.find(scope)?;
         while at != ROOT {
-            let Scope { serial, site, hold, parent, .. } = *self.scopes.get(at);
+            let Scope { serial, site, hold, timing, parent, .. } = *self.scopes.get(at);
             let grace = if let Hold::Until(end) = hold { end } else { Time::NEVER };
             let deadline = self.scopes.own_deadline(at, &self.timers).min(grace);
             let bound = soonest.map_or(Time::NEVER, |found| found.deadline);
             if deadline <= bound && deadline != Time::NEVER {
-                soonest = Some(InForce { deadline, scope: serial.get(), set_at: site });
+                let set_at = Some(site).filter(|_| timing == Timing::Own);
+                soonest = Some(InForce { deadline, scope: serial.get(), set_at });
             }
             if self.scopes.holds(at) {
                 break;

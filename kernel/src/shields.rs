@@ -134,7 +134,8 @@ impl<M: Machine> Kernel<M> {
                 continue;
             }
             let number = scope.serial.get();
-            let seq = emit!(self, task, Event::Arm { timer: Timer::Scope(number), until });
+            let timer = Timer::Scope(number);
+            let seq = emit!(self, task, Event::Arm { timer, until, at: None });
             let rank = || Rank { class: 1, seq: number };
             let timer = self.timers.arm(until, Fired::scope(index), self.log.now, rank);
             let scope = self.scopes.get_mut(index);

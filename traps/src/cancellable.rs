@@ -23,8 +23,8 @@ pub struct InForce {
     pub deadline: Time,
     /// The number of the scope that has it, as the log shows it.
     pub scope: u64,
-    /// Where that scope was opened.
-    pub set_at: Site,
+    /// Where that scope was opened; `None` for a connection deadline, armed in many places.
+    pub set_at: Option<Site>,
 }
 
 // An answer is moved at every trap.
@@ -75,9 +75,9 @@ impl NotStarted {
         self.in_force.scope
     }
 
-    /// Where that deadline was set.
+    /// Where that deadline was set; `None` for a connection deadline, armed in many places.
     #[must_use]
-    pub fn set_at(&self) -> Site {
+    pub fn set_at(&self) -> Option<Site> {
         self.in_force.set_at
     }
 }
@@ -85,12 +85,11 @@ impl NotStarted {
 impl fmt::Display for NotStarted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NotStarted { in_force: InForce { deadline, scope, set_at }, reading } = self;
-        let (file, line) = (set_at.file(), set_at.line());
-        write!(
-            f,
-            "not started at {reading}: deadline {deadline} of s{scope} had passed, set at \
-             {file}:{line}"
-        )
+        write!(f, "not started at {reading}: deadline {deadline} of s{scope} had passed")?;
+        match set_at {
+            Some(site) => write!(f, ", set at {}:{}", site.file(), site.line()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -73,8 +73,8 @@ impl Interrupt {
             set_at,
             by: None,
             reason: "",
-            // One that was set at no place in the source is no scope of its own.
-            scope: if set_at.is_some() { source.serial.get() } else { 0 },
+            // A connection deadline that guards nothing is no scope of its own.
+            scope: if source.serial.get() >> 63 == 0 { source.serial.get() } else { 0 },
         }))
     }
 

@@ -212,6 +212,8 @@ pub enum Post {
         until: Time,
         /// Whose it is from now on.
         owner: u32,
+        /// Where that was said.
+        site: Site,
     },
     /// A guard ends, which closes no scope: it is kept for the next guard of its deadline.
     LeaveGuard {

@@ -199,7 +199,7 @@ impl Parts {
                 Event::Unregister { alias, why: why[self.pick[3] % 7] }
             }
             22 => Event::Refuse { alias, text },
-            23 => Event::Arm { timer, until: self.times[0] },
+            23 => Event::Arm { timer, until: self.times[0], at },
             24 => Event::Disarm { timer },
             25 => Event::Fire { timer, deadline: self.times[0], cause },
             26 => Event::Tick { moved: n, far: self.n[0] },

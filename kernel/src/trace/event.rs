@@ -250,12 +250,14 @@ pub enum Event<'a> {
         /// Its error.
         text: Text<'a>,
     },
-    /// `arm s1 until=0.500000` or `arm d1 until=…`
+    /// `arm s1 until=0.500000` or `arm d1 until=… at=FILE:LINE`
     Arm {
         /// Whose.
         timer: Timer,
         /// When.
         until: Time,
+        /// Where in the user's source, for a connection deadline.
+        at: Option<Site<'a>>,
     },
     /// `disarm s1`
     Disarm {

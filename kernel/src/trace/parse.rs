@@ -182,7 +182,11 @@ fn machine_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Pa
         "refuse" => {
             Event::Refuse { alias: words.alias()?, text: words.sentence("the poller's error")? }
         }
-        "arm" => Event::Arm { timer: words.timer()?, until: words.value("until", "until=TIME")? },
+        "arm" => Event::Arm {
+            timer: words.timer()?,
+            until: words.value("until", "until=TIME")?,
+            at: words.site("at"),
+        },
         "disarm" => Event::Disarm { timer: words.timer()? },
         "fire" => Event::Fire {
             timer: words.timer()?,

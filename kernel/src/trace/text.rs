@@ -116,7 +116,7 @@ impl Display for Event<'_> {
             Event::Remember { alias, direction, n } => write!(f, "{alias} {direction} n={n}"),
             Event::Unregister { alias, why } => write!(f, "{alias} why={why}"),
             Event::Refuse { alias, text } => write!(f, "{alias} {}", sentence(text)),
-            Event::Arm { timer, until } => write!(f, "{timer} until={until}"),
+            Event::Arm { timer, until, at } => write!(f, "{timer} until={until}{}", site(at)),
             Event::Disarm { timer } => write!(f, "{timer}"),
             Event::Fire { timer, deadline, cause } => {
                 write!(f, "{timer} deadline={deadline} cause=#{cause:04}")

@@ -5,21 +5,24 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
-
-use pin_project_lite::pin_project;
 
 use crate::call::Call;
 use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
 use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::Interruptible;
-use crate::protocol::{Answer, DeadlineName, Limit, Post, Request, ScopeKind};
-use crate::scope::{Open, Scoped, relabel};
+use crate::protocol::{Answer, DeadlineName, Limit, Post, Request, Site};
+use crate::scope::Open;
 use crate::time::Time;
+
+mod guard;
+
+pub use guard::Guard;
 
 /// A place in the deadline table, given back when it is dropped.
 #[derive(Debug)]
@@ -131,29 +134,37 @@ impl ConnectionDeadline {
     /// Sets it to `span` from now, in place of what was set before, sooner or later, and forgets
     /// that it fired. Zero disarms it (row D3). Inside a guard it moves that guard's deadline.
     ///
-    /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it.
+    /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it. Outside a guard
+    /// it is not among those that [`current_deadline`](crate::current_deadline) tells of.
     #[inline]
+    #[track_caller]
     pub fn arm(&self, span: Duration) {
+        self.arm_from(span, Location::caller());
+    }
+
+    #[inline]
+    fn arm_from(&self, span: Duration, site: Site) {
         if span.is_zero() {
             return self.disarm();
         }
         let now = self.now();
-        self.set(now + span, now);
+        self.set(now + span, now, site);
     }
 
     /// The same to a point of kernel time, which may have passed: then it fires at the next trap
     /// that parks. [`Time::NEVER`] disarms it.
     #[inline]
+    #[track_caller]
     pub fn arm_at(&self, until: Time) {
-        self.set(until, self.now());
+        self.set(until, self.now(), Location::caller());
     }
 
     #[inline]
-    fn set(&self, until: Time, now: Time) {
+    fn set(&self, until: Time, now: Time, site: Site) {
         if until >= FIRED {
             self.disarm();
             if self.fired() {
-                self.post(Time::NEVER);
+                self.post(Time::NEVER, site);
                 self.arm.set(self.post.get());
             }
             return;
@@ -162,7 +173,7 @@ impl ConnectionDeadline {
         let DeadlineSlot { table, name } = &self.slot;
         let late = table.is_in_flight(self.post.get());
         if late || !table.set(name.slot, until, now, self.owner.get()) {
-            self.post(until);
+            self.post(until, site);
         }
     }
 
@@ -183,12 +194,13 @@ impl ConnectionDeadline {
     /// Takes it back; harmless where it is not armed (row D4). Does not trap. That it fired is not
     /// forgotten.
     #[inline]
+    #[track_caller]
     pub fn disarm(&self) {
         self.until.set(Time::NEVER);
         let DeadlineSlot { table, name } = &self.slot;
         let late = table.is_in_flight(self.post.get());
         if late || !table.clear(name.slot, self.owner.get()) && !self.fired() {
-            self.post(Time::NEVER);
+            self.post(Time::NEVER, Location::caller());
         }
     }
 
@@ -240,17 +252,17 @@ impl ConnectionDeadline {
 
     /// Asks the kernel to set it.
     #[cold]
-    fn post(&self, until: Time) {
+    fn post(&self, until: Time, site: Site) {
         self.post.set(self.slot.table.post());
         if until != Time::NEVER {
             self.arm.set(self.post.get());
         }
         let (deadline, owner) = (self.slot.name, self.owner.get());
-        gate::post(Post::SetDeadline { deadline, until, owner });
+        gate::post(Post::SetDeadline { deadline, until, owner, site });
     }
 
     /// A guard begins, outermost of this deadline: it has the deadline's scope, if there is one.
-    fn enter(&self, limit: Limit) -> Option<Open> {
+    fn enter(&self, limit: Limit, site: Site) -> Option<Open> {
         let rule = "rule: a connection deadline is used in the kernel that made it";
         assert!(self.slot.name.epoch == gate::epoch(), "{rule}");
         self.guards.set(true);
@@ -263,8 +275,8 @@ impl ConnectionDeadline {
             self.owner.set(GUARD | open.scope.index);
         }
         match limit {
-            Limit::After(span) => self.arm(span),
-            Limit::At(until) => self.arm_at(until),
+            Limit::After(span) => self.arm_from(span, site),
+            Limit::At(until) => self.set(until, self.now(), site),
             Limit::Never | Limit::Deadline { .. } => unreachable!("a guard has a span or a point"),
         }
         scope
@@ -302,99 +314,5 @@ impl Drop for ConnectionDeadline {
 impl Drop for DeadlineSlot {
     fn drop(&mut self) {
         gate::post(Post::DropDeadline { deadline: self.name });
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    New,
-    /// It runs on the deadline's own slot and scope.
-    Own,
-    /// It runs inside another guard of the same deadline, in a scope of its own.
-    Nested,
-    /// It has no limit.
-    Free,
-}
-
-pin_project! {
-    /// The future of [`ConnectionDeadline::guard`].
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct Guard<'a, F> {
-        deadline: &'a ConnectionDeadline,
-        stage: Stage,
-        #[pin]
-        scoped: Scoped<F>,
-    }
-
-    impl<F> PinnedDrop for Guard<'_, F> {
-        fn drop(this: Pin<&mut Self>) {
-            let this = this.project();
-            if *this.stage == Stage::Own {
-                let mut scoped = this.scoped.project();
-                // What is inside goes first, as in any scope.
-                scoped.inner.set(None);
-                // A scope that is being opened is closed by the trap that asked for it.
-                let open = if scoped.call.is_filed() { None } else { scoped.open.take() };
-                this.deadline.leave(open);
-            }
-        }
-    }
-}
-
-impl<'a, F: Future> Guard<'a, F> {
-    fn new(deadline: &'a ConnectionDeadline, call: Call, limit: Limit, future: F) -> Guard<'a, F> {
-        let scoped = Scoped::new(call, limit, ScopeKind::Guard, future);
-        Guard { deadline, stage: Stage::New, scoped }
-    }
-}
-
-impl<F, T, E> Future for Guard<'_, F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    type Output = Result<T, E>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
-        let this = self.project();
-        let mut scoped = this.scoped;
-        if *this.stage == Stage::New {
-            let scoped = scoped.as_mut().project();
-            *this.stage = match *scoped.limit {
-                Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => Stage::Free,
-                _ if this.deadline.guards.get() => Stage::Nested,
-                limit => {
-                    let DeadlineName { slot, number, .. } = this.deadline.slot.name;
-                    *scoped.limit = Limit::Deadline { slot, number };
-                    *scoped.open = this.deadline.enter(limit);
-                    Stage::Own
-                }
-            };
-        }
-        if *this.stage == Stage::Free {
-            let inner = scoped.project().inner.as_pin_mut();
-            return inner.expect("rule: a future is not polled after it was ready").poll(cx);
-        }
-        let mut open = ready!(scoped.as_mut().poll_open(cx));
-        if *this.stage == Stage::Own {
-            this.deadline.owner.set(GUARD | open.scope.index);
-            open.deadline = this.deadline.until.get();
-        }
-        let inner = ready!(scoped.as_mut().poll_inside(open, cx));
-        if *this.stage == Stage::Own {
-            open.deadline = this.deadline.until.get();
-        }
-        let (result, _) = relabel(inner, open, scoped.call.site());
-        if *this.stage == Stage::Own {
-            let mut scoped = scoped.project();
-            scoped.inner.set(None);
-            *this.stage = Stage::Free;
-            this.deadline.leave(scoped.open.take());
-        } else {
-            scoped.finish(result.is_ok());
-        }
-        Poll::Ready(result)
     }
 }
