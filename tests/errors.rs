@@ -107,3 +107,29 @@ fn an_interrupt_says_which_deadline_passed_where_it_was_set_and_when_it_was_seen
         assert!(text.contains("0.300000") && text.contains(set_at.file()), "{text}");
     });
 }
+
+#[test]
+fn a_box_carries_the_interrupt_of_a_join_a_thread_and_a_group() {
+    type Boxed = Box<dyn Error>;
+    check_quietly("boxed", Sim::new(), async {
+        let join = timeout_after(tenths(1), async {
+            let mut child = spawn("child", op()).await;
+            let joined = child.join().await;
+            child.cancel_now("").await;
+            Ok::<_, Boxed>(joined?)
+        });
+        assert!(join.await.unwrap_err().interrupt().is_some());
+        let group = timeout_after(tenths(1), async {
+            let mut group = traps::TaskGroup::<(), io::Error>::new();
+            group.spawn("member", async { Ok(op().await.map(drop)?) }).await;
+            Ok::<_, Boxed>(group.join().await?)
+        });
+        let group = group.await.unwrap_err();
+        assert_eq!(group.interrupt().unwrap().kind(), Kind::TaskTimeout);
+        // Also a box in an io::Error.
+        let other = io::Error::other(traps::JoinError::Interrupt(
+            timeout_after(tenths(1), op()).await.unwrap_err(),
+        ));
+        assert_eq!(other.interrupt().unwrap().kind(), Kind::TaskTimeout);
+    });
+}

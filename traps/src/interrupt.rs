@@ -6,8 +6,11 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 
+use crate::error::JoinError;
+use crate::group::GroupError;
 use crate::protocol::{ScopeId, Site};
 use crate::task::TaskId;
+use crate::threads::ThreadError;
 use crate::time::Time;
 
 /// Which of the four an interrupt is, seen from where it is now.
@@ -236,7 +239,8 @@ impl StdError for Interrupt {}
 
 /// An error type that can carry an [`Interrupt`] from a trap up to the scope that it belongs to.
 ///
-/// `io::Error`, boxed errors and the crate's own errors do already.
+/// `io::Error`, boxed errors and the crate's own errors do already; the first two also around one
+/// of the crate's own.
 ///
 /// ```
 /// use traps::{Interrupt, Interruptible};
@@ -293,43 +297,53 @@ impl From<Interrupt> for io::Error {
     }
 }
 
+/// The interrupt inside an error of unknown type, if it is one that this crate makes.
+macro_rules! look {
+    ($error:ident, $cast:ident, $inner:ident; $($known:ty),*) => {{
+        $(
+            if $error.is::<$known>() {
+                return $error.$cast::<$known>()?.$inner();
+            }
+        )*
+        None
+    }};
+}
+
+fn look<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Interrupt> {
+    look!(error, downcast_ref, interrupt;
+        Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
+        GroupError<io::Error>, GroupError<crate::Error>)
+}
+
+fn look_mut<'a>(error: &'a mut (dyn StdError + 'static)) -> Option<&'a mut Interrupt> {
+    look!(error, downcast_mut, interrupt_mut;
+        Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
+        GroupError<io::Error>, GroupError<crate::Error>)
+}
+
 impl Interruptible for io::Error {
     fn interrupt(&self) -> Option<&Interrupt> {
-        let inner = self.get_ref()?;
-        inner.downcast_ref().or_else(|| inner.downcast_ref::<crate::Error>()?.interrupt())
+        look(self.get_ref()?)
     }
     fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        let inner = self.get_mut()?;
-        if inner.is::<Interrupt>() {
-            return inner.downcast_mut();
-        }
-        inner.downcast_mut::<crate::Error>()?.interrupt_mut()
+        look_mut(self.get_mut()?)
     }
 }
 
-macro_rules! boxed {
-    ($($boxed:ty),*) => {$(
-        impl Interruptible for $boxed {
-            fn interrupt(&self) -> Option<&Interrupt> {
-                if let Some(error) = self.downcast_ref::<io::Error>() {
-                    return error.interrupt();
-                }
-                if let Some(error) = self.downcast_ref::<crate::Error>() {
-                    return error.interrupt();
-                }
-                self.downcast_ref()
-            }
-            fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-                if self.is::<io::Error>() {
-                    return self.downcast_mut::<io::Error>()?.interrupt_mut();
-                }
-                if self.is::<crate::Error>() {
-                    return self.downcast_mut::<crate::Error>()?.interrupt_mut();
-                }
-                self.downcast_mut()
-            }
-        }
-    )*};
+impl Interruptible for Box<dyn StdError> {
+    fn interrupt(&self) -> Option<&Interrupt> {
+        look(&**self)
+    }
+    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+        look_mut(&mut **self)
+    }
 }
 
-boxed!(Box<dyn StdError>, Box<dyn StdError + Send + Sync>);
+impl Interruptible for Box<dyn StdError + Send + Sync> {
+    fn interrupt(&self) -> Option<&Interrupt> {
+        look(&**self)
+    }
+    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
+        look_mut(&mut **self)
+    }
+}

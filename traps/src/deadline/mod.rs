@@ -134,8 +134,8 @@ impl ConnectionDeadline {
     /// Sets it to `span` from now, in place of what was set before, sooner or later, and forgets
     /// that it fired. Zero disarms it (row D3). Inside a guard it moves that guard's deadline.
     ///
-    /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it. Outside a guard
-    /// it is not among those that [`current_deadline`](crate::current_deadline) tells of.
+    /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it. Outside a
+    /// guard it is not among those that [`current_deadline`](crate::current_deadline) tells of.
     #[inline]
     #[track_caller]
     pub fn arm(&self, span: Duration) {
