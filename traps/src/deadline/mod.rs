@@ -215,6 +215,9 @@ impl ConnectionDeadline {
     /// Runs `future` under this deadline, armed for `span` from the first poll, and disarms it on
     /// every way out (row D5). Zero runs it without a limit.
     ///
+    /// If `future` handles the timeout itself, what it makes of it stands;
+    /// [`fired`](ConnectionDeadline::fired) tells.
+    ///
     /// A guard may be used inside a guard of the same deadline: both limits are in force, and
     /// [`arm`](ConnectionDeadline::arm) moves the outer one. Guards and timeouts nest as timeouts
     /// do, see [`timeout_after`](crate::timeout_after).
