@@ -16,6 +16,7 @@ use std::time::Duration;
 use kernel::{Kernel, Options, Sim};
 use support::{Notes, Ran, check, check_quietly, ms, short, short_kind, tenths};
 use traps::io::{Direction, Io, Scripted};
+use traps::sync::{Event, Lock};
 use traps::{
     Either, Interrupt, Interruptible, Time, WaitQueue, check_interrupt, clock, current_deadline,
     held_interrupt, ignore_after, join, race, remaining, shield, shield_for, sleep, spawn,
@@ -110,6 +111,48 @@ fn c30_a_second_cancel_waits_for_the_same_end() {
         }
     });
     assert_eq!(notes.text(), "third:TT@0.200000 first:ok@0.400000 second:ok@0.400000");
+}
+
+/// The other form returns at once: the victim is told, and its end is still to come.
+#[test]
+fn c30_cancel_now_does_not_wait() {
+    let notes = Notes::default();
+    let ran = check_quietly("c30_cancel_now_does_not_wait", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            noted.add(short(&op(50).await));
+            op(4).await.unwrap();
+            noted.add(format!("ended@{}", clock().await));
+        };
+        let mut victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel_now("enough").await;
+        notes.add(format!("returned@{}", clock().await));
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "returned@0.100000 CAN ended@0.500000");
+    // It answers: main blocks in its sleep and in its join, and nowhere between.
+    assert_eq!(lines_with(&ran, "main     block"), 2);
+}
+
+/// A second cancellation of a task that is ready is a line and nothing else.
+#[test]
+fn c28_a_second_cancel_is_a_line_and_nothing_else() {
+    let notes = Notes::default();
+    let ran = check_quietly("c28_a_second_cancel_is_a_line_and_nothing_else", Sim::new(), async {
+        let noted = notes.clone();
+        let victim = async move {
+            for _ in 0..3 {
+                noted.add(short(&op(1).await));
+            }
+        };
+        let mut victim = spawn("victim", victim).await;
+        victim.cancel_now("first").await;
+        victim.cancel_now("second").await;
+        victim.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "CAN ok ok");
+    assert_eq!((lines_with(&ran, "= pending"), lines_with(&ran, "= again")), (1, 1));
 }
 
 /// A cancellation that comes while a child is joined ends the join, not the child; clean-up may
@@ -1004,6 +1047,57 @@ fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
         victim.cancel("").await.unwrap();
     });
     assert_eq!(notes.text(), "TT TT TT CAN ok");
+}
+
+/// D4: waking more than are there wakes those who are there. Curio's kernel ends by it.
+#[test]
+fn curio_d4_waking_an_empty_line_is_no_error() {
+    check_quietly("curio_d4_waking_an_empty_line_is_no_error", Sim::new(), async {
+        let queue = WaitQueue::new();
+        assert_eq!(queue.wake(1).await, 0);
+        queue.wake_soon(3);
+        yield_now().await.unwrap();
+        let waiting = queue.clone();
+        let mut waiter = spawn("waiter", async move { waiting.wait().await }).await;
+        yield_now().await.unwrap();
+        // A wake is not kept: this one is there to be woken, and it alone.
+        assert_eq!((queue.waiting(), queue.wake(2).await, queue.wake(1).await), (1, 1, 0));
+        waiter.join().await.unwrap().unwrap();
+        Event::new().set();
+        yield_now().await.unwrap();
+    });
+}
+
+/// D5: who waits with a lock that it gave away takes it again afterwards. A cancellation of that
+/// second wait gives away nothing: the lock is another's.
+#[test]
+fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
+    let notes = Notes::default();
+    check_quietly("curio_d5", Sim::new(), async {
+        let lock = Rc::new(Lock::new(0));
+        let queue = WaitQueue::new();
+        let (noted, theirs, waiting) = (notes.clone(), lock.clone(), queue.clone());
+        let victim = async move {
+            let guard = theirs.lock().await?;
+            drop(guard);
+            waiting.wait().await?;
+            let retaken = theirs.lock().await;
+            noted.add(short(&retaken));
+            retaken.map(drop)
+        };
+        let mut victim = spawn("victim", victim).await;
+        yield_now().await.unwrap();
+        let mut owned = lock.lock().await.unwrap();
+        queue.wake(1).await;
+        op(1).await.unwrap();
+        assert!(victim.cancel("").await.is_ok());
+        assert!(victim.join().await.unwrap().is_err());
+        assert!(lock.try_lock().is_none(), "it is still main's");
+        *owned += 1;
+        drop(owned);
+        assert_eq!(lock.try_lock().as_deref(), Some(&1), "and free when main gives it back");
+    });
+    assert_eq!(notes.text(), "CAN");
 }
 
 /// D11: the value of a block that was ignored is its absence, whatever the block's own value is.

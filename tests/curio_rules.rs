@@ -710,6 +710,68 @@ fn c7_vector_3() {
     assert_eq!(ran.count("deliver"), 1, "one delivery, relabelled on its way");
 }
 
+/// ROWS C8: what a level sees it sees before the level around it, one of them in each poll of a
+/// single run; it is one delivery that travels, not one for each level.
+#[test]
+fn c8_levels_hear_from_the_inside_out() {
+    let notes = Notes::default();
+    let ran = check_quietly("c8_levels_hear_from_the_inside_out", Sim::new(), async {
+        let mut nested: Levels = Box::pin(async { op(20).await.map(drop) });
+        for (number, tenth) in [(5, 8), (4, 7), (3, 4), (2, 6), (1, 5)] {
+            let inner = level(notes.clone(), number, timeout_after(tenths(tenth), nested));
+            nested = Box::pin(inner);
+        }
+        short(&nested.await)
+    });
+    assert_eq!(notes.text(), "f5:TCE f4:TCE f3:TT f2:UTE f1:UTE");
+    assert_eq!((ran.output, ran.count("deliver")), ("UTE", 1));
+    let closed = ran.lines(|line| line.contains(" unset_timeout "));
+    let closed: Vec<_> = closed.iter().filter_map(|line| line.split_whitespace().nth(7)).collect();
+    assert_eq!(closed, ["s5", "s4", "s3", "s2", "s1"], "{}", ran.trace);
+}
+
+type Levels = std::pin::Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
+
+/// ROWS C10, as X7 decides it: each deadline is in the scope tree; of a chain of them only the
+/// nearest is ever due, whatever the order of nesting. It takes the others with it as they are
+/// left, so one timer fires, one trap is hit, and nothing is due later.
+#[test]
+fn c10_of_a_chain_only_the_nearest_fires() {
+    for chain in [[4, 5, 6, 7], [7, 6, 5, 4], [6, 4, 7, 5], [40, 50, 60, 4]] {
+        let ran = check_quietly("c10_of_a_chain_only_the_nearest_fires", Sim::new(), async {
+            let mut nested: Levels = Box::pin(async { op(200).await.map(drop) });
+            for tenth in chain {
+                nested = Box::pin(timeout_after(tenths(tenth), nested));
+            }
+            assert!(nested.await.is_err());
+            assert_eq!(clock().await, at(4));
+            // Past all of them.
+            op(100).await.unwrap();
+        });
+        let fired = ran.lines(|line| line.contains(" fire     s"));
+        assert_eq!((fired.len(), ran.count("deliver")), (1, 1), "{chain:?}\n{}", ran.trace);
+    }
+}
+
+/// And what a chain leaves in force is read as one deadline, the nearest.
+#[test]
+fn c10_the_nearest_is_the_deadline_in_force() {
+    check_quietly("c10_the_nearest_is_the_deadline_in_force", Sim::new(), async {
+        let inner =
+            timeout_after(tenths(7), async { Ok::<_, Interrupt>(current_deadline().await) });
+        let middle = timeout_after(tenths(4), async {
+            let inside = inner.await?;
+            Ok::<_, Interrupt>((inside, current_deadline().await))
+        });
+        let outer = timeout_after(tenths(6), async {
+            let inside = middle.await?;
+            Ok::<_, Interrupt>((inside, current_deadline().await))
+        });
+        let four = Some(at(4));
+        assert_eq!(outer.await, Ok(((four, four), Some(at(6)))));
+    });
+}
+
 /// A sleep never ends early; on the simulated machine it ends on time.
 #[test]
 fn c5_a_sleep_is_a_lower_bound() {

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim};
-use support::{check, check_quietly, short};
-use traps::io::{Io, Scripted};
+use support::{Notes, check, check_quietly, short};
+use traps::io::{Direction, Io, Scripted};
 use traps::{
     Interrupt, Time, WaitQueue, clock, connection_deadline, current_deadline, ignore_after, shield,
     sleep, spawn, timeout_after, yield_now,
@@ -17,16 +17,68 @@ use traps::{
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Three phases on one deadline: the log shows `d1` in each of them, and the kernel was asked for
+/// it once.
+#[test]
+fn d1_one_deadline_serves_every_phase() {
+    let ran = check_quietly("d1", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        for (span, takes) in [(10, 1), (30, 2), (5, 1), (30, 29)] {
+            deadline.guard(span * SECOND, sleep(takes * SECOND)).await.unwrap();
+        }
+        deadline.number()
+    });
+    assert_eq!(ran.output, 1);
+    let asked = ran.lines(|line| line.contains(" trap     connection_deadline"));
+    let scopes = ran.lines(|line| line.contains(" trap     guard d1"));
+    let armed = ran.lines(|line| line.contains(" arm      d1 "));
+    assert_eq!((asked.len(), scopes.len(), armed.len()), (1, 1, 4), "{}", ran.trace);
+    assert_eq!((ran.count("arm"), ran.count("disarm")), (4, 4));
+}
+
+/// Whoever arms it: it is the maker that is interrupted.
+#[test]
+fn d1_it_is_bound_to_the_task_that_made_it() {
+    let notes = Notes::default();
+    check_quietly("d1", Sim::new(), async {
+        let shared = Rc::new(RefCell::new(None));
+        let (noted, made) = (notes.clone(), shared.clone());
+        let mut maker = spawn("maker", async move {
+            *made.borrow_mut() = Some(Rc::new(connection_deadline().await));
+            noted.add(format!("maker:{}", short(&sleep(5 * SECOND).await)));
+        })
+        .await;
+        let noted = notes.clone();
+        let mut other = spawn("other", async move {
+            let deadline = shared.take().expect("the maker ran first");
+            deadline.arm(SECOND);
+            noted.add(format!("other:{}", short(&sleep(5 * SECOND).await)));
+        })
+        .await;
+        maker.join().await.unwrap();
+        assert_eq!(clock().await.as_micros(), 1_000_000);
+        other.join().await.unwrap();
+    });
+    assert_eq!(notes.text(), "maker:TT other:ok");
+}
+
+/// Longer or shorter, near or far (the tick is 300 ms): the last one counts.
 #[test]
 fn d2_a_longer_arm_replaces_a_shorter_one() {
-    let ran = check_quietly("d2", Sim::new(), async {
-        let deadline = connection_deadline().await;
-        deadline.arm(10 * MS);
-        deadline.arm(500 * MS);
-        let first = sleep(SECOND).await;
-        (short(&first), first.unwrap_err().reading().as_micros(), deadline.fired())
-    });
-    assert_eq!(ran.output, ("TT", 500_000, true));
+    for (first, then) in [(10, 500), (500, 10), (10, 20), (20, 10), (500, 700), (700, 500)] {
+        let ran = check_quietly("d2", Sim::new(), async {
+            let deadline = connection_deadline().await;
+            deadline.arm(first * MS);
+            deadline.arm(then * MS);
+            let end = sleep(SECOND).await;
+            let fired = deadline.fired();
+            // And arming it clears that it fired.
+            deadline.arm(first * MS);
+            (short(&end), end.unwrap_err().reading(), fired, deadline.fired())
+        });
+        assert_eq!(ran.output, ("TT", Time::ZERO + then * MS, true, false), "{first} {then}");
+        assert_eq!(ran.count("fire"), 1);
+    }
 }
 
 #[test]
@@ -46,6 +98,79 @@ fn d5_a_guard_disarms_on_every_way_out() {
     });
     assert_eq!(ran.output, ("ok", "refused".to_owned(), "TT", true));
     assert_eq!((ran.count("arm"), ran.count("disarm"), ran.count("fire")), (4, 3, 5));
+}
+
+/// Six ways out of a guard: what was armed is disarmed or has fired, and hits nobody later.
+#[test]
+fn d5_nothing_stays_armed_on_any_way_out() {
+    let ways: [(&str, &str, usize); 6] = [
+        ("value", "ok", 0),
+        ("error", "refused", 0),
+        ("timeout", "TT", 1),
+        ("cancel", "CAN", 0),
+        ("drop", "dropped", 0),
+        ("panic", "panicked", 0),
+    ];
+    for (way, wanted, fires) in ways {
+        let never = WaitQueue::new();
+        let mut kernel = Kernel::new(Sim::new());
+        let main = async {
+            let body = async move {
+                if way == "panic" {
+                    panic!("on purpose");
+                }
+                let takes = if ["value", "error"].contains(&way) { 1 } else { 9 };
+                sleep(takes * SECOND).await?;
+                if way == "error" {
+                    return Err("refused".into());
+                }
+                Ok::<(), Box<dyn std::error::Error>>(())
+            };
+            let noted = Notes::default();
+            let theirs = noted.clone();
+            let mut victim = spawn("victim", async move {
+                let deadline = Rc::new(connection_deadline().await);
+                let guard = deadline.guard(5 * SECOND, body);
+                let end = if way == "drop" {
+                    match traps::race(guard, sleep(2 * SECOND)).await {
+                        traps::Either::Left(_) => unreachable!("it takes longer"),
+                        traps::Either::Right(_) => "dropped".to_owned(),
+                    }
+                } else {
+                    match guard.await {
+                        Ok(()) => "ok".to_owned(),
+                        Err(error) => match traps::Interruptible::interrupt(&error) {
+                            Some(why) => support::short_kind(why.kind()).to_owned(),
+                            None => error.to_string(),
+                        },
+                    }
+                };
+                theirs.add(end);
+                deadline
+            })
+            .await;
+            sleep(2 * SECOND).await.unwrap();
+            if way == "cancel" {
+                victim.cancel_now("shutdown").await;
+            }
+            let deadline = victim.join().await.ok();
+            if deadline.is_none() {
+                noted.add("panicked");
+            }
+            (noted.text(), deadline)
+        };
+        let (end, deadline) = kernel.run(main).unwrap();
+        assert_eq!(end, wanted, "{way}");
+        let held = kernel.counters();
+        assert_eq!((held.timers, held.pending), (0, 0), "{way}: {held:?}");
+        let fired = deadline.as_ref().is_some_and(|deadline| deadline.fired());
+        assert_eq!(usize::from(fired), fires, "{way}");
+        // Whoever waits next is not hit.
+        let next = async { ignore_after(60 * SECOND, never.wait()).await };
+        assert_eq!(kernel.run(next).unwrap(), Ok(None), "{way}");
+        drop(deadline);
+        kernel.shutdown().unwrap();
+    }
 }
 
 #[test]
@@ -128,6 +253,36 @@ fn d29_a_cancellation_in_its_turn_wins() {
     }
 }
 
+/// The cancellation is delivered, and before the victim runs the deadline is due too.
+#[test]
+fn d29_a_cancellation_before_it_stands() {
+    for guards in [1, 2] {
+        let sim = Sim::new();
+        let world = sim.clock();
+        let ran = check_quietly("d29", sim, async {
+            let victim = async move {
+                let deadline = connection_deadline().await;
+                let inner = deadline.guard(SECOND, sleep(5 * SECOND));
+                let end = match guards {
+                    1 => inner.await,
+                    _ => deadline.guard(SECOND, inner).await,
+                };
+                let (after, again) = (sleep(SECOND).await, sleep(5 * SECOND).await);
+                (short(&end), short(&after), short(&again))
+            };
+            let mut child = spawn("victim", victim).await;
+            sleep(500 * MS).await.unwrap();
+            child.cancel_now("stop").await;
+            world.advance(500 * MS);
+            clock().await;
+            child.join().await.unwrap()
+        });
+        assert_eq!(ran.output, ("CAN", "ok", "ok"), "{guards}\n{}", ran.trace);
+        let races = ran.lines(|line| line.contains("winner=cancel loser=timeout"));
+        assert_eq!(races.len(), guards, "one for each that was due\n{}", ran.trace);
+    }
+}
+
 #[test]
 fn a_timeout_around_a_guard_that_was_due_before_it_is_the_one_that_fired() {
     let ran = check_quietly("guard", Sim::new().late_by(SECOND), async {
@@ -157,6 +312,42 @@ fn d3_zero_disarms_and_a_guard_of_zero_has_no_limit() {
     assert_eq!(ran.output, ("ok", "ok"));
     assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
     assert_eq!(ran.lines(|line| line.contains(" guard ")).len(), 0);
+}
+
+/// Zero takes it out of the timers at once, near or far, and a guard of zero never was in them.
+#[test]
+fn d3_zero_leaves_nothing_armed_and_nothing_to_wake_for() {
+    for span in [10 * MS, 10 * SECOND] {
+        let mut kernel = Kernel::new(Sim::new());
+        let deadline = kernel
+            .run(async {
+                let deadline = connection_deadline().await;
+                deadline.arm(span);
+                deadline
+            })
+            .unwrap();
+        assert_eq!(kernel.counters().timers, 1);
+        kernel
+            .run(async {
+                deadline.arm(Duration::ZERO);
+                deadline.guard(Duration::ZERO, yield_now()).await.unwrap();
+            })
+            .unwrap();
+        assert_eq!(kernel.counters().timers, 0);
+        let before = kernel.counters();
+        // A minute in steps that are too short for the far table: nothing but them.
+        kernel
+            .run(async {
+                for _ in 0..600 {
+                    sleep(100 * MS).await.unwrap();
+                }
+            })
+            .unwrap();
+        let after = kernel.counters();
+        assert!(after.scans - before.scans <= 1, "{after:?}");
+        assert_eq!(after.turns - before.turns, 601);
+        drop(deadline);
+    }
 }
 
 #[test]
@@ -191,13 +382,19 @@ fn d6_the_timeout_is_the_result_of_the_blocked_trap() {
 
 #[test]
 fn d8_after_a_timeout_the_task_goes_on() {
-    let ran = check_quietly("d8", Sim::new(), async {
+    let sim = Sim::new().ready_at(Time::from_micros(2_000_000), 1, Direction::Write);
+    let ran = check_quietly("d8", sim, async {
+        let socket = Io::new(Scripted(1));
         let deadline = connection_deadline().await;
-        let guarded = deadline.guard(SECOND, sleep(5 * SECOND)).await;
-        let answer = sleep(SECOND).await;
-        (short(&guarded), short(&answer))
+        let guarded = deadline.guard(SECOND, async { socket.readable().await }).await;
+        let guarded = matches!(guarded, Err(traps::Error::Interrupt(why)) if !why.is_cancelled());
+        // The 408: it waits for the peer, and nothing of the timeout hits that wait.
+        let answer = deadline.guard(5 * SECOND, async { socket.writable().await }).await;
+        (guarded, answer.is_ok(), short(&sleep(SECOND).await))
     });
-    assert_eq!(ran.output, ("TT", "ok"));
+    assert_eq!(ran.output, (true, true, "ok"));
+    assert_eq!(ran.lines(|line| line.contains("wake     io f1 write")).len(), 1);
+    assert_eq!(ran.count("deliver"), 1);
 }
 
 #[test]
@@ -214,6 +411,29 @@ fn d9_a_cancellation_from_outside_is_not_a_timeout() {
         child.join().await.unwrap()
     });
     assert_eq!(ran.output, ("CAN", false));
+}
+
+/// Also one that comes from the shutdown, and also behind a guard that has timed out once.
+#[test]
+fn d9_a_shutdown_is_a_cancellation_in_a_guard() {
+    let notes = Notes::default();
+    let mut kernel = Kernel::new(Sim::new());
+    kernel
+        .run(async {
+            let noted = notes.clone();
+            let child = async move {
+                let deadline = connection_deadline().await;
+                let first = deadline.guard(SECOND, sleep(5 * SECOND)).await;
+                let second = deadline.guard(9 * SECOND, sleep(20 * SECOND)).await;
+                noted.add(format!("{} {}", short(&first), short(&second)));
+                noted.add(deadline.fired().to_string());
+            };
+            spawn("child", child).await;
+            sleep(2 * SECOND).await.unwrap();
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+    assert_eq!(notes.text(), "TT CAN false");
 }
 
 #[test]
@@ -288,6 +508,37 @@ fn d15_d16_d17_the_scan_begins_with_an_arm_ends_with_a_disarm_and_begins_again()
     assert!(ran.count("tick") <= 5, "{}", ran.trace);
     let turns = ran.lines(|line| line.contains("main") && line.contains(" run "));
     assert_eq!(turns.len(), 5);
+}
+
+/// The same by counting: not one scan before the first arm, at most one after the last disarm, and
+/// scans again with the next arm.
+#[test]
+fn d15_d16_d17_no_arm_no_scan() {
+    let mut kernel = Kernel::new(Sim::new());
+    // Five minutes in steps that are too short for the far table.
+    async fn five_minutes() {
+        for _ in 0..3_000 {
+            sleep(100 * MS).await.unwrap();
+        }
+    }
+    let deadline = kernel.run(connection_deadline()).unwrap();
+    kernel.run(five_minutes()).unwrap();
+    assert_eq!(kernel.counters().scans, 0, "nothing was armed yet");
+    kernel
+        .run(async {
+            deadline.arm(SECOND);
+            sleep(200 * MS).await.unwrap();
+            deadline.disarm();
+        })
+        .unwrap();
+    kernel.run(five_minutes()).unwrap();
+    let quiet = kernel.counters().scans;
+    assert!(quiet <= 1, "{quiet} scans for a deadline that was disarmed");
+    // Made in a task of an earlier run, it interrupts nobody: a guard it is.
+    let guarded = kernel.run(deadline.guard(10 * SECOND, WaitQueue::new().wait())).unwrap();
+    assert_eq!(short(&guarded), "TT");
+    assert_eq!(kernel.counters().scans, quiet + 1);
+    drop(deadline);
 }
 
 #[test]
@@ -552,4 +803,23 @@ fn d10_what_fired_before_is_not_heard_of_in_the_next_guard() {
         });
         assert_eq!(ran.output, ("TT", "UTE"), "{limit:?}");
     }
+}
+
+/// What a request costs in traps is a number: two waits are two traps, and their guards none. One
+/// trap made the deadline, one its scope, and each is for the life of the connection.
+#[test]
+fn d33_a_guard_costs_no_trap() {
+    let traps_of = |requests: u64| {
+        let mut kernel = Kernel::new(Sim::new());
+        let main = async {
+            let deadline = connection_deadline().await;
+            for _ in 0..requests {
+                deadline.guard(10 * SECOND, sleep(MS)).await.unwrap();
+                deadline.guard(30 * SECOND, sleep(MS)).await.unwrap();
+            }
+        };
+        kernel.run(main).unwrap();
+        kernel.counters().traps
+    };
+    assert_eq!([0, 1, 2, 1_000].map(traps_of), [1, 4, 6, 2_002]);
 }

@@ -453,6 +453,28 @@ mod tests {
         assert_eq!(queue.counters(), expected);
     }
 
+    /// Both at once: arming is a store a million times over, and yet each fires at its time.
+    #[test]
+    fn x4_arming_is_cheap_and_firing_is_exact() {
+        let mut queue = queue();
+        let ids: Vec<_> = (0..1_000).map(|n| deadline(&mut queue, SECOND, n, 0)).collect();
+        // Times that fall on no tick, and no two in one place.
+        let time_of = |n: u32| 3 * SECOND + u64::from(n) * 7_919 % 1_000_003;
+        for round in (0..1_000).rev() {
+            for (n, id) in (0..).zip(&ids) {
+                queue.rearm(*id, us(time_of(n) + round * 17), us(0), n);
+            }
+        }
+        let armed = TimerCounters { far_arms: 1_001_000, ..TimerCounters::default() };
+        assert_eq!(queue.counters(), armed, "no scan and no heap operation");
+        let mut expected: Vec<_> = (0..1_000).map(|n| (time_of(n), n)).collect();
+        expected.sort_unstable();
+        assert_eq!(run_dry(&mut queue), expected);
+        let TimerCounters { scans, pushes, .. } = queue.counters();
+        assert_eq!(pushes, 1_000, "one for each that fires");
+        assert!(scans <= SECOND / TICK + 3, "{scans} scans");
+    }
+
     #[test]
     fn curio_q5_after_a_disarm_the_bound_is_early_never_late_and_costs_one_scan() {
         let mut queue = queue();
