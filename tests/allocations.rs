@@ -1,0 +1,188 @@
+//! What allocates and what does not, counted: each call of the allocator by the thread of a test.
+//!
+//! A kernel's tables grow to the size of what is alive at once and are then used again; so each
+//! operation is done a few times before the counting begins.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::future::ready;
+use std::time::Duration;
+
+use kernel::{Kernel, Sim};
+use traps::{
+    ConnectionDeadline, Interrupt, clock, connection_deadline, ignore_after, sleep, spawn,
+    timeout_after, yield_now,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+thread_local! {
+    /// Without a destructor and without an allocation of its own, so that the allocator may use it.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+impl Counting {
+    fn count() {
+        // A thread that ends may allocate after its locals are gone.
+        let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+    }
+}
+
+// SAFETY: every call goes to `System` with the same arguments, and what it gives is given back.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Counting::count();
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as above; `place` came from `System`.
+        unsafe { System.dealloc(place, layout) }
+    }
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Counting::count();
+        // SAFETY: as above; `place` came from `System`.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often a program of `times` rounds calls the allocator, between the end of its warm-up and
+/// its own end, on a kernel to which nobody listens.
+fn calls<P: AsyncFnMut()>(times: u64, mut round: P) -> u64 {
+    let mut kernel = Kernel::new(Sim::new());
+    let counted = kernel.run(async {
+        for _ in 0..10 {
+            round().await;
+        }
+        let before = CALLS.get();
+        for _ in 0..times {
+            round().await;
+        }
+        CALLS.get() - before
+    });
+    counted.unwrap()
+}
+
+/// The same for rounds on one connection deadline.
+fn guarded<P: AsyncFnMut(&ConnectionDeadline)>(times: u64, mut round: P) -> u64 {
+    let mut kernel = Kernel::new(Sim::new());
+    let counted = kernel.run(async {
+        let deadline = connection_deadline().await;
+        for _ in 0..10 {
+            round(&deadline).await;
+        }
+        let before = CALLS.get();
+        for _ in 0..times {
+            round(&deadline).await;
+        }
+        CALLS.get() - before
+    });
+    counted.unwrap()
+}
+
+#[test]
+fn the_allocator_is_counted() {
+    assert_eq!(calls(100, async || drop(std::hint::black_box(Box::new(7)))), 100);
+    let grow = async || {
+        let mut list = vec![1_u8];
+        list.reserve_exact(std::hint::black_box(1_000));
+    };
+    assert_eq!(calls(100, grow), 200);
+}
+
+#[test]
+fn d19_a_million_re_arms_allocate_nothing() {
+    let mut n = 0;
+    let counted = guarded(1_000_000, async |deadline| {
+        // Farther and nearer, and now and then disarmed.
+        n += 1;
+        deadline.arm(SECOND * (1 + n % 30));
+        if n % 100 == 0 {
+            deadline.disarm();
+        }
+    });
+    assert_eq!(counted, 0);
+}
+
+#[test]
+fn d5_guards_around_a_ready_future_allocate_nothing() {
+    let counted = guarded(10_000, async |deadline| {
+        deadline.guard(10 * SECOND, ready(Ok::<(), Interrupt>(()))).await.unwrap();
+    });
+    assert_eq!(counted, 0);
+}
+
+#[test]
+fn a_timeout_around_a_ready_future_allocates_nothing() {
+    let round = async || timeout_after(10 * SECOND, ready(Ok::<(), Interrupt>(()))).await.unwrap();
+    assert_eq!(calls(10_000, round), 0);
+}
+
+#[test]
+fn clock_traps_and_yields_allocate_nothing() {
+    let reading = async || {
+        clock().await;
+    };
+    assert_eq!(calls(10_000, reading), 0);
+    assert_eq!(calls(10_000, async || yield_now().await.unwrap()), 0);
+}
+
+#[test]
+fn sleeps_allocate_nothing() {
+    // Near and far.
+    for span in [Duration::from_millis(1), 10 * SECOND] {
+        let round = async || {
+            sleep(span).await.unwrap();
+        };
+        assert_eq!(calls(10_000, round), 0, "{span:?}");
+    }
+}
+
+/// The one is the task: its future, its state and its output are in one box.
+#[test]
+fn spawn_and_join_allocate_once() {
+    let round = async || spawn("child", ready(7)).await.join().await.map(drop).unwrap();
+    assert_eq!(calls(10_000, round), 10_000);
+}
+
+#[test]
+fn a_wait_in_time_allocates_nothing() {
+    let wait = || sleep(Duration::from_millis(1));
+    let round = async || {
+        timeout_after(10 * SECOND, wait()).await.unwrap();
+    };
+    assert_eq!(calls(10_000, round), 0);
+    let round = async || {
+        timeout_after(10 * SECOND, timeout_after(5 * SECOND, wait())).await.unwrap();
+    };
+    assert_eq!(calls(10_000, round), 0, "nested");
+    let counted = guarded(10_000, async |deadline| {
+        deadline.guard(10 * SECOND, wait()).await.unwrap();
+    });
+    assert_eq!(counted, 0, "guards");
+}
+
+/// A timeout that fires is not a common path. It allocates the interrupt, which is shared by all who
+/// hold it; the notes of where it was delivered, until it was read; and short lists of the task's
+/// scopes and tickets, to find out whom it reaches, and that no wait on a bare waker is in it. That
+/// is so much for each firing, and no more for the thousandth.
+#[test]
+fn a_timeout_that_fires_allocates_a_small_constant() {
+    const EACH: u64 = 11;
+    // Far and near.
+    for span in [SECOND, Duration::from_millis(10)] {
+        let round = async || assert_eq!(ignore_after(span, sleep(60 * SECOND)).await, Ok(None));
+        let (few, many) = (calls(10, round), calls(1_000, round));
+        assert!(many <= 1_000 * EACH, "{many} for 1,000 timeouts of {span:?}");
+        assert_eq!(many, 100 * few, "{span:?}");
+        let counted = guarded(1_000, async |deadline| {
+            deadline.guard(span, sleep(60 * SECOND)).await.unwrap_err();
+        });
+        assert!(counted <= 1_000 * EACH, "{counted} for 1,000 guards of {span:?}");
+    }
+}
