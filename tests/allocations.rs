@@ -167,8 +167,8 @@ fn a_wait_in_time_allocates_nothing() {
     assert_eq!(counted, 0, "guards");
 }
 
-/// A timeout that fires is not a common path. It allocates the interrupt, which is shared by all who
-/// hold it; the notes of where it was delivered, until it was read; and short lists of the task's
+/// A timeout that fires is not a common path. It allocates the interrupt, which all who hold it
+/// share; the notes of where it was delivered, until it was read; and short lists of the task's
 /// scopes and tickets, to find out whom it reaches, and that no wait on a bare waker is in it. That
 /// is so much for each firing, and no more for the thousandth.
 #[test]

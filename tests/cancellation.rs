@@ -1110,6 +1110,23 @@ fn curio_d11_ignore_after_says_that_it_expired() {
     });
 }
 
+/// D12: a wait that was given up leaves nothing in its line, though nobody ever wakes it.
+#[test]
+fn curio_d12_waits_that_were_given_up_are_freed() {
+    let mut kernel = Kernel::new(Sim::new());
+    let queue = WaitQueue::new();
+    kernel
+        .run(async {
+            for _ in 0..2_000 {
+                assert_eq!(ignore_after(ms(1), queue.wait()).await, Ok(None));
+            }
+        })
+        .unwrap();
+    let held = kernel.counters();
+    let held = (queue.waiting(), held.tickets, held.scopes, held.timers, held.pending);
+    assert_eq!(held, (0, 0, 0, 0, 0));
+}
+
 /// D13: with deadlines spread over ten seconds, a turn each millisecond does not scan them all.
 #[test]
 fn curio_d13_spread_out_deadlines_are_not_scanned_each_turn() {

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
+use kernel::testing::Setup;
 use kernel::{Kernel, Options, Policy, Real, Sim};
 use support::{check, check_with, ms};
 use traps::io::{Direction, Io, Scripted};
@@ -110,6 +111,26 @@ fn curio_d18_a_waiter_that_was_woken_does_not_make_another_busy() {
         io.readable().await.unwrap();
         reader.join().await.unwrap().unwrap();
     });
+}
+
+/// `Busy` that is handled, after a wait for something else whose registration is kept: the next
+/// waits are as if it had never been. Curio's kernel ends at the next one.
+#[test]
+fn curio_d20_a_busy_that_was_handled_harms_no_later_wait() {
+    let readable = |sim: Sim, n| sim.ready_at(at(n), 8, Direction::Read);
+    for policy in [Policy::Eager, Policy::NextSleep, Policy::Lazy] {
+        let sim = [1, 7].into_iter().fold(readable_at([5]), readable);
+        Setup::new().sim(sim).options(Options::new().policy(policy)).run(async {
+            let (io, other) = (Rc::new(Io::new(Scripted(7))), Io::new(Scripted(8)));
+            let first = io.clone();
+            let mut reader = spawn("reader", async move { first.readable().await }).await;
+            other.readable().await.unwrap();
+            assert!(matches!(io.readable().await, Err(Error::Busy)));
+            sleep(ms(1)).await.unwrap();
+            other.readable().await.unwrap();
+            reader.join().await.unwrap().unwrap();
+        });
+    }
 }
 
 #[test]

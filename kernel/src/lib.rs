@@ -35,7 +35,14 @@ mod deadlines;
 mod delivery;
 mod emit;
 pub mod guide {
-    #![doc = include_str!("guide/time.md")]
+    //! Pages to read: what the log says of [`time`], and which test holds which of the [`rows`].
+
+    pub mod time {
+        #![doc = include_str!("guide/time.md")]
+    }
+    pub mod rows {
+        #![doc = include_str!("guide/rows.md")]
+    }
 }
 mod inject;
 mod io;
