@@ -179,8 +179,10 @@ impl<M: Machine> Kernel<M> {
                 hit += 1;
             }
         }
+        // A task may have thousands of branches.
+        reached.sort_unstable();
         for at in branches {
-            if !reached.contains(&at) {
+            if reached.binary_search(&at).is_err() {
                 self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
             }
         }

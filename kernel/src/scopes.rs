@@ -3,6 +3,7 @@
 //! A pure structure: answers questions about the tree, delivers nothing and reads no clock.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::num::NonZeroU64;
 
 use slab::Slab;
@@ -242,14 +243,20 @@ impl Scopes {
     }
 
     /// The scopes of a task, newest first.
+    pub(crate) fn each_of(&self, tasks: &Tasks, task: u32) -> impl Iterator<Item = u32> {
+        let mut next = tasks.get(task).first_scope;
+        iter::from_fn(move || {
+            let index = next;
+            if index != NONE {
+                next = self.get(index).after;
+            }
+            (index != NONE).then_some(index)
+        })
+    }
+
+    /// The same, to change them by.
     pub(crate) fn of(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
-        let mut found = Vec::new();
-        let mut index = tasks.get(task).first_scope;
-        while index != NONE {
-            found.push(index);
-            index = self.get(index).after;
-        }
-        found
+        self.each_of(tasks, task).collect()
     }
 
     /// Whether an interrupt of `source` reaches a trap filed in `from`: `source` is that scope or
@@ -314,20 +321,22 @@ impl Scopes {
         source: u32,
         timers: &TimeQueue,
     ) -> Vec<u32> {
-        let mut reached = self.of(tasks, task);
-        reached.retain(|scope| {
+        let is_reached = |scope: &u32| {
             !self.holds(*scope) && self.reaches(source, *scope) && !self.is_idle(*scope, timers)
-        });
+        };
+        let mut reached: Vec<u32> = self.each_of(tasks, task).filter(is_reached).collect();
         if source == ROOT || reached.is_empty() {
             reached.push(source);
         }
-        let inner: Vec<u32> = reached
-            .iter()
-            .filter(|at| !reached.iter().any(|s| *s != ROOT && self.get(*s).parent == **at))
-            .copied()
-            .collect();
-        // Oldest first: the order of opening.
-        inner.into_iter().rev().collect()
+        if reached.len() > 1 {
+            let below = reached.iter().filter(|scope| **scope != ROOT);
+            let mut outer: Vec<u32> = below.map(|scope| self.get(*scope).parent).collect();
+            outer.sort_unstable();
+            reached.retain(|scope| outer.binary_search(scope).is_err());
+            // Oldest first: the order of opening.
+            reached.reverse();
+        }
+        reached
     }
 
     /// Whether it is kept for the next guard, or only stands for something.

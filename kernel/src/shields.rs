@@ -45,9 +45,7 @@ impl Scopes {
 
     /// The shields in force of a task, newest first.
     pub(crate) fn shields(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
-        let mut found = self.of(tasks, task);
-        found.retain(|scope| self.holds(*scope));
-        found
+        self.each_of(tasks, task).filter(|scope| self.holds(*scope)).collect()
     }
 
     /// The shields that an interrupt which spreads from `source` meets, oldest first.
