@@ -99,7 +99,7 @@ fn d13_the_tick_comes_from_the_environment_unless_the_owner_or_the_virtual_clock
 fn d13_a_tick_that_is_no_number_is_a_clear_error_and_the_virtual_clock_does_not_care() {
     let kind = ErrorKind::InvalidInput;
     for value in ["", "soon", "-1", "0.5", "300ms", "99999999999999999999"] {
-        let text = format!("expected a whole number of milliseconds, not `{value}`");
+        let text = format!("expected a number of milliseconds up to 3600000, not `{value}`");
         let wanted =
             [format!("error {kind:?} {VARIABLE}: {text}"), "virtual [\"0.3s\"]".to_owned()];
         assert_eq!(said(Some(value)), wanted);

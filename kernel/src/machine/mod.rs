@@ -100,7 +100,7 @@ pub(crate) mod sealed {
         /// Reads the clock. Never goes back.
         fn now(&mut self) -> Time;
 
-        /// A clock for arms: cheap, never early, late by its resolution at most.
+        /// A clock for arms: cheap, never early, late by two of its ticks at most.
         fn coarse_clock(&self) -> Box<dyn Fn() -> Time>;
 
         /// Whether `point` has passed; may be cheaper than reading the clock.

@@ -65,7 +65,7 @@ impl Real {
     /// # Errors
     ///
     /// The system's: no descriptor is left, for example. `InvalidInput` if the variable is set to
-    /// anything but a whole number of milliseconds.
+    /// anything but a whole number of milliseconds, of an hour at most.
     pub fn new() -> io::Result<Real> {
         let (coarse_start, start) = (sys::clock_monotonic(), Instant::now());
         let tick = std::env::var_os(TICK).map(|found| tick(&found)).transpose()?;
@@ -114,9 +114,11 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
 
 fn tick(found: &OsStr) -> io::Result<Duration> {
     let millis = found.to_str().and_then(|text| text.parse().ok());
-    millis.map(Duration::from_millis).ok_or_else(|| {
+    // An hour: what is longer is a mistake.
+    millis.filter(|millis| *millis <= 3_600_000).map(Duration::from_millis).ok_or_else(|| {
         let found = found.to_string_lossy();
-        let text = format!("{TICK}: expected a whole number of milliseconds, not `{found}`");
+        let text =
+            format!("{TICK}: expected a number of milliseconds up to 3600000, not `{found}`");
         io::Error::new(io::ErrorKind::InvalidInput, text)
     })
 }
@@ -150,14 +152,13 @@ impl Machine for Real {
     }
 
     fn coarse_clock(&self) -> Box<dyn Fn() -> Time> {
-        // The coarse clock lags by its resolution at most, on the same scale as the exact one.
-        let (start, resolution) = (self.coarse_start, self.resolution);
+        let (start, lag) = (self.coarse_start, 2 * self.resolution);
         let passed = move || sys::clock_monotonic_coarse().saturating_sub(start);
-        Box::new(move || Time::ZERO + passed() + resolution)
+        Box::new(move || Time::ZERO + passed() + lag)
     }
 
     fn is_past(&mut self, point: Time) -> bool {
-        // The coarse clock lags by its resolution at most, and costs a fifth of the exact one.
+        // The coarse clock costs a fifth of the exact one.
         let coarse = sys::clock_monotonic_coarse().saturating_sub(self.coarse_start);
         Time::ZERO + coarse + self.resolution * 2 >= point && point <= self.now()
     }

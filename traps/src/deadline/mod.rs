@@ -16,7 +16,7 @@ use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
 use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::Interruptible;
-use crate::protocol::{Answer, DeadlineName, Limit, Post, Request, Site};
+use crate::protocol::{Answer, DeadlineName, Left, Limit, Post, Request, Site};
 use crate::scope::Open;
 use crate::time::Time;
 
@@ -53,8 +53,8 @@ impl DeadlineSlot {
 /// that made it is interrupted in whatever trap it is blocked in, or at the next one; nobody, if
 /// that task has ended.
 ///
-/// Exact: never early; late by the coarse clock's resolution at most (4 ms on most machines), and
-/// not at all on a simulated machine. **In the turn in which it fires it wins** against a value
+/// Exact: never early; late by two ticks of the coarse clock at most (of 4 ms on most machines),
+/// and not at all on a simulated machine. **In the turn in which it fires it wins** against a value
 /// that came for the task in the same turn (rows D7, X1; a [`timeout_after`](crate::timeout_after)
 /// loses there), and nothing is lost by that: the trap did nothing, the bytes are still in the
 /// socket. A value of an earlier turn stands. A cancellation wins against both (row D29).
@@ -287,7 +287,7 @@ impl ConnectionDeadline {
 
     fn close(&self, scope: Option<Open>) {
         if let Some(open) = scope {
-            gate::post(Post::CloseScope { scope: open.scope, in_time: false });
+            gate::post(Post::CloseScope { scope: open.scope, left: Left::Other });
         }
     }
 

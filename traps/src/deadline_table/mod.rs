@@ -24,7 +24,7 @@ pub const BARE: u32 = 0b10 << 30;
 
 /// The deadlines of one kernel, shared with the connection deadlines that it gave out.
 pub struct DeadlineTable {
-    /// A reading that is never early and late by the coarse clock's resolution at most.
+    /// A reading that is never early, and late by a tick or two of a coarse clock.
     clock: Box<dyn Fn() -> Time>,
     /// In microseconds.
     tick: u64,
