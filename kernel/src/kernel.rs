@@ -18,7 +18,7 @@ use traps::protocol::{Filed, Site};
 use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
 use crate::inject::Inject;
-use crate::log::{Activation, Log};
+use crate::log::{Activation, Log, Writer};
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
 use crate::registrations::Registrations;
@@ -26,7 +26,7 @@ use crate::scopes::Scopes;
 use crate::tasks::{NONE, Tasks};
 use crate::threads::Pool;
 use crate::timers::{Due, TimeQueue, TimerId};
-use crate::trace::{self, Event, Line};
+use crate::trace;
 use crate::waits::{Wait, Waits};
 use crate::wake::WakeQueue;
 use crate::waker::{Message, SpareWaker};
@@ -191,18 +191,14 @@ impl<M: Machine> Kernel<M> {
         self.look();
     }
 
-    /// Writes the stable trace to `out`, head and all; flushes it at a `panic` and at the `halt`.
-    /// It is written inside the loop, so an `out` that stalls, such as a pipe that nobody reads,
-    /// stalls the kernel. What `out` refuses is not written and not reported.
+    /// Writes the stable trace to `out`, head and all; flushes it when the kernel goes to sleep, at
+    /// a `panic` and at the `halt`. It is written inside the loop, so an `out` that stalls, such as
+    /// a pipe that nobody reads, stalls the kernel. What `out` refuses is not written and not
+    /// reported.
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
         let head = trace::header(self.machine.clock_name(), self.machine.seed());
         let _ = writeln!(out, "{head}");
-        self.observe(move |line: &Line<'_>| {
-            let _ = writeln!(out, "{line}");
-            if matches!(line.event, Event::Halt { .. } | Event::Panic { .. }) {
-                let _ = out.flush();
-            }
-        });
+        self.observe(Writer(out));
     }
 
     /// Adds `ran=`, `waited=` and `late=` to the lines of the trace, which is then no longer the

@@ -2,11 +2,12 @@
 //!
 //! Decides nothing. With nobody listening, an event costs one addition and one test.
 
+use std::io;
 use std::time::Duration;
 
 use log::{Level, LevelFilter};
 use traps::Time;
-use traps::protocol::{self, Answer, Failure};
+use traps::protocol::{self, Answer, Failure, Left};
 use traps::{Interrupt, Kind};
 
 use crate::trace::{Event, Interrupted, Line, Outcome, Seq, Site, Timed};
@@ -18,11 +19,30 @@ use crate::trace::{Event, Interrupted, Line, Outcome, Seq, Site, Timed};
 pub trait Activation {
     /// One event.
     fn event(&mut self, line: &Line<'_>);
+
+    /// The kernel is about to sleep: time to write what was kept back.
+    fn idle(&mut self) {}
 }
 
 impl<F: FnMut(&Line<'_>)> Activation for F {
     fn event(&mut self, line: &Line<'_>) {
         self(line);
+    }
+}
+
+/// Writes the stable trace; what it cannot write is lost, and not reported.
+pub(crate) struct Writer<W>(pub(crate) W);
+
+impl<W: io::Write> Activation for Writer<W> {
+    fn event(&mut self, line: &Line<'_>) {
+        let _ = writeln!(self.0, "{line}");
+        if matches!(line.event, Event::Halt { .. } | Event::Panic { .. }) {
+            self.idle();
+        }
+    }
+
+    fn idle(&mut self) {
+        let _ = self.0.flush();
     }
 }
 
@@ -42,6 +62,11 @@ impl Log {
     pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {
         self.activations.push(activation);
         self.listening = true;
+    }
+
+    /// The kernel is about to sleep.
+    pub(crate) fn idle(&mut self) {
+        self.activations.iter_mut().for_each(|activation| activation.idle());
     }
 
     /// Learns whether anybody listens.
@@ -143,14 +168,32 @@ pub(crate) fn site(site: protocol::Site) -> Site<'static> {
     Site { file: site.file().into(), line: site.line() }
 }
 
+fn named(kind: Kind) -> Interrupted {
+    match kind {
+        Kind::Cancelled => Interrupted::Cancelled,
+        Kind::TaskTimeout => Interrupted::Timeout,
+        Kind::TimeoutCancellation => Interrupted::TimeoutCancellation,
+        Kind::UncaughtTimeout => Interrupted::UncaughtTimeout,
+    }
+}
+
+/// What came out of a scope: what that is worth a reader's while.
+pub(crate) fn left(left: Left) -> Outcome<'static> {
+    match left {
+        Left::Value | Left::Other => Outcome::Ok,
+        Left::Interrupt { kind, scope, by } => Outcome::Interrupt {
+            kind: named(kind),
+            scope: scope.unwrap_or(0),
+            set_at: None,
+            by: by.map(|task| task.0),
+            reason: "".into(),
+        },
+    }
+}
+
 pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
     Outcome::Interrupt {
-        kind: match interrupt.kind() {
-            Kind::Cancelled => Interrupted::Cancelled,
-            Kind::TaskTimeout => Interrupted::Timeout,
-            Kind::TimeoutCancellation => Interrupted::TimeoutCancellation,
-            Kind::UncaughtTimeout => Interrupted::UncaughtTimeout,
-        },
+        kind: named(interrupt.kind()),
         scope: interrupt.scope().unwrap_or(0),
         set_at: interrupt.set_at().map(site),
         by: interrupt.by().map(|task| task.0),

@@ -102,6 +102,8 @@ impl<M: Machine> Kernel<M> {
         let sleeps = !busy && self.wakes.fall_asleep();
         if !sleeps {
             until = Until::Now;
+        } else if self.log.listening {
+            self.log.idle();
         }
         let mut arrivals = mem::take(&mut self.scratch.arrivals);
         self.counts.polls += 1;
