@@ -42,11 +42,11 @@ impl<M: Machine> Kernel<M> {
                     self.rehome_scope(index, task, parent);
                 }
             }
-            Post::CloseScope { scope, in_time } => {
+            Post::CloseScope { scope, left } => {
                 if let Some(index) = self.scopes.find(scope)
                     && index != traps::protocol::ROOT
                 {
-                    self.close_scope(index, in_time);
+                    self.close_scope(index, left);
                 }
             }
             Post::SetDeadline { deadline, until, owner, site } => {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use traps::gate::First;
-use traps::protocol::{Filed, Site, TaskRef};
+use traps::protocol::{Filed, Left, Site, TaskRef};
 use traps::threads::panic_message;
 
 use crate::emit::{announce, drop_quietly, emit};
@@ -285,7 +285,7 @@ impl<M: Machine> Kernel<M> {
         for scope in self.scopes.of(&self.tasks, index) {
             match self.scopes.get(scope).timing {
                 Timing::Bare => self.close_bare(scope),
-                Timing::Own | Timing::Guard => self.close_scope(scope, false),
+                Timing::Own | Timing::Guard => self.close_scope(scope, Left::Other),
             }
         }
         if self.tasks.get(index).pending > 0 {

@@ -1,17 +1,18 @@
 //! How scopes open and close, and what becomes of interrupts when they do.
 
 use traps::Time;
-use traps::protocol::{Answer, InForce, Limit, ROOT, ScopeId, ScopeKind};
+use traps::protocol::{Answer, InForce, Left, Limit, ROOT, ScopeId, ScopeKind};
 
 use crate::emit::emit;
 use crate::kernel::Kernel;
+use crate::log;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
 use crate::scopes::{Scope, Timing};
 use crate::shields::Hold;
 use crate::table::At;
 use crate::timers::{Rank, TimerId};
-use crate::trace::{Event, Op, Outcome, Timer};
+use crate::trace::{Event, Op, Timer};
 use crate::turn::Fired;
 
 impl<M: Machine> Kernel<M> {
@@ -93,7 +94,7 @@ impl<M: Machine> Kernel<M> {
 
     /// A scope ends: its own interrupt ends with it, one from outside moves outwards, and an
     /// enclosing deadline that has passed is pending again in this branch.
-    pub(crate) fn close_scope(&mut self, index: u32, in_time: bool) {
+    pub(crate) fn close_scope(&mut self, index: u32, left: Left) {
         let scope = self.scopes.get(index);
         let (task, kind) = (scope.task, scope.kind);
         let (number, deadline) = (scope.serial.get(), scope.deadline);
@@ -114,11 +115,11 @@ impl<M: Machine> Kernel<M> {
                 ScopeKind::Shield => Event::Shield { scope: number, open: false },
                 ScopeKind::Timeout | ScopeKind::Guard | ScopeKind::Branch => {
                     let op = Op::UnsetTimeout { scope: number };
-                    Event::Trap { op, outcome: Outcome::Ok, cause: None, at: None }
+                    Event::Trap { op, outcome: log::left(left), cause: None, at: None }
                 }
             }
         );
-        if in_time && deadline != Time::NEVER && self.machine.is_past(deadline) {
+        if left == Left::Value && deadline != Time::NEVER && self.machine.is_past(deadline) {
             // The clock was read, so the line has that time.
             self.log.now = self.machine.now();
             let over = self.log.now.since(deadline);

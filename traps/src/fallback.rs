@@ -8,7 +8,7 @@ use std::time::Duration;
 use pin_project_lite::pin_project;
 
 use crate::interrupt::Interruptible;
-use crate::scope::{IgnoreAfter, TimeoutAfter, ignore_after, timeout_after};
+use crate::timeout::{IgnoreAfter, TimeoutAfter, ignore_after, timeout_after};
 
 /// Runs `primary` under a deadline `span` from the first poll, and if *that* deadline ends it, runs
 /// what `fallback` makes (row A6). `None` sets no limit: the fallback then never runs.

@@ -271,6 +271,11 @@ impl StdError for Interrupt {}
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot carry an interrupt out of a scope",
+    note = "use `Interrupt`, `io::Error` or a boxed error, or implement `From<Interrupt>` and \
+            `Interruptible` for it"
+)]
 pub trait Interruptible: From<Interrupt> {
     /// The interrupt inside, if this error is one.
     fn interrupt(&self) -> Option<&Interrupt>;

@@ -55,11 +55,13 @@ pub mod protocol;
 mod queue;
 mod queue_core;
 mod scope;
+mod scope_terms;
 mod signal;
 pub mod sync;
 mod task;
 pub mod threads;
 pub mod time;
+mod timeout;
 mod verbs;
 mod watchdog;
 
@@ -73,14 +75,12 @@ pub use group::{GroupError, GroupSpawn, Member, TaskGroup};
 pub use interrupt::{Interrupt, Interruptible, Kind};
 pub use local::{InheritedLocal, TaskLocal};
 pub use queue::{Wait, WaitQueue, Wake};
-pub use scope::{
-    Branch, IgnoreAfter, Shield, TimeoutAfter, branch, ignore_after, ignore_at, shield, shield_for,
-    timeout_after, timeout_at,
-};
+pub use scope::{Branch, Shield, branch, shield, shield_for};
 pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};
 pub use task::{Cancel, CancelNow, Join, Spawn, Task, TaskId, WaitTask, spawn};
 pub use threads::run_in_thread;
 pub use time::Time;
+pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_after, timeout_at};
 pub use verbs::{
     Budget, CheckInterrupt, Clock, CurrentDeadline, CurrentTask, HeldInterrupt, Sleep, WallClock,
     Yield, budget, check_interrupt, clock, current_deadline, current_task, held_interrupt,

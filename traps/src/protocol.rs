@@ -15,6 +15,7 @@ pub use crate::answer::{Answer, Ended, Failure, TrapResult};
 pub use crate::cancellable::InForce;
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
+pub use crate::scope_terms::{Left, Limit, ScopeKind};
 use crate::signal::{Signal, SignalSet};
 use crate::threads::Work;
 use crate::time::Time;
@@ -201,8 +202,8 @@ pub enum Post {
     CloseScope {
         /// Which.
         scope: ScopeId,
-        /// Whether its future came to a value, so that lateness is worth a line.
-        in_time: bool,
+        /// What came out of it.
+        left: Left,
     },
     /// A connection deadline is armed or disarmed, in a way that takes more than a store.
     SetDeadline {
@@ -321,37 +322,6 @@ pub enum Filed {
     },
     /// To be heeded.
     Post(Post),
-}
-
-/// The limit of a scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// None of its own.
-    Never,
-    /// From the trap that opens it.
-    After(Duration),
-    /// At a point, which may have passed.
-    At(Time),
-    /// That of a connection deadline, by its slot and its number.
-    Deadline {
-        /// In the deadline table.
-        slot: u32,
-        /// As the log shows it.
-        number: u32,
-    },
-}
-
-/// What a scope is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScopeKind {
-    /// A timeout, perhaps without a limit.
-    Timeout,
-    /// A timeout that wins against a value of the same turn.
-    Guard,
-    /// One branch of a combinator.
-    Branch,
-    /// Holds back interrupts from scopes outside it.
-    Shield,
 }
 
 /// One direction of a descriptor.

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 use crate::call::Call;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{Answer, Limit, Post, Request, ScopeId, ScopeKind, Site, TaskRef};
+use crate::protocol::{Answer, Left, Limit, Post, Request, ScopeId, ScopeKind, Site, TaskRef};
 use crate::time::Time;
 
 /// An open scope and where it hangs.
@@ -43,18 +43,18 @@ pin_project! {
             // What is inside goes first, so that the kernel never sees a scope close around it.
             this.inner.set(None);
             if !this.call.is_filed() {
-                close(this.open, false);
+                close(this.open, Left::Other);
             } else if let Some(Ok(Answer::Scope { scope, .. })) = this.call.abandon() {
                 // Opened, and never polled inside.
-                gate::post(Post::CloseScope { scope, in_time: false });
+                gate::post(Post::CloseScope { scope, left: Left::Other });
             }
         }
     }
 }
 
-fn close(open: &mut Option<Open>, in_time: bool) {
+fn close(open: &mut Option<Open>, left: Left) {
     if let Some(open) = open.take() {
-        gate::post(Post::CloseScope { scope: open.scope, in_time });
+        gate::post(Post::CloseScope { scope: open.scope, left });
     }
 }
 
@@ -72,7 +72,7 @@ impl<F: Future> Scoped<F> {
 
     /// Opens the scope, then polls inside it. The scope is still open when this is ready.
     #[inline]
-    fn poll_inner(
+    pub(crate) fn poll_inner(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<(Open, Inner<F::Output>)> {
@@ -90,7 +90,7 @@ impl<F: Future> Scoped<F> {
                 let (limit, kind) = (*this.limit, *this.kind);
                 if !this.call.is_filed() {
                     // One of another kernel, which may live and not run now.
-                    close(this.open, false);
+                    close(this.open, Left::Other);
                 }
                 let place = this.open.filter(|open| open.scope.epoch == gate::epoch());
                 let polled = this.call.poll(cx, || Request::OpenScope { limit, kind });
@@ -136,10 +136,10 @@ impl<F: Future> Scoped<F> {
     }
 
     /// Drops what is inside and closes the scope.
-    pub(crate) fn finish(self: Pin<&mut Self>, in_time: bool) {
+    pub(crate) fn finish(self: Pin<&mut Self>, left: Left) {
         let mut this = self.project();
         this.inner.set(None);
-        close(this.open, in_time);
+        close(this.open, left);
     }
 }
 
@@ -154,19 +154,14 @@ fn rehome(place: &mut Option<Open>, open: Open) -> Open {
     *place.insert(Open { parent, task, ..open })
 }
 
-/// Polls a timeout: `Ok` with the inner output, relabelled, and whether this scope timed out.
-fn poll_timeout<F, T, E>(
-    mut scoped: Pin<&mut Scoped<F>>,
-    cx: &mut Context<'_>,
-) -> Poll<(Result<T, E>, bool)>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    let (open, inner) = ready!(scoped.as_mut().poll_inner(cx));
-    let (result, own) = relabel(inner, open, scoped.call.site());
-    scoped.finish(result.is_ok());
-    Poll::Ready((result, own))
+/// What the log says of it.
+#[inline]
+pub(crate) fn left<T, E: Interruptible>(result: &Result<T, E>) -> Left {
+    match result.as_ref().map_err(Interruptible::interrupt) {
+        Ok(_) => Left::Value,
+        Err(None) => Left::Other,
+        Err(Some(why)) => Left::Interrupt { kind: why.kind(), scope: why.scope(), by: why.by() },
+    }
 }
 
 /// What leaves a timeout that is `open`: an interrupt takes the name that it has outside. Whether
@@ -192,136 +187,6 @@ where
         own = interrupt.leave(open.scope, outer, open.deadline, site);
     }
     (result, own)
-}
-
-fn limit(span: Option<Duration>) -> Limit {
-    span.map_or(Limit::Never, Limit::After)
-}
-
-/// Runs `future` under a deadline `span` from the first poll; `None` sets no limit of its own.
-///
-/// The sooner of this deadline and those around it is in force. A deadline that has passed ends
-/// the first trap inside that parks; a span of zero has passed at once, yet a first
-/// `sleep(ZERO)` completes. Costs one trap to open, no system call, no allocation.
-///
-/// # Errors
-///
-/// Those of `future`. The interrupt in them is a [`TaskTimeout`] if this deadline passed, a
-/// [`TimeoutCancellation`] if one further out did, and an [`UncaughtTimeout`] if one further in did
-/// and was not handled there.
-///
-/// [`TaskTimeout`]: crate::Kind::TaskTimeout
-/// [`TimeoutCancellation`]: crate::Kind::TimeoutCancellation
-/// [`UncaughtTimeout`]: crate::Kind::UncaughtTimeout
-#[track_caller]
-pub fn timeout_after<F, T, E>(span: impl Into<Option<Duration>>, future: F) -> TimeoutAfter<F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    TimeoutAfter::new(Call::here(), limit(span.into()), future)
-}
-
-/// Runs `future` under a deadline at a point of kernel time, which may have passed; else like
-/// [`timeout_after`].
-#[track_caller]
-pub fn timeout_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> TimeoutAfter<F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    TimeoutAfter::new(Call::here(), deadline.into().map_or(Limit::Never, Limit::At), future)
-}
-
-pin_project! {
-    /// The future of [`timeout_after`] and [`timeout_at`].
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct TimeoutAfter<F> {
-        #[pin]
-        scoped: Scoped<F>,
-    }
-}
-
-impl<F: Future> TimeoutAfter<F> {
-    pub(crate) fn new(call: Call, limit: Limit, future: F) -> TimeoutAfter<F> {
-        TimeoutAfter { scoped: Scoped::new(call, limit, ScopeKind::Timeout, future) }
-    }
-}
-
-impl<F, T, E> Future for TimeoutAfter<F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    type Output = Result<T, E>;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
-        poll_timeout(self.project().scoped, cx).map(|(result, _)| result)
-    }
-}
-
-/// Like [`timeout_after`], but its own timeout is not an error: `Ok(None)`.
-///
-/// # Errors
-///
-/// Those of `future`, but for an interrupt by this deadline.
-#[track_caller]
-pub fn ignore_after<F, T, E>(span: impl Into<Option<Duration>>, future: F) -> IgnoreAfter<F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    IgnoreAfter::new(Call::here(), limit(span.into()), future)
-}
-
-/// Like [`timeout_at`], but its own timeout is not an error: `Ok(None)`.
-///
-/// # Errors
-///
-/// Those of `future`, but for an interrupt by this deadline.
-#[track_caller]
-pub fn ignore_at<F, T, E>(deadline: impl Into<Option<Time>>, future: F) -> IgnoreAfter<F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    let limit = deadline.into().map_or(Limit::Never, Limit::At);
-    IgnoreAfter::new(Call::here(), limit, future)
-}
-
-pin_project! {
-    /// The future of [`ignore_after`] and [`ignore_at`].
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct IgnoreAfter<F> {
-        #[pin]
-        timeout: TimeoutAfter<F>,
-    }
-}
-
-impl<F: Future> IgnoreAfter<F> {
-    pub(crate) fn new(call: Call, limit: Limit, future: F) -> IgnoreAfter<F> {
-        IgnoreAfter { timeout: TimeoutAfter::new(call, limit, future) }
-    }
-}
-
-impl<F, T, E> Future for IgnoreAfter<F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    type Output = Result<Option<T>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let scoped = self.project().timeout.project().scoped;
-        poll_timeout(scoped, cx).map(|(result, own)| match result {
-            Ok(value) => Ok(Some(value)),
-            Err(_) if own => Ok(None),
-            Err(error) => Err(error),
-        })
-    }
 }
 
 /// Makes `future` one branch of a combinator: interrupts from outside are delivered to each branch
@@ -355,7 +220,8 @@ impl<F: Future> Shield<F> {
 /// Until an interrupt comes from outside, `future` takes as long as it wants. The grace runs from
 /// the first one, or from the start if one is pending already, and is rounded up to a microsecond.
 /// When it is over, what is pending outside is delivered inside, once in each branch, as if there
-/// were no shield. While the grace runs, its end is the
+/// were no shield. An interrupt that the task has had already does not count: clean-up after one is
+/// bounded by a [`timeout_after`](crate::timeout_after). While the grace runs, its end is the
 /// [`current_deadline`](crate::current_deadline) inside. A grace of zero ends in the next turn,
 /// one of `Duration::MAX` never. A shield inside holds on, for its own grace if it has one: that
 /// starts when this one is over. Row C31.
@@ -384,7 +250,7 @@ macro_rules! plain {
             fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
                 let mut scoped = self.project().scoped;
                 let (_, inner) = ready!(scoped.as_mut().poll_inner(cx));
-                scoped.finish(false);
+                scoped.finish(Left::Other);
                 match inner {
                     Inner::Value(value) => Poll::Ready(value),
                     Inner::Bare(_) => {

@@ -14,7 +14,7 @@ use crate::call::Call;
 use crate::deadline_table::GUARD;
 use crate::interrupt::Interruptible;
 use crate::protocol::{DeadlineName, Limit, ScopeKind};
-use crate::scope::{Scoped, relabel};
+use crate::scope::{Scoped, left, relabel};
 use crate::time::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ where
             *this.stage = Stage::Free;
             this.deadline.leave(scoped.open.take());
         } else {
-            scoped.finish(result.is_ok());
+            scoped.finish(left(&result));
         }
         Poll::Ready(result)
     }

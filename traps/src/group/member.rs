@@ -14,8 +14,8 @@ use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
 use crate::protocol::{Limit, ROOT, ScopeId, Site};
 use crate::queue::{Wait, WaitQueue};
-use crate::scope::TimeoutAfter;
 use crate::time::Time;
+use crate::timeout::TimeoutAfter;
 
 /// How a member's future ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,8 +24,9 @@ use crate::error::JoinError;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
 use crate::protocol::{Limit, Post, Site, TaskRef};
-use crate::scope::{IgnoreAfter, Shield};
+use crate::scope::Shield;
 use crate::task::{Task, TaskId, WaitTask};
+use crate::timeout::IgnoreAfter;
 use crate::verbs::note_warning;
 
 /// How long members may take to clean up, unless [`TaskGroup::grace`] says otherwise.
@@ -133,7 +134,9 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
     }
 
     /// Waits until all members have ended; gives their outputs in the order of spawning. *Blocks*
-    /// unless all have ended. Afterwards the group is empty and can be used again.
+    /// unless all have ended. Afterwards the group is empty and can be used again. A member that
+    /// was cancelled from outside has no output, and then the list is shorter: where that may
+    /// happen, let the outputs say whose they are.
     ///
     /// A join whose future is dropped has cancelled nothing, or has begun to clean up; it can be
     /// made again and goes on from there. Costs one answering trap a member.

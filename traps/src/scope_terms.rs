@@ -1,0 +1,58 @@
+//! What the requests and posts about scopes say: its limit, its kind, and what came out of it.
+//!
+//! Plain data, a part of the vocabulary in `protocol.rs`.
+
+use std::time::Duration;
+
+use crate::interrupt::Kind;
+use crate::task::TaskId;
+use crate::time::Time;
+
+/// The limit of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// None of its own.
+    Never,
+    /// From the trap that opens it.
+    After(Duration),
+    /// At a point, which may have passed.
+    At(Time),
+    /// That of a connection deadline, by its slot and its number.
+    Deadline {
+        /// In the deadline table.
+        slot: u32,
+        /// As the log shows it.
+        number: u32,
+    },
+}
+
+/// What came out of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// A value: then lateness is worth a line.
+    Value,
+    /// An interrupt, as it is named there.
+    Interrupt {
+        /// Its name.
+        kind: Kind,
+        /// The number of the scope that fired, if one did.
+        scope: Option<u64>,
+        /// Who cancelled.
+        by: Option<TaskId>,
+    },
+    /// Something else, or it was dropped before its end.
+    Other,
+}
+
+/// What a scope is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// A timeout, perhaps without a limit.
+    Timeout,
+    /// A timeout that wins against a value of the same turn.
+    Guard,
+    /// One branch of a combinator.
+    Branch,
+    /// Holds back interrupts from scopes outside it.
+    Shield,
+}
