@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The monotonic clock as of about the last tick: a load, not a system call. Behind by less than two
-/// of [`clock_monotonic_coarse_resolution`]: it is moved at ticks, and by whole ticks only, so that
-/// what is left over, less than one, is missing as well.
+/// The monotonic clock as of about the last tick: a load, not a system call.
+///
+/// Behind by less than two of [`clock_monotonic_coarse_resolution`]: it is moved at ticks, and by
+/// whole ticks only, so that what is left over, less than one, is missing as well.
 pub(crate) fn clock_monotonic_coarse() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local.
