@@ -121,7 +121,7 @@ fn around_a_ready_future() {
 /// There is no such thing in tokio: beside a plain pass over as many times.
 fn full_scan() {
     const COUNT: u32 = 1_000_000;
-    let table = DeadlineTable::new(Duration::from_millis(300), Box::new(|| Time::ZERO));
+    let table = DeadlineTable::new(Duration::from_millis(300), Box::new(|_| Time::ZERO));
     for n in 0..COUNT {
         let slot = table.columns().claim(n, n + 1);
         table.columns().store(slot, Time::from_micros(60_000_000 + u64::from(n)));

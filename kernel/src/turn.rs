@@ -113,6 +113,7 @@ impl<M: Machine> Kernel<M> {
         }
         if !self.timers.is_empty() || self.log.listening {
             self.log.now = self.machine.now();
+            self.timers.table().set_exact(self.log.now);
             self.take_due();
         }
         for arrival in arrivals.io.drain(..) {

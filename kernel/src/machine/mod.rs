@@ -100,8 +100,9 @@ pub(crate) mod sealed {
         /// Reads the clock. Never goes back.
         fn now(&mut self) -> Time;
 
-        /// A clock for arms: cheap, never early, late by two of its ticks at most.
-        fn coarse_clock(&self) -> Box<dyn Fn() -> Time>;
+        /// A clock for arms: cheap, never early, late by two of its ticks at most. It is given the
+        /// last exact reading.
+        fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time>;
 
         /// Whether `point` has passed; may be cheaper than reading the clock.
         fn is_past(&mut self, point: Time) -> bool {

@@ -214,9 +214,9 @@ impl Machine for Sim {
         self.clock.now()
     }
 
-    fn coarse_clock(&self) -> Box<dyn Fn() -> Time> {
+    fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time> {
         let clock = self.clock();
-        Box::new(move || clock.now())
+        Box::new(move |_| clock.now())
     }
 
     fn wall(&mut self) -> SystemTime {

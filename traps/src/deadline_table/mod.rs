@@ -25,7 +25,9 @@ pub const BARE: u32 = 0b10 << 30;
 /// The deadlines of one kernel, shared with the connection deadlines that it gave out.
 pub struct DeadlineTable {
     /// A reading that is never early, and late by a tick or two of a coarse clock.
-    clock: Box<dyn Fn() -> Time>,
+    clock: Box<dyn Fn(Time) -> Time>,
+    /// The kernel's last exact reading, for the clock to lean on.
+    exact: Cell<Time>,
     /// In microseconds.
     tick: u64,
     /// Every arm and disarm is to be told to the kernel, which has a line for it.
@@ -41,9 +43,10 @@ pub struct DeadlineTable {
 impl DeadlineTable {
     /// An empty table. `clock` is read by arms; it may be coarse, but never early.
     #[must_use]
-    pub fn new(tick: Duration, clock: Box<dyn Fn() -> Time>) -> Rc<DeadlineTable> {
+    pub fn new(tick: Duration, clock: Box<dyn Fn(Time) -> Time>) -> Rc<DeadlineTable> {
         Rc::new(DeadlineTable {
             clock,
+            exact: Cell::new(Time::ZERO),
             tick: (Time::ZERO + tick).as_micros(),
             listening: Cell::new(false),
             untold: Cell::new(0),
@@ -64,6 +67,12 @@ impl DeadlineTable {
     #[must_use]
     pub fn horizon(&self, now: Time) -> Time {
         Time::from_micros(now.as_micros().saturating_add(self.tick))
+    }
+
+    /// The kernel has read its clock.
+    #[inline]
+    pub fn set_exact(&self, now: Time) {
+        self.exact.set(now);
     }
 
     /// Whether arms and disarms are told to the kernel from now on.
@@ -99,7 +108,7 @@ impl DeadlineTable {
     /// Reads the clock.
     #[inline]
     pub(crate) fn now(&self) -> Time {
-        (self.clock)()
+        (self.clock)(self.exact.get())
     }
 
     /// Sets a far deadline to a point a tick or more from `now`, or to `NEVER`: a store. False if
