@@ -3,7 +3,10 @@
 mod support;
 
 use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim};
@@ -822,4 +825,50 @@ fn d33_a_guard_costs_no_trap() {
         kernel.counters().traps
     };
     assert_eq!([0, 1, 2, 1_000].map(traps_of), [1, 4, 6, 2_002]);
+}
+
+/// Begins the future and leaves it where it stands.
+async fn begin<F: Future>(mut future: Pin<&mut F>) {
+    for _ in 0..2 {
+        poll_fn(|cx| {
+            assert!(future.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        // Whatever it asked for is answered.
+        clock().await;
+    }
+}
+
+#[test]
+fn a_guard_that_was_leaked_leaves_the_slot_of_its_deadline_alone() {
+    let mut kernel = Kernel::new(Sim::new());
+    let joined = kernel.run(async {
+        let victim = async {
+            let deadline = connection_deadline().await;
+            let mut leaked = Box::pin(deadline.guard(SECOND, sleep(5 * SECOND)));
+            begin(leaked.as_mut()).await;
+            std::mem::forget(leaked);
+            drop(deadline);
+            // Without a timer: the table is empty by then, and has no slots.
+            WaitQueue::new().wait().await
+        };
+        let mut victim = spawn("victim", victim).await;
+        sleep(10 * SECOND).await.unwrap();
+        victim.cancel_now("test").await;
+        short(&victim.join().await.unwrap())
+    });
+    assert_eq!(joined.unwrap(), "CAN");
+    kernel.shutdown().unwrap();
+    assert_eq!((kernel.counters().scopes, kernel.counters().deadlines), (0, 0));
+}
+
+#[test]
+#[should_panic(expected = "rule: a connection deadline is used in the kernel that made it")]
+fn d18_a_guard_that_began_in_one_kernel_is_refused_in_another() {
+    let (mut first, mut second) = (Kernel::new(Sim::new()), Kernel::new(Sim::new()));
+    let deadline = first.run(connection_deadline()).unwrap();
+    let mut guard = pin!(deadline.guard(SECOND, sleep(5 * SECOND)));
+    first.run(begin(guard.as_mut())).unwrap();
+    let _ = second.run(guard);
 }

@@ -100,8 +100,17 @@ impl<M: Machine> Kernel<M> {
             self.forget_firing(timer);
         }
         self.move_deadline(deadline, Time::NEVER, None);
+        self.let_go_of(timer);
         self.deadlines.alive -= 1;
         self.timers.disarm(timer);
+    }
+
+    /// The scope of a guard that was leaked outlives its deadline, whose slot is another's soon.
+    fn let_go_of(&mut self, timer: TimerId) {
+        let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return };
+        if self.scopes.try_get(index).is_some_and(|scope| scope.timer == Some(timer)) {
+            self.scopes.get_mut(index).timer = None;
+        }
     }
 
     /// Whom a connection deadline that is due interrupts: the scope of a guard, or a task. Neither,

@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use super::ConnectionDeadline;
 use crate::call::Call;
 use crate::deadline_table::GUARD;
+use crate::gate;
 use crate::interrupt::Interruptible;
 use crate::protocol::{DeadlineName, Limit, ScopeKind};
 use crate::scope::{Scoped, left, relabel};
@@ -77,6 +78,9 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let this = self.project();
         let mut scoped = this.scoped;
+        // Elsewhere its slot is some other timer's.
+        let rule = "rule: a connection deadline is used in the kernel that made it";
+        assert!(this.deadline.slot.name.epoch == gate::epoch(), "{rule}");
         if *this.stage == Stage::New {
             let scoped = scoped.as_mut().project();
             *this.stage = match *scoped.limit {

@@ -50,8 +50,7 @@ impl DeadlineSlot {
 /// Two ways to use it, which mix. [`guard`](ConnectionDeadline::guard) runs a future under it: what
 /// blocks inside is interrupted, and the guard returns the timeout. Or
 /// [`arm`](ConnectionDeadline::arm) it between the steps of straight code: when it fires, the task
-/// that made it is interrupted in whatever trap it is blocked in, or at the next one; nobody, if
-/// that task has ended.
+/// that made it, unless it has ended, is interrupted in its trap, or in the next.
 ///
 /// Exact: never early; late by two ticks of the coarse clock at most (of 4 ms on most machines),
 /// and not at all on a simulated machine. **In the turn in which it fires it wins** against a value
@@ -59,9 +58,9 @@ impl DeadlineSlot {
 /// loses there), and nothing is lost by that: the trap did nothing, the bytes are still in the
 /// socket. A value of an earlier turn stands. A cancellation wins against both (row D29).
 ///
-/// Costs 16 bytes in the deadline table, and one scope once it guards. To arm and to disarm is a
-/// reading of the coarse clock and three stores: no trap, no allocation, no system call, and no
-/// heap operation for a tick or more (rows D2 to D5, D19). A shorter span costs one push.
+/// Costs 16 bytes in the deadline table, and one scope once it guards. To arm is a reading of the
+/// clock and three stores: no trap, no allocation, no system call where Linux reads its clock
+/// without one, and no heap operation for a tick or more (rows D2 to D5, D19), else one push.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -266,8 +265,6 @@ impl ConnectionDeadline {
 
     /// A guard begins, outermost of this deadline: it has the deadline's scope, if there is one.
     fn enter(&self, limit: Limit, site: Site) -> Option<Open> {
-        let rule = "rule: a connection deadline is used in the kernel that made it";
-        assert!(self.slot.name.epoch == gate::epoch(), "{rule}");
         self.guards.set(true);
         let mut scope = self.scope.take();
         if scope.is_some_and(|open| Some(open.task) != gate::task()) {
