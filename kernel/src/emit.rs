@@ -50,9 +50,15 @@ macro_rules! emit_for {
 }
 pub(crate) use emit_for;
 
-/// A line that is worth its cost even when only warnings are wanted.
+/// A line that is worth its cost even when only warnings are wanted. The arms that came before it
+/// without one have their numbers: all, or so many.
 macro_rules! announce {
     ($kernel:expr, $id:expr, $name:expr, $event:expr) => {{
+        let untold = $kernel.timers.table().untold();
+        announce!($kernel, untold, $id, $name, $event)
+    }};
+    ($kernel:expr, $untold:expr, $id:expr, $name:expr, $event:expr) => {{
+        $kernel.log.count_untold($untold);
         $kernel.log.seq += 1;
         $kernel.log.write($id, $name, $event, None);
     }};

@@ -55,10 +55,19 @@ pub(crate) struct Log {
     /// Somebody wants every event.
     pub(crate) listening: bool,
     pub(crate) timed: bool,
+    /// Arms and disarms without a line that have their numbers.
+    counted: u64,
     activations: Vec<Box<dyn Activation>>,
 }
 
 impl Log {
+    /// Gives numbers to the arms and disarms without a line, of which there were so many so far.
+    #[inline]
+    pub(crate) fn count_untold(&mut self, untold: u64) {
+        self.seq += untold.saturating_sub(self.counted);
+        self.counted = self.counted.max(untold);
+    }
+
     pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {
         self.activations.push(activation);
         self.listening = true;

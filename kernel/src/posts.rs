@@ -85,11 +85,11 @@ impl<M: Machine> Kernel<M> {
                 self.wake_queue(&queue, n, cause);
                 drop_quietly(queue);
             }
-            Post::Note(note) => self.write_note(note),
+            Post::Note { note, untold } => self.write_note(note, untold),
         }
     }
 
-    pub(crate) fn write_note(&mut self, note: Note) {
+    fn write_note(&mut self, note: Note, untold: u64) {
         let index = self.acting();
         let event = match &note {
             Note::Warning(text) => Event::Warn { text: text.as_ref().into() },
@@ -98,9 +98,9 @@ impl<M: Machine> Kernel<M> {
         match index {
             Some(index) => {
                 let (id, name) = self.tasks.label(index);
-                announce!(self, id, name, event);
+                announce!(self, untold, id, name, event);
             }
-            None => announce!(self, 0, "kernel", event),
+            None => announce!(self, untold, 0, "kernel", event),
         }
     }
 

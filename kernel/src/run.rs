@@ -91,6 +91,7 @@ impl<M: Machine> Kernel<M> {
         own: &mut Option<Waker>,
         main: MainPoll<'_>,
     ) -> thread::Result<Poll<()>> {
+        self.log.count_untold(self.timers.table().untold());
         let task = self.tasks.get(index);
         if task.troubled || task.pending > 0 {
             self.gate.set_troubled();
@@ -109,7 +110,6 @@ impl<M: Machine> Kernel<M> {
             }))
         };
         self.tasks.get_mut(index).place = place;
-        self.log.seq += self.timers.table().take_untold();
         self.gate.clear_bare();
         if own.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
             let fresh = SpareWaker::new(&self.wakes);
@@ -234,7 +234,8 @@ impl<M: Machine> Kernel<M> {
         let message = panic_message(&*panic).to_owned();
         let (id, name) = self.tasks.label(index);
         let name = name.to_owned();
-        announce!(self, id, &name, Event::Panic { text: message.as_str().into() });
+        // What that poll armed is heeded after it.
+        announce!(self, 0, id, &name, Event::Panic { text: message.as_str().into() });
         let task = self.tasks.get_mut(index);
         if let Place::Main = task.place {
             self.main_panic = Some(panic);

@@ -19,7 +19,7 @@ const OVER: &str = "its_grace_is_over";
 impl<M: Machine> Kernel<M> {
     /// See [`Kernel::shutdown`].
     pub(crate) fn shut_down(&mut self) -> Result<(), Error> {
-        let _running = Running::enter(&self.gate, self.epoch);
+        let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
         self.look();
         self.log.now = self.machine.now();
         self.serve();

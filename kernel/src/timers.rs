@@ -196,14 +196,15 @@ impl TimeQueue {
         self.table.columns().waiting()
     }
 
+    /// Whether nothing has a timer, set or not.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.table.columns().is_empty()
+    }
+
     /// How many timers are set. O(1).
     pub(crate) fn len(&self) -> usize {
         self.far() + self.near.len()
-    }
-
-    /// Whether nothing has a timer, set or not. O(1).
-    pub(crate) fn is_empty(&self) -> bool {
-        self.table.columns().is_empty()
     }
 
     /// When to call [`TimeQueue::expire`] again: never after the soonest timer is due, perhaps

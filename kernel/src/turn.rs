@@ -5,7 +5,7 @@
 use std::mem;
 use std::rc::Rc;
 
-use traps::deadline_table::{BARE, GUARD};
+use traps::deadline_table::{BARE, DeadlineTable, GUARD};
 use traps::gate::Gate;
 use traps::protocol::Site;
 
@@ -27,8 +27,8 @@ const SKIPPED: u32 = 61;
 pub(crate) struct Running(Rc<Gate>, u32);
 
 impl Running {
-    pub(crate) fn enter(gate: &Rc<Gate>, epoch: u32) -> Running {
-        gate.enter(epoch);
+    pub(crate) fn enter(gate: &Rc<Gate>, epoch: u32, deadlines: &Rc<DeadlineTable>) -> Running {
+        gate.enter(epoch, deadlines);
         Running(gate.clone(), epoch)
     }
 }
@@ -42,7 +42,7 @@ impl Drop for Running {
 impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
-        let _running = Running::enter(&self.gate, self.epoch);
+        let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
         self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
@@ -85,7 +85,9 @@ impl<M: Machine> Kernel<M> {
     /// Learns whether anybody listens; once a turn is often enough.
     pub(crate) fn look(&mut self) {
         self.log.look();
-        self.timers.table().listen(self.log.listening);
+        let table = self.timers.table();
+        table.listen(self.log.listening);
+        self.log.count_untold(table.untold());
     }
 
     /// Steps 1 and 2: waits for the machine, and makes ready whom its arrivals concern.
@@ -111,11 +113,10 @@ impl<M: Machine> Kernel<M> {
         if sleeps {
             self.wakes.wake_up();
         }
-        if !self.timers.is_empty() || self.log.listening {
-            self.log.now = self.machine.now();
-            self.timers.table().set_exact(self.log.now);
-            self.take_due();
-        }
+        // Also where nothing has a timer: lines, interrupts and arms have this time.
+        self.log.now = self.machine.now();
+        self.timers.table().set_exact(self.log.now);
+        self.take_due();
         for arrival in arrivals.io.drain(..) {
             self.arrive(arrival);
         }

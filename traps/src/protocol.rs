@@ -269,7 +269,12 @@ pub enum Post {
         n: u64,
     },
     /// A line for the log.
-    Note(Note),
+    Note {
+        /// What it says.
+        note: Note,
+        /// How many arms and disarms that nobody was told of came before it.
+        untold: u64,
+    },
 }
 
 impl Post {
@@ -287,7 +292,7 @@ impl Post {
             Post::Detach(task) | Post::Woken(task) | Post::Drop(task) => Some(task.epoch),
             Post::Cancel { task, .. } => Some(task.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
-            Post::Note(_) | Post::Keep(_) => None,
+            Post::Note { .. } | Post::Keep(_) => None,
         }
     }
 }

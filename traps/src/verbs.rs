@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::error::{never_fails, only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Post, Request, Site, TrapResult};
+use crate::protocol::{Answer, Request, Site, TrapResult};
 use crate::task::TaskId;
 use crate::time::Time;
 
@@ -248,10 +248,10 @@ pub enum Note {
 
 /// Puts a `warn` line into the log. Does not trap.
 pub fn note_warning(text: impl Into<Cow<'static, str>>) {
-    gate::post(Post::Note(Note::Warning(text.into())));
+    gate::note(Note::Warning(text.into()));
 }
 
 /// Puts a `cap` line into the log: a limit was hit. Does not trap.
 pub fn note_cap(text: impl Into<Cow<'static, str>>) {
-    gate::post(Post::Note(Note::Cap(text.into())));
+    gate::note(Note::Cap(text.into()));
 }

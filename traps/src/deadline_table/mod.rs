@@ -32,7 +32,7 @@ pub struct DeadlineTable {
     tick: u64,
     /// Every arm and disarm is to be told to the kernel, which has a line for it.
     listening: Cell<bool>,
-    /// Arms and disarms that were not told: their lines keep their numbers.
+    /// All arms and disarms that were not told: their lines keep their numbers.
     untold: Cell<u64>,
     /// Those that were posted to the kernel, and those of them that it has heeded, in this order.
     posted: Cell<u64>,
@@ -81,11 +81,11 @@ impl DeadlineTable {
         self.listening.set(listening);
     }
 
-    /// How many arms and disarms the kernel was not told of since it last asked.
+    /// How many arms and disarms the kernel was not told of so far.
     #[inline]
     #[must_use]
-    pub fn take_untold(&self) -> u64 {
-        self.untold.take()
+    pub fn untold(&self) -> u64 {
+        self.untold.get()
     }
 
     /// Numbers a post to the kernel: what it is about is in flight until the kernel heeds it.

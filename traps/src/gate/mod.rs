@@ -16,6 +16,7 @@ mod locals;
 mod register;
 mod tables;
 
+pub(crate) use kernel_side::note;
 pub use kernel_side::{Completion, First, is_running, post_woken};
 use locals::Locals;
 pub use locals::TaskLocals;
@@ -30,6 +31,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
 use std::task::{Context, Waker};
 
+use crate::deadline_table::DeadlineTable;
 use crate::interrupt::Interrupt;
 use crate::protocol::{
     Failure, Filed, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
@@ -66,6 +68,8 @@ pub struct Gate {
     serial: Cell<u64>,
     register: Register,
     locals: Locals,
+    /// Those of the kernel that runs.
+    deadlines: RefCell<Option<Rc<DeadlineTable>>>,
     tables: RefCell<Tables>,
 }
 
@@ -83,6 +87,7 @@ thread_local! {
         serial: Cell::new(0),
         register: Register::new(),
         locals: Locals::new(),
+        deadlines: RefCell::new(None),
         tables: RefCell::new(Tables::new()),
     });
 }
