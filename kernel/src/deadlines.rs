@@ -23,9 +23,10 @@ use crate::turn::Fired;
 /// Where in a task a connection deadline is due in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expiring {
-    /// In this scope, or [`ROOT`].
-    In(u32),
-    InSeveral,
+    /// In scopes of it, which say so themselves.
+    InScopes,
+    /// In the whole of it, and perhaps in scopes too.
+    InAll,
 }
 
 /// What the kernel keeps of all of them together.
@@ -182,14 +183,17 @@ impl<M: Machine> Kernel<M> {
         for place in 0..self.scratch.due.len() {
             let due = self.scratch.due[place];
             let Some((task, from)) = self.guarded(due) else { continue };
-            if let Fired::Guard(index) = Fired::of(due.owner) {
-                self.scopes.get_mut(index).deadline = due.at;
-            }
             let expiring = &mut self.tasks.get_mut(task).expiring;
-            *expiring = match *expiring {
-                None => Some(Expiring::In(from)),
-                Some(_) => Some(Expiring::InSeveral),
-            };
+            if from == ROOT {
+                *expiring = Some(Expiring::InAll);
+                continue;
+            }
+            expiring.get_or_insert(Expiring::InScopes);
+            let scope = self.scopes.get_mut(from);
+            scope.expiring = true;
+            if scope.timing == Timing::Guard {
+                scope.deadline = due.at;
+            }
         }
     }
 
@@ -212,7 +216,10 @@ impl<M: Machine> Kernel<M> {
             let due = self.scratch.due[place];
             let task = match Fired::of(due.owner) {
                 Fired::Guard(index) | Fired::Scope(index) => {
-                    self.scopes.try_get(index).map(|scope| scope.task)
+                    self.scopes.try_get_mut(index).map(|scope| {
+                        scope.expiring = false;
+                        scope.task
+                    })
                 }
                 Fired::Bare(task) => Some(task),
                 Fired::Sleep(_) | Fired::Grace => None,
@@ -231,16 +238,16 @@ impl<M: Machine> Kernel<M> {
         let Some(entry) = self.waits.get(ticket) else { return false };
         let task = entry.task;
         let Some(expiring) = self.tasks.get(task).expiring else { return false };
-        let at = self.scopes.find(entry.scope).unwrap_or(ROOT);
-        let reaches = |from: u32| self.scopes.reaches(from, at).then_some(from);
-        let from = match expiring {
-            Expiring::In(from) => reaches(from),
-            Expiring::InSeveral => {
-                let guarded = self.scratch.due.iter().filter_map(|due| self.guarded(*due));
-                guarded.filter(|(bound, _)| *bound == task).find_map(|(_, from)| reaches(from))
+        let mut from = self.scopes.find(entry.scope).unwrap_or(ROOT);
+        while from != ROOT && !self.scopes.get(from).expiring {
+            if self.scopes.holds(from) {
+                return false;
             }
-        };
-        let Some(from) = from else { return false };
+            from = self.scopes.get(from).parent;
+        }
+        if from == ROOT && expiring != Expiring::InAll {
+            return false;
+        }
         let scope = if from == ROOT { 0 } else { self.scopes.get(from).serial.get() };
         let (winner, loser) = ("timeout".into(), "value".into());
         emit!(self, task, Event::Race { winner, loser, scope });

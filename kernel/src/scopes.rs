@@ -44,6 +44,8 @@ pub(crate) struct Scope {
     pub(crate) timer: Option<TimerId>,
     /// When its deadline was found to have passed.
     pub(crate) fired: Option<Time>,
+    /// It is a guard whose deadline is due in this turn.
+    pub(crate) expiring: bool,
     /// Traps that its interrupt reached and at which it was not dropped unread.
     pub(crate) delivered: u32,
     pub(crate) site: Site,
@@ -51,6 +53,8 @@ pub(crate) struct Scope {
     pub(crate) seq: Seq,
     before: u32,
     after: u32,
+    /// How many scopes have it for a parent.
+    children: u32,
 }
 
 impl Scope {
@@ -83,6 +87,11 @@ impl Scopes {
     /// A scope that may be gone.
     pub(crate) fn try_get(&self, index: u32) -> Option<&Scope> {
         self.slab.get(index as usize)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn try_get_mut(&mut self, index: u32) -> Option<&mut Scope> {
+        self.slab.get_mut(index as usize)
     }
 
     #[inline]
@@ -149,15 +158,25 @@ impl Scopes {
             timing: Timing::Own,
             timer: None,
             fired: None,
+            expiring: false,
             delivered: 0,
             site,
             seq: 0,
             before: NONE,
             after,
+            children: 0,
         });
         let index = u32::try_from(index).expect("fewer than 2^32 scopes");
         self.link(tasks, task, index);
+        self.count_child(parent, 1);
         index
+    }
+
+    fn count_child(&mut self, parent: u32, by: i32) {
+        if parent != ROOT {
+            let scope = self.get_mut(parent);
+            scope.children = scope.children.checked_add_signed(by).expect("a child has a parent");
+        }
     }
 
     fn link(&mut self, tasks: &mut Tasks, task: u32, index: u32) {
@@ -185,12 +204,17 @@ impl Scopes {
     pub(crate) fn close(&mut self, tasks: &mut Tasks, index: u32) -> Scope {
         self.unlink(tasks, index);
         let closed = self.slab.remove(index as usize);
+        self.count_child(closed.parent, -1);
         let mut next = tasks.get(closed.task).first_scope;
-        while next != NONE {
+        let mut left = closed.children;
+        // Nearly always nothing hangs on it, and a task may have many scopes.
+        while left > 0 && next != NONE {
             let scope = self.get_mut(next);
             next = scope.after;
             if scope.parent == index {
                 scope.parent = closed.parent;
+                self.count_child(closed.parent, 1);
+                left -= 1;
             }
         }
         closed
@@ -221,7 +245,9 @@ impl Scopes {
                 self.link(tasks, task, inner);
             }
         }
-        self.get_mut(index).parent = parent;
+        let before = std::mem::replace(&mut self.get_mut(index).parent, parent);
+        self.count_child(before, -1);
+        self.count_child(parent, 1);
     }
 
     /// The index of a scope that may be closed; [`ROOT`] for a root.
@@ -321,6 +347,9 @@ impl Scopes {
         source: u32,
         timers: &TimeQueue,
     ) -> Vec<u32> {
+        if !self.has_inner(source) {
+            return vec![source];
+        }
         let is_reached = |scope: &u32| {
             !self.holds(*scope) && self.reaches(source, *scope) && !self.is_idle(*scope, timers)
         };
@@ -337,6 +366,11 @@ impl Scopes {
             reached.reverse();
         }
         reached
+    }
+
+    /// Whether scopes hang below it.
+    pub(crate) fn has_inner(&self, index: u32) -> bool {
+        index == ROOT || self.get(index).children > 0
     }
 
     /// Whether it is kept for the next guard, or only stands for something.

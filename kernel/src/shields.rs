@@ -50,6 +50,9 @@ impl Scopes {
 
     /// The shields that an interrupt which spreads from `source` meets, oldest first.
     pub(crate) fn shields_met(&self, tasks: &Tasks, task: u32, source: u32) -> Vec<u32> {
+        if !self.has_inner(source) {
+            return Vec::new();
+        }
         let mut found = self.shields(tasks, task);
         found.retain(|shield| *shield != source && self.reaches(source, self.get(*shield).parent));
         found.reverse();
