@@ -152,12 +152,15 @@ impl Machine for Real {
     }
 
     fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time> {
-        let (start, tick) = (self.coarse_start, self.resolution);
-        let passed = move || sys::clock_monotonic_coarse().saturating_sub(start);
         // It lags by less than two ticks, but for a virtual processor that was not run and missed
         // some. Then the turn's own reading is nearer, which is seldom a tick old: only where both
         // happen at once is the bound too low.
-        Box::new(move |exact| (Time::ZERO + passed() + 2 * tick).max(exact + tick))
+        let start = self.coarse_start.saturating_sub(2 * self.resolution);
+        let tick = (Time::ZERO + self.resolution).as_micros();
+        Box::new(move |exact| {
+            let bound = Time::ZERO + sys::clock_monotonic_coarse().saturating_sub(start);
+            bound.max(Time::from_micros(exact.as_micros() + tick))
+        })
     }
 
     fn is_past(&mut self, point: Time) -> bool {
