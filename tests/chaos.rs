@@ -15,12 +15,12 @@ use common_kernel::*;
 use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::{join, select_biased};
-use kernel::{Options, Policy, Sim};
+use kernel::{Kernel, Options, Policy, Sim, SimClock};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
 use traps::{
-    ConnectionDeadline, Interrupt, Task, Time, WaitQueue, branch, budget, check_interrupt, clock,
-    connection_deadline, foreign, held_interrupt, ignore_after, race, run_in_thread, shield,
+    ConnectionDeadline, Interrupt, Kind, Task, Time, WaitQueue, branch, budget, check_interrupt,
+    clock, connection_deadline, foreign, held_interrupt, ignore_after, race, run_in_thread, shield,
     shield_for, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
@@ -41,6 +41,8 @@ impl Dice {
 struct Chaos;
 
 type Out = Result<(), Interrupt>;
+/// When a step ended, how, and how many of the shared deadlines had fired.
+type Told = (Time, Option<Kind>, usize);
 type Step = Pin<Box<dyn Future<Output = Out>>>;
 
 /// What all tasks of a program share.
@@ -56,6 +58,8 @@ struct World {
     spawned: Cell<u32>,
     /// The runs are over: what comes to the shelf now would never leave it.
     closing: Cell<bool>,
+    clock: SimClock,
+    told: RefCell<Vec<Told>>,
 }
 
 impl World {
@@ -70,6 +74,17 @@ impl World {
 }
 
 fn step(world: &Rc<World>, depth: u32) -> Step {
+    let (w, step) = (world.clone(), any_step(world, depth));
+    Box::pin(async move {
+        let end = step.await;
+        let fired = w.deadlines.borrow().iter().filter(|deadline| deadline.fired()).count();
+        let how = end.as_ref().err().map(Interrupt::kind);
+        w.told.borrow_mut().push((w.clock.now(), how, fired));
+        end
+    })
+}
+
+fn any_step(world: &Rc<World>, depth: u32) -> Step {
     let w = world.clone();
     let leaf = depth == 0;
     let next = move || step(&w, depth - 1);
@@ -360,7 +375,7 @@ fn options(seed: u64) -> Options {
     Options::new().policy(policy).grace(secs(2)).budget(16)
 }
 
-fn world(seed: u64) -> Rc<World> {
+fn world(seed: u64, clock: SimClock) -> Rc<World> {
     Rc::new(World {
         dice: RefCell::new(Dice(seed)),
         queue: WaitQueue::new(),
@@ -371,12 +386,15 @@ fn world(seed: u64) -> Rc<World> {
         shelf: RefCell::default(),
         spawned: Cell::new(0),
         closing: Cell::new(false),
+        clock,
+        told: RefCell::default(),
     })
 }
 
 fn life(seed: u64) -> String {
-    let mut kernel = Traced::new(machine(), options(seed));
-    let world = world(seed);
+    let machine = machine();
+    let world = world(seed, machine.clock());
+    let mut kernel = Traced::new(machine, options(seed));
     for _ in 0..2 {
         let main = async {
             for _ in 0..4 {
@@ -431,8 +449,8 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 /// A program of one run, which clears away what others could still hold.
-async fn program(seed: u64) {
-    let world = world(seed);
+async fn program(seed: u64, clock: SimClock) -> Rc<World> {
+    let world = world(seed, clock);
     let _clear = OnDrop(|| {
         world.closing.set(true);
         world.handles.take();
@@ -448,13 +466,41 @@ async fn program(seed: u64) {
         let _ = sleep(secs(1)).await;
     };
     let _ = AssertUnwindSafe(main).catch_unwind().await;
+    world.clone()
+}
+
+/// How the steps of a program ended, with a listener and without.
+fn told(seed: u64, traced: bool) -> Vec<Told> {
+    let machine = machine();
+    let clock = machine.clock();
+    let mut kernel = Kernel::with_options(machine, options(seed));
+    if traced {
+        kernel.trace_to(std::io::sink());
+    }
+    match kernel.run(program(seed, clock)) {
+        Ok(world) => world.told.take(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Without a listener most arms are stores, and not posts in the order of all others.
+#[test]
+fn d19_what_is_stored_comes_to_the_same_as_what_is_told() {
+    for seed in 0..2_000 {
+        assert_eq!(told(seed, false), told(seed, true), "seed {seed}");
+    }
 }
 
 #[test]
 fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_nothing() {
     let mut swept = 0;
     for seed in 0..150 {
-        let sweep = || kernel::testing::sweep(|| (machine(), program(seed))).options(options(seed));
+        let program = || {
+            let machine = machine();
+            let clock = machine.clock();
+            (machine, program(seed, clock).map(drop))
+        };
+        let sweep = || kernel::testing::sweep(program).options(options(seed));
         let Err(panic) = catch_unwind(|| sweep().limit(100_000).run()) else {
             swept += 1;
             continue;

@@ -13,8 +13,8 @@ use kernel::{Kernel, Sim};
 use support::{Notes, check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Interrupt, Time, WaitQueue, clock, connection_deadline, current_deadline, ignore_after, shield,
-    sleep, spawn, timeout_after, yield_now,
+    Interrupt, Time, WaitQueue, clock, connection_deadline, current_deadline, ignore_after, join,
+    shield, sleep, spawn, timeout_after, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -871,4 +871,84 @@ fn d18_a_guard_that_began_in_one_kernel_is_refused_in_another() {
     let mut guard = pin!(deadline.guard(SECOND, sleep(5 * SECOND)));
     first.run(begin(guard.as_mut())).unwrap();
     let _ = second.run(guard);
+}
+
+#[test]
+fn x1_a_sleep_that_ends_in_the_turn_of_its_guard_loses() {
+    for span in [900 * MS, SECOND] {
+        // Both are due when the late machine comes back.
+        let sim = Sim::new().late_by(200 * MS);
+        let ran = check_quietly("x1", sim, async {
+            let deadline = connection_deadline().await;
+            let guarded = deadline.guard(SECOND, sleep(span)).await;
+            (short(&guarded), deadline.fired())
+        });
+        assert_eq!(ran.output, ("TT", true), "{span:?}");
+    }
+}
+
+#[test]
+fn d19_a_store_does_not_overtake_a_post() {
+    // Without a listener, or nothing is a store.
+    let mut kernel = Kernel::new(Sim::new());
+    let ran = kernel.run(async {
+        let deadline = connection_deadline().await;
+        deadline.arm(MS); // a post
+        deadline.arm(20 * SECOND); // would be a store
+        let slept = sleep(10 * SECOND).await;
+        let first = (short(&slept), deadline.fired());
+        deadline.arm(MS);
+        deadline.disarm();
+        let slept = sleep(10 * SECOND).await;
+        (first, (short(&slept), deadline.fired()))
+    });
+    assert_eq!(ran.unwrap(), (("ok", false), ("ok", false)));
+}
+
+#[test]
+fn d10_each_firing_is_known_also_where_posts_were_made_before() {
+    let mut kernel = Kernel::new(Sim::new());
+    let fired = kernel.run(async {
+        let deadline = connection_deadline().await;
+        let mut fired = Vec::new();
+        for span in [SECOND, MS, SECOND, MS] {
+            deadline.guard(span, sleep(5 * SECOND)).await.unwrap_err();
+            fired.push(deadline.fired());
+            deadline.guard(span, async { Ok::<_, Interrupt>(()) }).await.unwrap();
+            fired.push(deadline.fired());
+        }
+        fired
+    });
+    assert_eq!(fired.unwrap(), [true, false].repeat(4));
+}
+
+#[test]
+fn x1_only_what_is_inside_the_guard_that_is_due_loses() {
+    let ran = check_quietly("x1", Sim::new(), async {
+        let (first, second) = (connection_deadline().await, connection_deadline().await);
+        first.guard(SECOND, sleep(5 * SECOND)).await.unwrap_err();
+        // The one that fired before is not due now, and its scope is the same.
+        let inside = first.guard(10 * SECOND, sleep(SECOND));
+        let (inside, due) = join(inside, second.guard(SECOND, sleep(5 * SECOND))).await;
+        (short(&inside), short(&due))
+    });
+    assert_eq!(ran.output, ("ok", "TT"));
+}
+
+#[test]
+fn x3_a_guard_that_has_ended_gets_no_part_of_a_later_cancellation() {
+    let ran = check_quietly("x3", Sim::new(), async {
+        let victim = async {
+            let deadline = connection_deadline().await;
+            let before = deadline.guard(SECOND, sleep(MS)).await;
+            let hit = sleep(5 * SECOND).await;
+            let after = deadline.guard(SECOND, sleep(MS)).await;
+            [before, hit, after].map(|end| short(&end))
+        };
+        let mut victim = spawn("victim", victim).await;
+        sleep(SECOND).await.unwrap();
+        victim.cancel_now("test").await;
+        victim.join().await.unwrap()
+    });
+    assert_eq!(ran.output, ["ok", "CAN", "ok"]);
 }

@@ -316,3 +316,26 @@ impl<M: Machine> Kernel<M> {
         emit_for!(self, 0, "kernel", event, log::late(deadline, self.log.now))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use traps::connection_deadline;
+
+    use crate::{Kernel, Sim};
+
+    #[test]
+    fn d1_a_deadline_that_is_gone_leaves_no_slot_behind() {
+        let mut kernel = Kernel::new(Sim::new());
+        let ran = kernel.run(async {
+            for span in [Duration::from_micros(1), Duration::from_secs(9)] {
+                let deadline = connection_deadline().await;
+                deadline.arm(span);
+            }
+            drop(connection_deadline().await);
+        });
+        ran.unwrap();
+        assert!(kernel.timers.table().columns().is_empty());
+    }
+}
