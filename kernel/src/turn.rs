@@ -95,6 +95,8 @@ impl<M: Machine> Kernel<M> {
         let busy = !self.ready.is_empty();
         if busy && self.skipped < SKIPPED {
             self.skipped += 1;
+            // Before what other threads sent: a guard wins against it.
+            self.take_due();
             return Ok(());
         }
         self.skipped = 0;
