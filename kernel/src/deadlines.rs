@@ -84,8 +84,6 @@ impl<M: Machine> Kernel<M> {
         let timer = TimerId(deadline.slot);
         if let Some(index) = scope.and_then(|scope| self.scopes.find(scope)) {
             self.leave_scope(index);
-            let task = self.scopes.get(index).task;
-            self.scopes.drop_pending(&mut self.tasks, task, |p| p.source == Source::Scope(index));
             self.scopes.get_mut(index).reset();
         }
         if !self.timers.has_fired(timer) {

@@ -206,7 +206,6 @@ impl<M: Machine> Kernel<M> {
 
     /// Step 4: expired deadlines, in the order of their deadlines and ranks.
     fn fire_deadlines(&mut self) {
-        self.take_due();
         let now = self.log.now;
         for place in 0..self.scratch.due.len() {
             let timer = self.scratch.due[place];
