@@ -37,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 mod answer;
 mod call;
 mod cancellable;
