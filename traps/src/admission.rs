@@ -1,7 +1,7 @@
 //! A gate in front of scarce work: in while there is room, refused at once where there is none.
 //!
-//! Refusing is its whole purpose, so nobody ever waits here. Who means to wait in line takes a
-//! permit of a [`WaitQueue`](crate::WaitQueue), or queues for a worker thread (row X9: two objects).
+//! Refusing is its whole purpose, so nobody ever waits here. Who means to wait takes a permit of a
+//! [`WaitQueue`](crate::WaitQueue), or stands in line for a worker thread (row X9: two objects).
 //! Knows no thread and no kernel, but for the `cap` lines.
 
 use std::fmt;
