@@ -1,6 +1,7 @@
 //! What the kernel's small operations cost, on the real machine with the trace off.
 //!
-//! `cargo bench --bench micro` prints nanoseconds: the median of several rounds.
+//! `cargo bench --bench micro` prints nanoseconds: the median of several rounds. `job_batch` keeps 50
+//! jobs going at a time.
 //! `micro CASE COUNT` runs one case so often and prints nothing, for a tool that counts
 //! instructions: the difference between two counts, divided, is the cost of one.
 
@@ -8,11 +9,13 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use kernel::{Kernel, Real};
+use traps::admission::Gate;
 use traps::{
-    Interrupt, clock, connection_deadline, current_task, sleep, spawn, timeout_after, yield_now,
+    Interrupt, clock, connection_deadline, current_task, join_all, run_in_thread, sleep, spawn,
+    timeout_after, yield_now,
 };
 
-const CASES: [&str; 10] = [
+const CASES: [&str; 13] = [
     "nothing",
     "clock",
     "current_task",
@@ -23,6 +26,9 @@ const CASES: [&str; 10] = [
     "guard",
     "spawn_join",
     "sleepers",
+    "gate",
+    "job",
+    "job_batch",
 ];
 
 async fn run(case: &str, count: u32) {
@@ -81,6 +87,23 @@ async fn run(case: &str, count: u32) {
             yield_now().await.unwrap();
             yield_now().await.unwrap();
         }
+        "gate" => {
+            let gate = Gate::new("gate", 1);
+            for _ in 0..count {
+                black_box(gate.try_enter().unwrap());
+            }
+        }
+        "job" => {
+            for n in 0..count {
+                black_box(run_in_thread(move || n).await.unwrap());
+            }
+        }
+        "job_batch" => {
+            for n in (0..count).step_by(50) {
+                let jobs = (n..n + 50).map(|n| run_in_thread(move || n));
+                black_box(join_all(jobs).await);
+            }
+        }
         other => panic!("no case `{other}`; there are {CASES:?}"),
     }
 }
@@ -94,7 +117,7 @@ fn main() {
     }
     println!("{:<14} {:>8} {:>8} {:>8}  ns each (least, median, most of 9)", "case", "", "", "");
     for case in CASES {
-        let count = 200_000;
+        let count = if case.starts_with("job") { 10_000 } else { 200_000 };
         let mut spans: Vec<f64> = (0..9)
             .map(|_| {
                 let mut kernel = Kernel::new(Real::new().unwrap());
