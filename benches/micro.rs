@@ -1,7 +1,7 @@
 //! What the kernel's small operations cost, on the real machine with the trace off.
 //!
-//! `cargo bench --bench micro` prints nanoseconds: the median of several rounds. `job_batch` keeps 50
-//! jobs going at a time.
+//! `cargo bench --bench micro` prints nanoseconds: the median of several rounds. `job_batch`
+//! keeps 50 jobs going at a time.
 //! `micro CASE COUNT` runs one case so often and prints nothing, for a tool that counts
 //! instructions: the difference between two counts, divided, is the cost of one.
 

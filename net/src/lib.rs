@@ -12,6 +12,7 @@ pub mod http;
 pub mod listener;
 mod min_rate;
 pub mod pipe;
+pub mod process;
 mod resolve;
 mod socket;
 pub mod stream;

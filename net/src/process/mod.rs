@@ -1,0 +1,305 @@
+//! Processes: started, talked to, waited for, and never left behind.
+//!
+//! A process belongs to the task that has its [`Process`]. Whoever drops that ends it: a task that
+//! is cancelled takes its processes with it. Its end is waited for by a pidfd, which becomes
+//! readable, like any descriptor; no signal and no thread is needed for that.
+
+mod pipe_end;
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::panic::Location;
+use std::pin::{Pin, pin};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::thread;
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use traps::io::{Direction, Io};
+use traps::protocol::Site;
+use traps::{Interruptible, Signal, branch};
+
+pub use pipe_end::{PipeReader, PipeWriter};
+
+/// A process that was started here.
+///
+/// Dropping it kills it (`SIGKILL`, and only it: not what it has started itself) and reaps it.
+///
+/// ```no_run
+/// use std::process::{Command, Stdio};
+/// use std::time::Duration;
+/// use net::process::{Collected, Process};
+///
+/// # async fn example() -> std::io::Result<()> {
+/// let mut command = Command::new("sort");
+/// command.stdin(Stdio::piped()).stdout(Stdio::piped());
+/// let mut sort = Process::spawn(&mut command)?;
+/// let mut output = Collected::with_limit(1 << 20);
+/// let talk = sort.communicate(&mut &b"b\na\n"[..], &mut output);
+/// let status = traps::timeout_after(Duration::from_secs(5), talk).await?;
+/// assert!(status.success());
+/// assert_eq!(output.stdout, b"a\nb\n");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Process {
+    child: Option<Child>,
+    /// Readable when it has ended.
+    end: Io<OwnedFd>,
+    status: Option<ExitStatus>,
+    /// What it reads, if that is piped and was not taken.
+    pub stdin: Option<PipeWriter>,
+    /// What it writes, if that is piped and was not taken.
+    pub stdout: Option<PipeReader>,
+    /// What it complains, if that is piped and was not taken.
+    pub stderr: Option<PipeReader>,
+}
+
+/// What a process wrote, up to a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Of each of the two, in bytes.
+    pub limit: usize,
+    /// On standard output.
+    pub stdout: Vec<u8>,
+    /// On standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Collected {
+    /// Nothing yet, and at most `limit` bytes of each.
+    #[must_use]
+    pub fn with_limit(limit: usize) -> Collected {
+        Collected { limit, ..Collected::default() }
+    }
+}
+
+impl Process {
+    /// Starts a process. Does not trap, but holds the kernel's thread until the program was found
+    /// and loaded: about a millisecond.
+    ///
+    /// # Errors
+    ///
+    /// The system's: the program is not there, no process or descriptor is left, or it has no pidfd
+    /// (Linux before 5.3); what was started is ended then.
+    pub fn spawn(command: &mut Command) -> io::Result<Process> {
+        let child = command.spawn()?;
+        let mut child = Reaped(Some(child));
+        let started = child.0.as_mut().expect("it was started above");
+        let pid = Pid::from_child(started);
+        let end = Io::new(pidfd_open(pid, PidfdFlags::NONBLOCK)?);
+        let stdin = started.stdin.take().map(|pipe| PipeWriter::new(OwnedFd::from(pipe)));
+        let stdout = started.stdout.take().map(|pipe| PipeReader::new(OwnedFd::from(pipe)));
+        let stderr = started.stderr.take().map(|pipe| PipeReader::new(OwnedFd::from(pipe)));
+        let (stdin, stdout) = (stdin.transpose()?, stdout.transpose()?);
+        let stderr = stderr.transpose()?;
+        Ok(Process { child: child.0.take(), end, status: None, stdin, stdout, stderr })
+    }
+
+    /// Its number in the system; somebody else's once it has ended and was waited for.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child().id()
+    }
+
+    /// Waits until it has ended, after closing its standard input if that is piped and still here:
+    /// a process that reads to the end would not end. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The interrupt that ended the wait: the process goes on, and can be waited for again.
+    #[track_caller]
+    pub fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + use<'_> {
+        let site = Location::caller();
+        async move {
+            self.stdin = None;
+            self.ended(site).await
+        }
+    }
+
+    async fn talk(
+        &mut self,
+        input: &mut &[u8],
+        into: &mut Collected,
+        site: Site,
+    ) -> io::Result<()> {
+        let Collected { limit, stdout, stderr } = into;
+        let write = async {
+            if let Some(pipe) = &mut self.stdin {
+                match pipe.write_all_at(input, site).await {
+                    Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+                    written => written?,
+                }
+            }
+            // Its end is what many a process waits for.
+            self.stdin = None;
+            Ok(())
+        };
+        let out = collect(&mut self.stdout, stdout, *limit, site);
+        let err = collect(&mut self.stderr, stderr, *limit, site);
+        at_once([pin!(branch(write)), pin!(branch(out)), pin!(branch(err))]).await
+    }
+
+    async fn ended(&mut self, site: Site) -> io::Result<ExitStatus> {
+        loop {
+            // First: the system tells of an end for as long as it is not reaped, and no longer.
+            if let Some(status) = self.try_wait()? {
+                return Ok(status);
+            }
+            self.end.ready(Direction::Read, site).await?;
+        }
+    }
+
+    /// How it has ended; `None` if it has not. Does not trap.
+    ///
+    /// # Errors
+    ///
+    /// The system's; none is known.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
+            let child = self.child.as_mut().expect("a process is here until it is given away");
+            self.status = child.try_wait()?;
+        }
+        Ok(self.status)
+    }
+
+    /// Kills it (`SIGKILL`). Does not wait for its end, and does nothing if it was waited for.
+    ///
+    /// # Errors
+    ///
+    /// The system's: it belongs to another user now.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.as_mut().expect("a process is here until it is given away").kill()
+    }
+
+    /// Sends it a signal: [`Signal::Terminate`] asks it to end. Does nothing if it was waited for.
+    ///
+    /// # Errors
+    ///
+    /// The system's: it belongs to another user now.
+    pub fn send(&mut self, signal: Signal) -> io::Result<()> {
+        if self.try_wait()?.is_some() {
+            return Ok(());
+        }
+        let signal = match signal {
+            Signal::Hangup => rustix::process::Signal::HUP,
+            Signal::Interrupt => rustix::process::Signal::INT,
+            Signal::User1 => rustix::process::Signal::USR1,
+            Signal::Terminate => rustix::process::Signal::TERM,
+        };
+        Ok(pidfd_send_signal(&*self.end, signal)?)
+    }
+
+    /// Writes `input` and closes it, collects what is piped of both outputs, and waits for the
+    /// end, all at once, so that no full pipe stops another. Blocks. A process that does not read
+    /// all of its input is no error.
+    ///
+    /// # Errors
+    ///
+    /// The interrupt that ended it: `input` is then what was not written, `into` has what came so
+    /// far, and a second call goes on. [`FileTooLarge`](ErrorKind::FileTooLarge) beyond the limit
+    /// of `into`; the process goes on, until it is killed or dropped. Else the system's.
+    #[track_caller]
+    pub fn communicate<'a, 'b>(
+        &'a mut self,
+        input: &'a mut &'b [u8],
+        into: &'a mut Collected,
+    ) -> impl Future<Output = io::Result<ExitStatus>> + use<'a, 'b> {
+        let site = Location::caller();
+        async move {
+            self.talk(input, into, site).await?;
+            self.ended(site).await
+        }
+    }
+
+    /// Gives it away as it is, to be waited for, or left, by whoever takes it.
+    #[must_use]
+    pub fn into_child(mut self) -> Child {
+        self.child.take().expect("a process is here until it is given away")
+    }
+
+    fn child(&self) -> &Child {
+        self.child.as_ref().expect("a process is here until it is given away")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let child = self.child.take().filter(|_| self.status.is_none());
+        drop(Reaped(child));
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.child.as_ref().map(Child::id);
+        f.debug_struct("Process").field("id", &id).field("status", &self.status).finish()
+    }
+}
+
+/// Reads a pipe to its end, if there is one.
+async fn collect(
+    pipe: &mut Option<PipeReader>,
+    into: &mut Vec<u8>,
+    limit: usize,
+    site: Site,
+) -> io::Result<()> {
+    match pipe {
+        Some(pipe) => pipe.read_to_end_at(into, limit, site).await,
+        None => Ok(()),
+    }
+}
+
+/// Polls them side by side: each may be what the process waits for. The first failure ends it, for
+/// the others may wait for what has failed; an interrupt is heard by each of them first.
+async fn at_once<const N: usize>(
+    mut parts: [Pin<&mut dyn Future<Output = io::Result<()>>>; N],
+) -> io::Result<()> {
+    let mut done = [false; N];
+    let mut interrupted = None;
+    poll_fn(move |cx| {
+        for (part, done) in parts.iter_mut().zip(&mut done).filter(|(_, done)| !**done) {
+            match part.as_mut().poll(cx) {
+                Poll::Pending => continue,
+                Poll::Ready(Err(error)) if error.interrupt().is_none() => {
+                    return Poll::Ready(Err(error));
+                }
+                Poll::Ready(ended) => interrupted = interrupted.take().or(ended.err()),
+            }
+            *done = true;
+        }
+        if done.contains(&false) {
+            return Poll::Pending;
+        }
+        Poll::Ready(interrupted.take().map_or(Ok(()), Err))
+    })
+    .await
+}
+
+/// A process that is killed and reaped when this is dropped.
+struct Reaped(Option<Child>);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        let Some(mut child) = self.0.take() else { return };
+        // It may have ended already, or belong to another user now: then it is waited for as it is.
+        let _ = child.kill();
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        // A killed process is gone in a moment, or as late as the system lets go of it, which is
+        // no time for a kernel's thread to wait.
+        let child = Arc::new(Mutex::new(child));
+        let theirs = child.clone();
+        let wait = |child: &Mutex<Child>| {
+            let _ = child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        };
+        let reaper = thread::Builder::new().name("trapline-reaper".to_owned());
+        if reaper.spawn(move || wait(&theirs)).is_err() {
+            wait(&child);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Our end of a pipe to a process: bytes in one direction.
+
+use std::fs::File;
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::panic::Location;
+use std::task::{Poll, ready};
+
+use rustix::io::ioctl_fionbio;
+use traps::io::{Descriptor, Direction, Io, Source};
+use traps::protocol::Site;
+
+use crate::attempt::{Attempt, First};
+
+/// How much is read at a time when all is read.
+const PIECE: usize = 16 * 1024;
+
+/// A pipe's descriptor in non-blocking mode. The process has the other end, which stays as it is.
+struct End(File);
+
+impl End {
+    fn new(descriptor: impl Into<OwnedFd>) -> io::Result<Io<End>> {
+        let descriptor = descriptor.into();
+        ioctl_fionbio(&descriptor, true)?;
+        Ok(Io::new(End(descriptor.into())))
+    }
+}
+
+impl Source for End {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::Real(self.0.as_raw_fd())
+    }
+    fn kind(&self) -> char {
+        'p'
+    }
+    fn into_owner(self) -> Option<OwnedFd> {
+        Some(self.0.into())
+    }
+}
+
+/// What a process writes: its standard output or standard error.
+pub struct PipeReader(Io<End>);
+
+/// What a process reads: its standard input. Dropping it is the end of that input.
+pub struct PipeWriter(Io<End>);
+
+impl PipeReader {
+    /// Takes the reading end of a pipe.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if it refuses non-blocking mode.
+    pub fn new(descriptor: impl Into<OwnedFd>) -> io::Result<PipeReader> {
+        End::new(descriptor).map(PipeReader)
+    }
+
+    /// Reads what is there into `buf`; blocks while nothing is. Zero: every writer has closed the
+    /// pipe (or `buf` is empty). A process that left a child of its own behind has left it the
+    /// pipe too.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the interrupt that ended the wait: nothing was read then.
+    #[track_caller]
+    pub fn read<'a>(
+        &'a mut self,
+        buf: &'a mut [u8],
+    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
+        let io = &self.0;
+        let wait = io.ready(Direction::Read, Location::caller());
+        let mut attempt = Attempt::new(wait, First::Try);
+        poll_fn(move |cx| attempt.poll(cx, || (&io.0).read(buf)))
+    }
+
+    /// Appends all that comes until the end to `into`, which is to hold `limit` bytes at most.
+    /// Blocks whenever nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PipeReader::read`]; what came before is in `into`, and a second call goes on.
+    /// [`FileTooLarge`](ErrorKind::FileTooLarge) when more than `limit` came; `into` is full then.
+    #[track_caller]
+    pub fn read_to_end<'a>(
+        &'a mut self,
+        into: &'a mut Vec<u8>,
+        limit: usize,
+    ) -> impl Future<Output = io::Result<()>> + use<'a> {
+        self.read_to_end_at(into, limit, Location::caller())
+    }
+
+    /// The same for a wrapper that knows its own caller's place in the source.
+    #[track_caller]
+    pub(super) fn read_to_end_at<'a>(
+        &'a mut self,
+        into: &'a mut Vec<u8>,
+        limit: usize,
+        site: Site,
+    ) -> impl Future<Output = io::Result<()>> + use<'a> {
+        let io = &self.0;
+        let wait = io.ready(Direction::Read, site);
+        let mut attempt = Attempt::new(wait, First::Try);
+        let mut piece = Vec::new();
+        poll_fn(move |cx| {
+            piece.resize(PIECE, 0);
+            loop {
+                let n = ready!(attempt.poll(cx, || (&io.0).read(&mut piece)))?;
+                if n == 0 {
+                    return Poll::Ready(Ok(()));
+                }
+                let taken = n.min(limit.saturating_sub(into.len()));
+                into.extend_from_slice(&piece[..taken]);
+                if taken < n {
+                    let text = format!("the process wrote more than {limit} bytes");
+                    let error = io::Error::new(ErrorKind::FileTooLarge, text);
+                    return Poll::Ready(Err(error));
+                }
+            }
+        })
+    }
+}
+
+impl PipeWriter {
+    /// Takes the writing end of a pipe.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if it refuses non-blocking mode.
+    pub fn new(descriptor: impl Into<OwnedFd>) -> io::Result<PipeWriter> {
+        End::new(descriptor).map(PipeWriter)
+    }
+
+    /// Writes some of `buf`; blocks while the pipe is full. Returns how much.
+    ///
+    /// # Errors
+    ///
+    /// The system's: `BrokenPipe` if nobody has the other end; the interrupt that ended the wait:
+    /// nothing was written then.
+    #[track_caller]
+    pub fn write<'a>(
+        &'a mut self,
+        buf: &'a [u8],
+    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
+        let io = &self.0;
+        let wait = io.ready(Direction::Write, Location::caller());
+        let mut attempt = Attempt::new(wait, First::Try);
+        poll_fn(move |cx| attempt.poll(cx, || (&io.0).write(buf)))
+    }
+
+    /// Writes all of `bytes`, which shrinks to what is left; blocks whenever the pipe is full.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PipeWriter::write`]; `bytes` is then what was not written.
+    #[track_caller]
+    pub fn write_all<'a, 'b>(
+        &'a mut self,
+        bytes: &'a mut &'b [u8],
+    ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
+        self.write_all_at(bytes, Location::caller())
+    }
+
+    /// The same for a wrapper that knows its own caller's place in the source.
+    #[track_caller]
+    pub(super) fn write_all_at<'a, 'b>(
+        &'a mut self,
+        bytes: &'a mut &'b [u8],
+        site: Site,
+    ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
+        let io = &self.0;
+        let wait = io.ready(Direction::Write, site);
+        let mut attempt = Attempt::new(wait, First::Try);
+        poll_fn(move |cx| {
+            while !bytes.is_empty() {
+                let n = ready!(attempt.poll(cx, || (&io.0).write(bytes)))?;
+                *bytes = &bytes[n..];
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+}
+
+impl std::fmt::Debug for PipeReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PipeReader").field(&self.0).finish()
+    }
+}
+
+impl std::fmt::Debug for PipeWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PipeWriter").field(&self.0).finish()
+    }
+}

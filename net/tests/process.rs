@@ -1,0 +1,223 @@
+//! Processes, on the real machine: the order of events decides, no time does.
+
+use std::fs;
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use net::process::{Collected, PipeReader, Process};
+use traps::{Interruptible, Signal, spawn, timeout_after, yield_now};
+
+fn run<F: Future>(main: F) -> F::Output {
+    kernel::run(main).unwrap()
+}
+
+/// A shell that runs `script`, with all of its standard streams piped.
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Whether the system still has a process of ours with this number, a dead one included.
+fn is_there(id: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
+    parent == Some(&std::process::id().to_string())
+}
+
+/// Gives way until the system has let go of it: who takes it away is not this thread.
+async fn gone(id: u32) {
+    while is_there(id) {
+        yield_now().await.unwrap();
+    }
+}
+
+#[test]
+fn a_mebibyte_goes_through_a_process_and_back() {
+    let bytes: Vec<u8> = (0..1_u32 << 20).map(|n| (n % 251) as u8).collect();
+    let mut output = Collected::with_limit(1 << 20);
+    let status = run(async {
+        let mut cat = Process::spawn(&mut shell("exec cat"))?;
+        cat.communicate(&mut &bytes[..], &mut output).await
+    });
+    assert!(status.unwrap().success());
+    assert!(output.stdout == bytes && output.stderr.is_empty());
+}
+
+#[test]
+fn both_outputs_are_read_at_once_and_the_status_is_the_processs_own() {
+    // More than a pipe holds, on both, in turns.
+    let script = "i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789;
+        echo abcdefghijabcdefghijabcdefghijabcdefghij >&2; i=$((i+1)); done; exit 7";
+    let mut output = Collected::with_limit(1 << 20);
+    let status = run(async {
+        Process::spawn(&mut shell(script))?.communicate(&mut &b""[..], &mut output).await
+    });
+    assert_eq!(status.unwrap().code(), Some(7));
+    assert_eq!((output.stdout.len(), output.stderr.len()), (3000 * 41, 3000 * 41));
+}
+
+#[test]
+fn a_process_that_does_not_read_its_input_is_no_error() {
+    let input = vec![0; 1 << 20];
+    let mut output = Collected::with_limit(100);
+    let mut left = &input[..];
+    let status = run(async {
+        let mut process = Process::spawn(&mut shell("exec 0<&-; echo done"))?;
+        process.communicate(&mut left, &mut output).await
+    });
+    assert!(status.unwrap().success());
+    assert_eq!(output.stdout, b"done\n");
+    assert!(!left.is_empty());
+}
+
+#[test]
+fn more_output_than_the_limit_is_an_error_and_the_process_is_ended() {
+    let mut output = Collected::with_limit(10);
+    let (error, id) = run(async {
+        let mut endless = Process::spawn(&mut shell("exec yes")).unwrap();
+        let id = endless.id();
+        (endless.communicate(&mut &b""[..], &mut output).await.unwrap_err(), id)
+    });
+    assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+    assert_eq!(error.to_string(), "the process wrote more than 10 bytes");
+    assert_eq!(output.stdout, b"y\ny\ny\ny\ny\n");
+    run(gone(id));
+}
+
+#[test]
+fn a_timeout_on_a_wait_leaves_the_process_alone() {
+    let status = run(async {
+        let mut command = shell("exec cat");
+        command.stdout(Stdio::null());
+        let mut cat = Process::spawn(&mut command).unwrap();
+        let keep = cat.stdin.take();
+        let early = timeout_after(Duration::ZERO, cat.wait()).await;
+        assert!(early.unwrap_err().interrupt().is_some());
+        assert_eq!(cat.try_wait().unwrap(), None);
+        drop(keep);
+        let first = cat.wait().await.unwrap();
+        assert_eq!(cat.wait().await.unwrap(), first, "it may be asked again");
+        cat.kill().unwrap();
+        cat.send(Signal::Terminate).unwrap();
+        first
+    });
+    assert!(status.success());
+}
+
+#[test]
+fn a_communication_that_is_cut_again_and_again_loses_no_byte() {
+    let bytes: Vec<u8> = (0..1_u32 << 20).map(|n| (n % 253) as u8).collect();
+    let mut output = Collected::with_limit(1 << 20);
+    let (status, cuts) = run(async {
+        let mut cat = Process::spawn(&mut shell("exec cat")).unwrap();
+        let (mut input, mut cuts) = (&bytes[..], 0);
+        loop {
+            // Each wait is cut as soon as it begins.
+            let talk = timeout_after(Duration::ZERO, cat.communicate(&mut input, &mut output));
+            match talk.await {
+                Err(error) if error.interrupt().is_some() => cuts += 1,
+                ended => return (ended, cuts),
+            }
+        }
+    });
+    assert!(status.unwrap().success());
+    assert!(output.stdout == bytes);
+    assert!(cuts > 0);
+}
+
+#[test]
+fn a_task_that_is_cancelled_takes_its_process_with_it() {
+    let id = run(async {
+        let mut process = Process::spawn(&mut shell("exec cat")).unwrap();
+        let id = process.id();
+        let _open = process.stdin.take();
+        let mut owner = spawn("owner", async move { process.wait().await.map(drop) }).await;
+        yield_now().await.unwrap();
+        assert!(is_there(id));
+        owner.cancel("no_longer_wanted").await.unwrap();
+        owner.join().await.unwrap().unwrap_err();
+        id
+    });
+    run(gone(id));
+}
+
+#[test]
+fn it_is_asked_to_end_or_made_to() {
+    let (asked, made) = run(async {
+        let mut first = Process::spawn(&mut shell("exec cat"))?;
+        let mut second = Process::spawn(&mut shell("exec cat"))?;
+        let _open = (first.stdin.take(), second.stdin.take());
+        first.send(Signal::Terminate)?;
+        second.kill()?;
+        io::Result::Ok((first.wait().await?, second.wait().await?))
+    })
+    .unwrap();
+    assert_eq!((asked.signal(), made.signal()), (Some(15), Some(9)));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_an_error() {
+    let error = Process::spawn(&mut Command::new("/nowhere/at/all")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_hundred_processes_leave_nothing_behind() {
+    let mut kernel = kernel::Kernel::new(kernel::Real::new().unwrap());
+    let ids = kernel.run(async {
+        let mut ids = Vec::new();
+        for n in 0..100 {
+            let mut process = Process::spawn(&mut shell("exec cat")).unwrap();
+            ids.push(process.id());
+            match n % 4 {
+                0 => drop(process),
+                1 => assert!(process.wait().await.unwrap().success()),
+                2 => process.kill().unwrap(),
+                _ => {
+                    let mut output = Collected::with_limit(10);
+                    process.communicate(&mut &b"ab"[..], &mut output).await.unwrap();
+                    assert_eq!(output.stdout, b"ab");
+                }
+            }
+        }
+        for id in &ids {
+            gone(*id).await;
+        }
+        ids
+    });
+    assert_eq!(ids.unwrap().len(), 100);
+    let counters = kernel.counters();
+    assert_eq!((counters.registered, counters.handles, counters.tickets), (0, 0, 0));
+    kernel.shutdown().unwrap();
+}
+
+#[test]
+fn who_takes_the_child_has_it_as_it_is() {
+    let mut child = run(async {
+        let mut process = Process::spawn(&mut shell("exec cat")).unwrap();
+        process.stdin = None;
+        process.into_child()
+    });
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_pipe_of_ones_own_is_read_and_its_end_seen() {
+    let text = run(async {
+        let (reader, writer) = io::pipe()?;
+        let mut command = Command::new("/bin/echo");
+        command.arg("hello").stdout(writer);
+        let mut echo = Process::spawn(&mut command)?;
+        drop(command); // it has the writing end as well
+        let mut text = Vec::new();
+        PipeReader::new(reader)?.read_to_end(&mut text, 100).await?;
+        echo.wait().await?;
+        io::Result::Ok(text)
+    });
+    assert_eq!(text.unwrap(), b"hello\n");
+}
