@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::date::Date;
+use super::seats::Seats;
 use crate::write_deadline::WriteDeadline;
 
 /// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
@@ -18,6 +19,7 @@ pub struct Config {
     pub deadlines: Deadlines,
     pub(crate) date: Date,
     pub(crate) pool: Pool,
+    pub(crate) seats: Seats,
 }
 
 impl Config {
@@ -25,6 +27,27 @@ impl Config {
     #[must_use]
     pub fn new(limits: Limits, deadlines: Deadlines) -> Config {
         Config { limits, deadlines, ..Config::default() }
+    }
+
+    /// Lets the connections come to their end, for a server that stops (rows F17, F19). Those that
+    /// wait for their next request end at once, new ones that have sent nothing within half a
+    /// second. A request in hand is answered with `Connection: close`; one that comes later is
+    /// refused with 503 and `Retry-After`, as soon as its head is there. Does not trap.
+    #[track_caller]
+    pub fn drain(&self) {
+        self.seats.drain();
+    }
+
+    /// Whether [`Config::drain`] was called.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.seats.is_draining()
+    }
+
+    /// How many connections are being served.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.seats.taken()
     }
 }
 

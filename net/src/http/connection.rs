@@ -18,6 +18,7 @@ use super::outlet::{Fault, Outlet, Streamed};
 use super::phase::Phase;
 use super::request::{Body, Request, note_refusal};
 use super::response::{BodyField, Response};
+use super::seats::Waits;
 use super::status::Refusal;
 use super::wire::{Trouble, Wire, attend};
 use crate::stream::Stream;
@@ -83,7 +84,7 @@ pub async fn serve_connection<S: Stream, H: Handler>(
     handler: &H,
     config: &Config,
 ) -> io::Result<()> {
-    let wire = RefCell::new(Wire::new(stream));
+    let wire = RefCell::new(Wire::new(stream, config));
     let mut connection = Connection { wire: &wire, inbox: Inbox::default(), config };
     let end = connection.converse(handler).await;
     connection.inbox.give_up(&config.pool);
@@ -122,7 +123,11 @@ impl<S: Stream> Connection<'_, S> {
         let mut phase = Phase::Head;
         loop {
             match self.next(phase).await? {
+                Next::Silence if self.config.is_draining() => return self.leave().await,
                 Next::Silence => return Ok(()),
+                Next::Head(head) if self.config.is_draining() => {
+                    return self.refuse(STOPS, head.no_body).await;
+                }
                 Next::Refused { refusal, no_body } => return self.refuse(refusal, no_body).await,
                 Next::Head(head) => match self.answer(head, handler).await? {
                     After::Next => {}
@@ -138,6 +143,9 @@ impl<S: Stream> Connection<'_, S> {
         let wire = &mut *self.wire.borrow_mut();
         let config = self.config;
         wire.watch.leave();
+        if phase == Phase::Idle && self.inbox.is_empty() && config.is_draining() {
+            return Ok(Next::Silence);
+        }
         // Up to where a head that is not whole was parsed.
         let (mut seen, mut empty_lines) = (0, 0);
         loop {
@@ -200,10 +208,32 @@ impl<S: Stream> Connection<'_, S> {
             wire.flush(self.config).await?;
             wire.give_buffer(self.config);
             self.inbox.give_up(&self.config.pool);
-            wire.wait(phase, self.config).await?;
+            let waits = if phase == Phase::Idle { Waits::Next } else { Waits::First };
+            wire.watch.seat.waits.set(waits);
+            let waited = wire.wait(phase, self.config).await;
+            wire.watch.seat.waits.set(Waits::Busy);
+            waited?;
         }
         let room = self.inbox.room(&self.config.pool, self.config.limits.head);
         wire.read(room, phase, self.config).await
+    }
+
+    /// Ends a connection on which nothing has begun, because the server stops. A request that
+    /// crosses this is refused if it is here already, and else meets an end, not a reset.
+    async fn leave(&mut self) -> Result<(), Trouble> {
+        let came = {
+            let wire = &mut *self.wire.borrow_mut();
+            if wire.ended {
+                return Ok(());
+            }
+            let room = self.inbox.room(&self.config.pool, self.config.limits.head);
+            wire.read_now(room).await?
+        };
+        self.inbox.filled(came);
+        if came > 0 {
+            return self.refuse(STOPS, false).await;
+        }
+        self.part(After::Linger).await
     }
 
     /// Has a request answered.
@@ -240,7 +270,12 @@ impl<S: Stream> Connection<'_, S> {
         note_refusal(refusal);
         let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
         request.head.no_body = no_body;
-        request.settle(Response::new(refusal.status).with_text(refusal.why).and_close()).await?;
+        let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
+        if refusal.status == 503 {
+            let retry = response.header("Retry-After", "1");
+            response = retry.expect("a name and a value that are allowed");
+        }
+        request.settle(response).await?;
         self.part(After::Linger).await
     }
 
@@ -279,6 +314,9 @@ enum After {
     /// It closes, and the peer may still be sending.
     Linger,
 }
+
+/// The answer to a request that comes too late.
+const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 
 /// Stands for a head that was refused.
 const REFUSED: Head = Head {
@@ -320,7 +358,8 @@ impl<S: Stream> Request<'_, S> {
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
     async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
         let doubt = self.has_doubt();
-        self.outlet.keep_alive &= !response.close && !doubt;
+        let stops = self.outlet.config.is_draining();
+        self.outlet.keep_alive &= !response.close && !doubt && !stops;
         if !response.sent {
             let (body, field) = match response.has_body() {
                 true => (&response.body[..], BodyField::Length(response.body.len() as u64)),

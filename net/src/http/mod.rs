@@ -19,6 +19,7 @@ mod outlet;
 mod phase;
 mod request;
 mod response;
+mod seats;
 mod status;
 mod wire;
 

@@ -89,7 +89,8 @@ impl<S: Stream> Outlet<'_, S> {
             (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
             (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
         };
-        self.keep_alive &= !response.close && streamed != Streamed::UntilClose;
+        let stops = self.config.is_draining();
+        self.keep_alive &= !response.close && streamed != Streamed::UntilClose && !stops;
         // A client that waits for it sends no body after a final head.
         self.go_on();
         self.write_head(response, field, head.version).await;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use traps::{ConnectionDeadline, Guard, Time, connection_deadline};
 
 use super::config::Deadlines;
+use super::seats::{Seated, Waits};
 use super::wire::Trouble;
 use crate::min_rate::MinRate;
 use crate::stream::Stream;
@@ -33,10 +34,10 @@ pub enum Phase {
 }
 
 /// The deadline of the phase that a connection is in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watch {
-    /// The one of this connection.
-    deadline: Option<ConnectionDeadline>,
+    /// Where the deadline lies.
+    pub(crate) seat: Seated,
     /// Of a phase that has one limit for all its waits together; set by the first of them.
     total: Option<(Phase, Time)>,
     /// How fast the body in hand has come. Made by the first wait for one, then kept: most
@@ -59,12 +60,20 @@ enum Limit {
 }
 
 impl Watch {
+    pub(crate) fn new(seat: Seated) -> Watch {
+        Watch { seat, total: None, rate: None, counting: false, begun: Time::ZERO }
+    }
+
     /// What holds for a wait to read in `phase` that begins now.
     pub(crate) async fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
-        if self.deadline.is_none() {
-            self.deadline = Some(connection_deadline().await);
+        if self.seat.deadline.get().is_none() {
+            let made = self.seat.deadline.set(connection_deadline().await);
+            debug_assert!(made.is_ok(), "a connection waits for one thing at a time");
         }
         let span = match phase {
+            Phase::Head if self.seat.waits.get() == Waits::First => {
+                self.seat.first_byte(deadlines.head)
+            }
             Phase::Head => deadlines.head,
             Phase::Idle => deadlines.idle,
             Phase::Linger => deadlines.linger,
@@ -155,7 +164,7 @@ impl Watch {
     }
 
     fn deadline(&self) -> &ConnectionDeadline {
-        self.deadline.as_ref().expect("the first wait makes it")
+        self.seat.deadline.get().expect("the first wait makes it")
     }
 
     /// The phase in hand is over: the next one gets a limit of its own.

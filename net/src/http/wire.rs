@@ -51,10 +51,11 @@ pub(crate) struct Wire<S> {
 }
 
 impl<S: Stream> Wire<S> {
-    pub(crate) fn new(stream: S) -> Wire<S> {
+    pub(crate) fn new(stream: S, config: &Config) -> Wire<S> {
         // Nothing was read, but a new connection has seldom anything to read.
         let (drained, ended, dated) = (true, false, false);
-        Wire { stream, out: Vec::new(), watch: Watch::default(), drained, ended, dated }
+        let watch = Watch::new(config.seats.take());
+        Wire { stream, out: Vec::new(), watch, drained, ended, dated }
     }
 
     /// Whether a read would begin with a wait.
@@ -99,6 +100,16 @@ impl<S: Stream> Wire<S> {
                 None => self.drained = true,
             }
         }
+    }
+
+    /// Reads what is there, and waits for nothing.
+    pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let tried = now(pin!(self.stream.read(buffer))).await;
+        let Some(done) = tried else { return Ok(0) };
+        let n = done?;
+        self.drained = n < buffer.len();
+        self.ended = n == 0;
+        Ok(n)
     }
 
     /// Writes all that was gathered.

@@ -1,0 +1,144 @@
+//! A server that stops: what each connection gets, on the virtual clock.
+
+mod common;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use common::App;
+use kernel::{Kernel, Sim};
+use net::Stream;
+use net::http::{Config, serve_connection};
+use net::pipe::duplex;
+use traps::{Time, clock, sleep, spawn};
+
+const MS: Duration = Duration::from_millis(1);
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const SLOW: &[u8] = b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// What the client sends, and when.
+type Sent<'a> = (Duration, &'a [u8]);
+
+/// What came back in all, and when the end did.
+struct Got {
+    text: String,
+    end: Time,
+}
+
+impl Got {
+    fn statuses(&self) -> Vec<&str> {
+        self.text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
+    }
+}
+
+/// One connection to a server that stops after a second.
+fn stop_during(sent: &[Sent<'_>]) -> Got {
+    let mut kernel = Kernel::new(Sim::new());
+    let (server, mut client) = duplex(1 << 20);
+    let got = kernel.run(async {
+        let config = Rc::new(Config::default());
+        let theirs = config.clone();
+        let serve = async move { serve_connection(server, &App, &theirs).await };
+        let mut conn = spawn("conn", serve).await;
+        let stopper = config.clone();
+        let mut stop = spawn("stop", async move {
+            sleep(1000 * MS).await.unwrap();
+            assert_eq!((stopper.connections(), stopper.is_draining()), (1, false));
+            stopper.drain();
+        })
+        .await;
+        let mut got = Got { text: String::new(), end: Time::ZERO };
+        let mut buf = [0; 4096];
+        for (at, bytes) in sent.iter().copied().chain([(Duration::MAX, &b""[..])]) {
+            loop {
+                match traps::ignore_at(Time::ZERO + at, client.read(&mut buf)).await {
+                    Ok(None) => break,
+                    Ok(Some(0)) => {
+                        got.end = clock().await;
+                        break;
+                    }
+                    Ok(Some(n)) => got.text.push_str(&String::from_utf8_lossy(&buf[..n])),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            if got.end != Time::ZERO {
+                break;
+            }
+            client.write(bytes).await.unwrap();
+        }
+        drop(client);
+        conn.join().await.unwrap().unwrap();
+        stop.join().await.unwrap();
+        assert_eq!(config.connections(), 0);
+        got
+    });
+    kernel.shutdown().unwrap();
+    got.unwrap()
+}
+
+fn at(millis: u32) -> Time {
+    Time::ZERO + millis * MS
+}
+
+#[test]
+fn f17_a_connection_that_waits_for_its_next_request_ends_at_once() {
+    let got = stop_during(&[(500 * MS, GET)]);
+    assert_eq!(got.statuses(), ["200"]);
+    assert_eq!(got.end, at(1000));
+}
+
+#[test]
+fn f17_a_request_that_comes_while_the_server_stops_is_refused_and_may_be_sent_again() {
+    let got = stop_during(&[(1100 * MS, GET)]);
+    assert_eq!(got.statuses(), ["503"]);
+    assert!(got.text.contains("\r\nConnection: close\r\n"), "{}", got.text);
+    assert!(got.text.contains("\r\nRetry-After: 1\r\n"), "{}", got.text);
+    assert!(got.text.ends_with("\r\n\r\nthe server stops\n"), "{}", got.text);
+    assert_eq!(got.end, at(1100));
+}
+
+#[test]
+fn f17_a_head_that_is_not_whole_is_waited_for_and_refused() {
+    let got = stop_during(&[(900 * MS, &GET[..9]), (3000 * MS, &GET[9..])]);
+    assert_eq!((got.statuses(), got.end), (vec!["503"], at(3000)));
+}
+
+#[test]
+fn f18_a_new_connection_without_a_request_has_half_a_second() {
+    let got = stop_during(&[]);
+    assert_eq!((got.statuses(), got.end), (vec![], at(1500)));
+}
+
+#[test]
+fn f17_a_request_in_hand_is_answered_and_the_connection_closed() {
+    let got = stop_during(&[(700 * MS, SLOW)]);
+    assert_eq!(got.statuses(), ["200"]);
+    assert!(got.text.contains("\r\nConnection: close\r\n"), "{}", got.text);
+    assert!(got.text.ends_with("slept"), "{}", got.text);
+    assert_eq!(got.end, at(1200));
+}
+
+#[test]
+fn f17_a_body_that_is_on_its_way_is_read_to_its_end() {
+    let head = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc";
+    let got = stop_during(&[(900 * MS, head), (1500 * MS, b"def")]);
+    assert_eq!(got.statuses(), ["200"]);
+    assert!(got.text.ends_with("abcdef"), "{}", got.text);
+}
+
+#[test]
+fn f17_a_request_that_crosses_the_end_is_refused_not_lost() {
+    // The bytes are there when the deadline of the wait is brought forward, in one instant: the
+    // last look finds them, whichever of the two comes first in the turn.
+    let got = stop_during(&[(500 * MS, GET), (1000 * MS, GET)]);
+    assert_eq!(got.statuses(), ["200", "503"]);
+    assert_eq!(got.end, at(1000));
+}
+
+#[test]
+fn f19_refusal_comes_before_the_body_is_asked_for() {
+    let head =
+        b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nExpect: 100-continue\r\n\r\n";
+    let got = stop_during(&[(1100 * MS, head)]);
+    assert_eq!(got.statuses(), ["503"]);
+}
