@@ -12,11 +12,12 @@ use traps::{Interruptible, note_cap};
 
 use super::chunked::Chunks;
 use super::config::{Config, Deadlines};
-use super::head::{Framing, Head, Method, Parsed, Span, Version, parse};
+use super::head::{Framing, Head, Parsed, parse};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet, Streamed};
+use super::parting::{After, STOPS};
 use super::phase::Phase;
-use super::request::{Body, Request, note_refusal};
+use super::request::{Body, Request};
 use super::response::{BodyField, Response};
 use super::seats::Waits;
 use super::status::Refusal;
@@ -100,10 +101,10 @@ pub async fn serve_connection<S: Stream, H: Handler>(
 }
 
 /// One connection.
-struct Connection<'c, S> {
-    wire: &'c RefCell<Wire<S>>,
-    inbox: Inbox,
-    config: &'c Config,
+pub(super) struct Connection<'c, S> {
+    pub(super) wire: &'c RefCell<Wire<S>>,
+    pub(super) inbox: Inbox,
+    pub(super) config: &'c Config,
 }
 
 /// What came instead of a request, or with it.
@@ -135,6 +136,9 @@ impl<S: Stream> Connection<'_, S> {
                 },
             }
             phase = Phase::Idle;
+            if self.inbox.is_empty() && self.config.is_draining() {
+                return self.leave().await;
+            }
         }
     }
 
@@ -143,9 +147,6 @@ impl<S: Stream> Connection<'_, S> {
         let wire = &mut *self.wire.borrow_mut();
         let config = self.config;
         wire.watch.leave();
-        if phase == Phase::Idle && self.inbox.is_empty() && config.is_draining() {
-            return Ok(Next::Silence);
-        }
         // Up to where a head that is not whole was parsed.
         let (mut seen, mut empty_lines) = (0, 0);
         loop {
@@ -218,24 +219,6 @@ impl<S: Stream> Connection<'_, S> {
         wire.read(room, phase, self.config).await
     }
 
-    /// Ends a connection on which nothing has begun, because the server stops. A request that
-    /// crosses this is refused if it is here already, and else meets an end, not a reset.
-    async fn leave(&mut self) -> Result<(), Trouble> {
-        let came = {
-            let wire = &mut *self.wire.borrow_mut();
-            if wire.ended {
-                return Ok(());
-            }
-            let room = self.inbox.room(&self.config.pool, self.config.limits.head);
-            wire.read_now(room).await?
-        };
-        self.inbox.filled(came);
-        if came > 0 {
-            return self.refuse(STOPS, false).await;
-        }
-        self.part(After::Linger).await
-    }
-
     /// Has a request answered.
     async fn answer<H: Handler>(&mut self, head: Head, handler: &H) -> Result<After, Trouble> {
         let mut request = request(head, &mut self.inbox, self.wire, self.config);
@@ -264,75 +247,9 @@ impl<S: Stream> Connection<'_, S> {
         };
         request.settle(response).await
     }
-
-    /// Answers for the server, and closes.
-    async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> Result<(), Trouble> {
-        note_refusal(refusal);
-        let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
-        request.head.no_body = no_body;
-        let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
-        if refusal.status == 503 {
-            let retry = response.header("Retry-After", "1");
-            response = retry.expect("a name and a value that are allowed");
-        }
-        request.settle(response).await?;
-        self.part(After::Linger).await
-    }
-
-    /// Ends the connection so that the peer reads what was written to it: a stream that is closed
-    /// while there is unread input resets, and the answer may be lost.
-    async fn part(&mut self, after: After) -> Result<(), Trouble> {
-        let wire = &mut *self.wire.borrow_mut();
-        wire.flush(self.config).await?;
-        let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
-        if wire.ended || quiet {
-            return Ok(());
-        }
-        wire.shutdown()?;
-        wire.watch.leave();
-        let mut left = self.config.limits.drain;
-        while left > 0 {
-            self.inbox.give_up(&self.config.pool);
-            let room = self.inbox.room(&self.config.pool, 0);
-            match wire.read(room, Phase::Linger, self.config).await {
-                Ok(0) | Err(Trouble::Expired(_)) => break,
-                Ok(n) => left = left.saturating_sub(n as u64),
-                Err(trouble) => return Err(trouble),
-            }
-        }
-        Ok(())
-    }
 }
 
-/// How a connection goes on after an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    /// With the next request.
-    Next,
-    /// It closes.
-    Close,
-    /// It closes, and the peer may still be sending.
-    Linger,
-}
-
-/// The answer to a request that comes too late.
-const STOPS: Refusal = Refusal::new(503, "the server stops\n");
-
-/// Stands for a head that was refused.
-const REFUSED: Head = Head {
-    len: 0,
-    method: Method::Get,
-    no_body: false,
-    version: Version::Http11,
-    path: Span { start: 0, end: 0 },
-    query: Span { start: 0, end: 0 },
-    fields: 0,
-    framing: Framing::Length(0),
-    keep_alive: false,
-    expects: false,
-};
-
-fn request<'r, S>(
+pub(super) fn request<'r, S>(
     head: Head,
     inbox: &'r mut Inbox,
     wire: &'r RefCell<Wire<S>>,
@@ -356,7 +273,7 @@ fn request<'r, S>(
 
 impl<S: Stream> Request<'_, S> {
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
-    async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
+    pub(super) async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
         let doubt = self.has_doubt();
         let stops = self.outlet.config.is_draining();
         self.outlet.keep_alive &= !response.close && !doubt && !stops;

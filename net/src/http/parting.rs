@@ -1,0 +1,100 @@
+//! The ends of a connection that are the server's choice: a refusal, the end of a drain, and how
+//! the stream is left so that the peer hears of it.
+//!
+//! It may not read a request.
+
+use super::connection::{Connection, request};
+use super::head::{Framing, Head, Method, Span, Version};
+use super::phase::Phase;
+use super::request::note_refusal;
+use super::response::Response;
+use super::status::Refusal;
+use super::wire::Trouble;
+use crate::stream::Stream;
+
+/// How a connection goes on after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// With the next request.
+    Next,
+    /// It closes.
+    Close,
+    /// It closes, and the peer may still be sending.
+    Linger,
+}
+
+/// The answer to a request that comes too late.
+pub(super) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
+
+/// Stands for a head that was refused.
+const REFUSED: Head = Head {
+    len: 0,
+    method: Method::Get,
+    no_body: false,
+    version: Version::Http11,
+    path: Span { start: 0, end: 0 },
+    query: Span { start: 0, end: 0 },
+    fields: 0,
+    framing: Framing::Length(0),
+    keep_alive: false,
+    expects: false,
+};
+
+#[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
+impl<S: Stream> Connection<'_, S> {
+    /// Answers for the server, and closes.
+    pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> Result<(), Trouble> {
+        note_refusal(refusal);
+        let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
+        request.head.no_body = no_body;
+        let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
+        if refusal.status == 503 {
+            let retry = response.header("Retry-After", "1");
+            response = retry.expect("a name and a value that are allowed");
+        }
+        request.settle(response).await?;
+        self.part(After::Linger).await
+    }
+
+    /// Ends the connection so that the peer reads what was written to it: a stream that is closed
+    /// while there is unread input resets, and the answer may be lost.
+    pub(super) async fn part(&mut self, after: After) -> Result<(), Trouble> {
+        let wire = &mut *self.wire.borrow_mut();
+        wire.flush(self.config).await?;
+        let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
+        if wire.ended || quiet {
+            return Ok(());
+        }
+        wire.shutdown()?;
+        wire.watch.leave();
+        let mut left = self.config.limits.drain;
+        while left > 0 {
+            self.inbox.give_up(&self.config.pool);
+            let room = self.inbox.room(&self.config.pool, 0);
+            match wire.read(room, Phase::Linger, self.config).await {
+                Ok(0) | Err(Trouble::Expired(_)) => break,
+                Ok(n) => left = left.saturating_sub(n as u64),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a connection on which nothing has begun, because the server stops. A request that
+    /// crosses this is refused if it is here already, and else meets an end, not a reset.
+    pub(super) async fn leave(&mut self) -> Result<(), Trouble> {
+        let came = {
+            let wire = &mut *self.wire.borrow_mut();
+            if wire.ended {
+                return Ok(());
+            }
+            let room = self.inbox.room(&self.config.pool, self.config.limits.head);
+            wire.read_now(room).await?
+        };
+        self.inbox.filled(came);
+        if came > 0 {
+            return self.refuse(STOPS, false).await;
+        }
+        self.part(After::Linger).await
+    }
+}
