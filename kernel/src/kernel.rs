@@ -19,6 +19,7 @@ use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
 use crate::inject::Inject;
 use crate::log::{Activation, Log, Writer};
+use crate::longrun::Longrun;
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
 use crate::registrations::Registrations;
@@ -68,6 +69,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) running: Option<u32>,
     /// When it began to run; kept for a timed trace only.
     pub(crate) running_since: traps::Time,
+    pub(crate) longrun: Longrun,
     pub(crate) skipped: u32,
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
@@ -175,6 +177,7 @@ impl<M: Machine> Kernel<M> {
             external: 0,
             running: None,
             running_since: traps::Time::ZERO,
+            longrun: Longrun::new(options.longrun),
             skipped: 0,
             queues: 0,
             main_ended: false,

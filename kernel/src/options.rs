@@ -23,6 +23,8 @@ pub struct Options {
     pub threads: usize,
     /// How long an idle worker thread stays. 10 s.
     pub idle: Duration,
+    /// A run that is longer is a `longrun` line. 50 ms; `None`: no clock is read for it.
+    pub longrun: Option<Duration>,
 }
 
 impl Default for Options {
@@ -34,6 +36,7 @@ impl Default for Options {
             grace: Duration::from_secs(5),
             threads: 64,
             idle: Duration::from_secs(10),
+            longrun: Some(Duration::from_millis(50)),
         }
     }
 }
@@ -83,6 +86,19 @@ impl Options {
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Options {
         self.threads = threads.max(1);
+        self
+    }
+
+    /// With another limit for a run, or none: one that is longer has a `longrun` line, which names
+    /// the task, the trap that it ran from and the one that it ran to (row C34).
+    ///
+    /// On [`Real`](crate::Real) a run is measured by the coarse clock, once a run: no line for one
+    /// that kept to the limit, and surely one for a run that was two ticks of that clock longer
+    /// (8 ms at most). On [`Sim`](crate::Sim) it is exact. Small work that needs no thread, such as
+    /// parsing a few kilobytes, is far below the default (row F27).
+    #[must_use]
+    pub fn longrun(mut self, limit: Option<Duration>) -> Options {
+        self.longrun = limit;
         self
     }
 }

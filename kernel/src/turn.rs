@@ -46,13 +46,14 @@ impl<M: Machine> Kernel<M> {
         self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
-            let Options { policy, budget, grace, threads, .. } = &self.options;
+            let Options { policy, budget, grace, threads, longrun, .. } = &self.options;
+            let longrun = longrun.map_or("off".to_owned(), |span| trace::Span(span).to_string());
             let tick = trace::Span(self.options.tick_over(None));
             let grace = trace::Span(*grace);
             let clock = self.machine.clock_name();
             self.log.boot(&format!(
                 "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
-                 threads={threads}"
+                 threads={threads} longrun={longrun}"
             ));
             self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
         }
@@ -85,6 +86,7 @@ impl<M: Machine> Kernel<M> {
     /// Learns whether anybody listens; once a turn is often enough.
     pub(crate) fn look(&mut self) {
         self.log.look();
+        self.longrun.looked = true;
         let table = self.timers.table();
         table.listen(self.log.listening);
         self.log.count_untold(table.untold());
@@ -249,6 +251,7 @@ impl<M: Machine> Kernel<M> {
     /// Step 5: runs each task that is ready *now* once. Who becomes ready meanwhile waits for the
     /// next turn, so that no chain of wakes can starve I/O.
     fn run_ready(&mut self, main: MainPoll<'_>) {
+        self.begin_runs();
         for _ in 0..self.ready.len() {
             let task = self.ready.pop_front().expect("only runs take from the queue");
             if task == NONE {
