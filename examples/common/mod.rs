@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::time::Duration;
 
 use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
 
@@ -19,6 +20,7 @@ pub struct Args {
     pub trace: Option<String>,
     pub virtual_clock: bool,
     pub timed: bool,
+    pub watchdog: Option<Duration>,
 }
 
 /// What an example is, for its `--help`.
@@ -45,6 +47,8 @@ impl About {
         }
         text += "  --trace FILE      write the trace to FILE (`-`: standard output)\n";
         text += "  --timed           add measured spans to the trace\n";
+        text += "  --watchdog MS     a thread says on standard error when a task holds the CPU\n";
+        text += "                    for longer, while it does\n";
         text += "  --help            print this\n";
         text
     }
@@ -73,6 +77,7 @@ impl About {
             trace: None,
             virtual_clock: false,
             timed: false,
+            watchdog: None,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("expected a value after {word}"));
@@ -80,6 +85,7 @@ impl About {
                 "--help" | "-h" => return Ok(None),
                 "--trace" => args.trace = Some(value()?),
                 "--timed" => args.timed = true,
+                "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
                 "--addr" if self.server => args.addr = address(&value()?)?,
                 "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
                 "--virtual" if !self.server => args.virtual_clock = true,
@@ -91,6 +97,12 @@ impl About {
         }
         Ok(Some(args))
     }
+}
+
+/// A span in milliseconds, from 1.
+fn millis(option: &str, text: &str) -> Result<Duration, String> {
+    let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
+    found.ok_or(format!("{option}: expected a number of milliseconds from 1, not `{text}`"))
 }
 
 /// The first address of a host and a port, by number or by name.
@@ -107,7 +119,14 @@ impl Args {
 
     /// A kernel over any machine, with these options and this trace.
     pub fn kernel<M: Machine>(&self, machine: M) -> io::Result<Kernel<M>> {
-        let mut kernel = Kernel::with_options(machine, Options::new().policy(self.policy));
+        let options = Options::new().policy(self.policy).watchdog(self.watchdog);
+        let mut kernel = Kernel::with_options(machine, options);
+        kernel.on_stuck(|stuck| {
+            // A server's log has said it.
+            if log::max_level() < log::LevelFilter::Warn {
+                eprintln!("{stuck}");
+            }
+        });
         if self.timed {
             kernel.time_the_trace();
         }

@@ -31,6 +31,7 @@ use crate::trace;
 use crate::waits::{Wait, Waits};
 use crate::wake::WakeQueue;
 use crate::waker::{Message, SpareWaker};
+use crate::watchdog::Watchdog;
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
@@ -70,6 +71,7 @@ pub struct Kernel<M: Machine> {
     /// When it began to run; kept for a timed trace only.
     pub(crate) running_since: traps::Time,
     pub(crate) longrun: Longrun,
+    pub(crate) watchdog: Watchdog,
     pub(crate) skipped: u32,
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
@@ -178,6 +180,7 @@ impl<M: Machine> Kernel<M> {
             running: None,
             running_since: traps::Time::ZERO,
             longrun: Longrun::new(options.longrun),
+            watchdog: Watchdog::default(),
             skipped: 0,
             queues: 0,
             main_ended: false,

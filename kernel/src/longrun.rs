@@ -66,6 +66,7 @@ impl<M: Machine> Kernel<M> {
     /// A run is over: its task has left the CPU, or has ended and is still in the table.
     #[inline]
     pub(crate) fn end_run(&mut self, index: u32) {
+        self.end_beat();
         if self.longrun.limit != u64::MAX {
             let mark = self.machine.mark();
             if mark.wrapping_sub(self.longrun.since) > self.longrun.limit {

@@ -80,6 +80,7 @@ impl<M: Machine> Kernel<M> {
         self.running = Some(index);
         self.running_since = self.log.now;
         self.begin_run_from(came);
+        self.begin_beat(index);
         let spare = self.spare.as_ref().map(SpareWaker::waker);
         let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
         self.gate.begin(name, root, waker, self.options.budget);

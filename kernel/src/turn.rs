@@ -43,17 +43,21 @@ impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
         let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
+        self.start_watchdog().map_err(Error::Machine)?;
         self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
-            let Options { policy, budget, grace, threads, longrun, .. } = &self.options;
-            let longrun = longrun.map_or("off".to_owned(), |span| trace::Span(span).to_string());
+            let Options { policy, budget, grace, threads, longrun, watchdog, .. } = &self.options;
+            let shown = |span: &Option<_>| {
+                span.map_or_else(|| "off".to_owned(), |span| trace::Span(span).to_string())
+            };
+            let (longrun, watchdog) = (shown(longrun), shown(watchdog));
             let tick = trace::Span(self.options.tick_over(None));
             let grace = trace::Span(*grace);
             let clock = self.machine.clock_name();
             self.log.boot(&format!(
                 "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
-                 threads={threads} longrun={longrun}"
+                 threads={threads} longrun={longrun} watchdog={watchdog}"
             ));
             self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
         }
