@@ -4,6 +4,8 @@
 
 #![allow(dead_code, reason = "each user takes a part")]
 
+pub mod workers;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,6 +16,7 @@ use std::time::Duration;
 use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
 
 /// A parsed command line.
+#[derive(Clone)]
 pub struct Args {
     pub addr: SocketAddr,
     pub policy: Policy,
@@ -21,6 +24,8 @@ pub struct Args {
     pub virtual_clock: bool,
     pub timed: bool,
     pub watchdog: Option<Duration>,
+    pub workers: u32,
+    pub backlog: u32,
 }
 
 /// What an example is, for its `--help`.
@@ -39,6 +44,11 @@ impl About {
         if self.server {
             text +=
                 "  --addr HOST:PORT  where to listen (127.0.0.1:8080; port 0 picks a free one)\n";
+            text +=
+                "  --workers N       threads that share the port, each with its own kernel (1);\n";
+            text +=
+                "                    with more than one, --trace FILE writes FILE.1, FILE.2, ...\n";
+            text += "  --backlog N       connections that may wait to be accepted (4096)\n";
         } else {
             text += "  --virtual         run on a virtual clock and print the stable trace\n";
         }
@@ -78,6 +88,8 @@ impl About {
             virtual_clock: false,
             timed: false,
             watchdog: None,
+            workers: 1,
+            backlog: net::listener::Options::default().backlog,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("expected a value after {word}"));
@@ -85,6 +97,10 @@ impl About {
                 "--help" | "-h" => return Ok(None),
                 "--trace" => args.trace = Some(value()?),
                 "--timed" => args.timed = true,
+                "--workers" if self.server => args.workers = count(&word, &value()?, 1, 64)?,
+                "--backlog" if self.server => {
+                    args.backlog = count(&word, &value()?, 1, i32::MAX as u32)?
+                }
                 "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
                 "--addr" if self.server => args.addr = address(&value()?)?,
                 "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
@@ -92,11 +108,20 @@ impl About {
                 other => return Err(format!("unknown option `{other}`")),
             }
         }
+        if args.workers > 1 && args.trace.as_deref() == Some("-") {
+            return Err("--trace -: each worker has a trace of its own; give a file".to_owned());
+        }
         if args.virtual_clock && args.trace.is_none() {
             args.trace = Some("-".to_owned());
         }
         Ok(Some(args))
     }
+}
+
+/// A number within bounds.
+fn count(option: &str, text: &str, least: u32, most: u32) -> Result<u32, String> {
+    let found = text.parse().ok().filter(|count| (least..=most).contains(count));
+    found.ok_or(format!("{option}: expected a number from {least} to {most}, not `{text}`"))
 }
 
 /// A span in milliseconds, from 1.
@@ -112,6 +137,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Args {
+    /// The same for one of several workers, whose traces are in files of their own.
+    fn of_worker(&self, number: u32) -> Args {
+        let trace = self.trace.as_ref().map(|path| format!("{path}.{number}"));
+        Args { trace, ..self.clone() }
+    }
+
     /// The operating system below, with these options.
     pub fn real_kernel(&self) -> io::Result<Kernel<Real>> {
         self.kernel(Real::new()?)
@@ -168,7 +199,16 @@ pub fn run<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Exi
 where
     F::Output: Outcome,
 {
-    let error = match kernel {
+    report(outcome(kernel, main))
+}
+
+/// The same, and gives what went wrong.
+#[track_caller]
+fn outcome<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Option<String>
+where
+    F::Output: Outcome,
+{
+    match kernel {
         Err(error) => Some(error.to_string()),
         Ok(mut kernel) => match kernel.run(main) {
             Err(error) => Some(error.to_string()),
@@ -177,7 +217,11 @@ where
                 output.or(kernel.shutdown().err().map(|error| error.to_string()))
             }
         },
-    };
+    }
+}
+
+/// Says on standard error what went wrong, if something did.
+fn report(error: Option<String>) -> ExitCode {
     match error {
         None => ExitCode::SUCCESS,
         Some(error) => {

@@ -58,6 +58,7 @@ impl Source for Socket {
 /// A socket that accepts TCP connections.
 pub struct TcpListener {
     io: Io<Socket>,
+    backlog: u32,
     back_off: BackOff,
 }
 
@@ -94,7 +95,15 @@ impl TcpListener {
             }
         };
         let socket = socket.map_err(|error| failed("listen on", address, error))?;
-        Ok(TcpListener { io: Io::new(Socket(socket)), back_off: BackOff::default() })
+        let backlog = options.backlog.min(most_backlog().unwrap_or(u32::MAX));
+        Ok(TcpListener { io: Io::new(Socket(socket)), backlog, back_off: BackOff::default() })
+    }
+
+    /// How many connections may wait to be accepted: what was asked for, or the system's
+    /// `net.core.somaxconn` as it was at the time, which cuts it silently (row F15).
+    #[must_use]
+    pub fn backlog(&self) -> u32 {
+        self.backlog
     }
 
     /// The address that it listens on.
@@ -122,7 +131,7 @@ impl TcpListener {
     pub fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_> {
-        let TcpListener { io, back_off } = self;
+        let TcpListener { io, back_off, .. } = self;
         let ready = io.ready(Direction::Read, Location::caller());
         Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
     }
@@ -140,6 +149,11 @@ fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> 
     socket.bind(&address.into())?;
     socket.listen(c_int::try_from(options.backlog).unwrap_or(c_int::MAX))?;
     Ok(socket)
+}
+
+/// What the system cuts a backlog to, where it can be read.
+fn most_backlog() -> Option<u32> {
+    std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
 /// Accepts a connection in non-blocking mode, by one system call.

@@ -213,7 +213,10 @@ impl Slot {
 
 /// Every listener of the process. The handler may not lock or allocate, so the table is small,
 /// static and searched from end to end.
-static SLOTS: [Slot; 16] = [const { Slot::new() }; 16];
+static SLOTS: [Slot; LISTENERS] = [const { Slot::new() }; LISTENERS];
+
+/// Signal listeners, one a kernel, that a process may have at one time.
+pub(crate) const LISTENERS: usize = 64;
 
 /// The handler of every watched signal.
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -240,7 +243,7 @@ pub(crate) struct SignalListener {
 ///
 /// # Errors
 ///
-/// If no descriptor is to be had, or all sixteen slots of the process are taken.
+/// If no descriptor is to be had, or all [`LISTENERS`] slots of the process are taken.
 pub(crate) fn signal_listener() -> io::Result<SignalListener> {
     // SAFETY: the call takes integers only.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
