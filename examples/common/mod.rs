@@ -59,6 +59,7 @@ impl About {
         text += "  --timed           add measured spans to the trace\n";
         text += "  --watchdog MS     a thread says on standard error when a task holds the CPU\n";
         text += "                    for longer, while it does\n";
+        text += "  --print-limits    print every number that bounds something, and end\n";
         text += "  --help            print this\n";
         text
     }
@@ -80,7 +81,7 @@ impl About {
     }
 
     fn try_parse(&self, words: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
-        let mut words = words;
+        let (mut words, mut print_limits) = (words, false);
         let mut args = Args {
             addr: SocketAddr::from(([127, 0, 0, 1], 8080)),
             policy: Policy::Lazy,
@@ -95,6 +96,7 @@ impl About {
             let mut value = || words.next().ok_or(format!("expected a value after {word}"));
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
+                "--print-limits" => print_limits = true,
                 "--trace" => args.trace = Some(value()?),
                 "--timed" => args.timed = true,
                 "--workers" if self.server => args.workers = count(&word, &value()?, 1, 64)?,
@@ -107,6 +109,9 @@ impl About {
                 "--virtual" if !self.server => args.virtual_clock = true,
                 other => return Err(format!("unknown option `{other}`")),
             }
+        }
+        if print_limits {
+            args.print_limits();
         }
         if args.workers > 1 && args.trace.as_deref() == Some("-") {
             return Err("--trace -: each worker has a trace of its own; give a file".to_owned());
@@ -143,6 +148,28 @@ impl Args {
         Args { trace, ..self.clone() }
     }
 
+    fn options(&self) -> Options {
+        Options::new().policy(self.policy).watchdog(self.watchdog)
+    }
+
+    /// How to listen.
+    fn listener(&self) -> net::listener::Options {
+        let backlog = self.backlog;
+        net::listener::Options { backlog, ..net::listener::Options::default() }
+    }
+
+    /// Prints what bounds what, with these options, and ends the process.
+    fn print_limits(&self) -> ! {
+        let config = net::http::Config::default();
+        let mut all = traps::limits::limits();
+        all.extend(kernel::limits(&self.options()));
+        all.extend(net::limits(&self.listener(), &config));
+        let text: String = all.iter().map(|bound| format!("{bound}\n")).collect();
+        // Whoever closed our standard output does not want to know.
+        let _ = io::stdout().write_all(text.as_bytes());
+        std::process::exit(0);
+    }
+
     /// The operating system below, with these options.
     pub fn real_kernel(&self) -> io::Result<Kernel<Real>> {
         self.kernel(Real::new()?)
@@ -150,8 +177,7 @@ impl Args {
 
     /// A kernel over any machine, with these options and this trace.
     pub fn kernel<M: Machine>(&self, machine: M) -> io::Result<Kernel<M>> {
-        let options = Options::new().policy(self.policy).watchdog(self.watchdog);
-        let mut kernel = Kernel::with_options(machine, options);
+        let mut kernel = Kernel::with_options(machine, self.options());
         kernel.on_stuck(|stuck| {
             // A server's log has said it.
             if log::max_level() < log::LevelFilter::Warn {

@@ -54,7 +54,7 @@ pub fn serve<F: Future + 'static>(args: &Args, main: fn(Place) -> F) -> ExitCode
 where
     F::Output: Outcome,
 {
-    let mut options = Options { backlog: args.backlog, ..Options::default() };
+    let mut options = args.listener();
     if args.workers == 1 {
         return run(args.real_kernel(), main(Place { addr: args.addr, options, news: None }));
     }

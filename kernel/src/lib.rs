@@ -48,6 +48,7 @@ mod inject;
 mod io;
 mod jobs;
 mod kernel;
+mod limits;
 mod lines;
 mod log;
 mod longrun;
@@ -76,6 +77,7 @@ mod waker;
 mod watchdog;
 
 pub use kernel::{Kernel, run};
+pub use limits::limits;
 pub use log::Activation;
 pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
 pub use options::{Error, Options};

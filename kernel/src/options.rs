@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use crate::limits::{LEAST_TICK, TICK};
 use crate::registrations::Policy;
 
 /// How a kernel behaves. All of it has a default.
@@ -67,8 +68,8 @@ impl Options {
 
     /// The tick in force over a machine that asks for `of_machine`.
     pub(crate) fn tick_over(&self, of_machine: Option<Duration>) -> Duration {
-        let chosen = self.tick.or(of_machine).unwrap_or(Duration::from_millis(300));
-        chosen.max(Duration::from_millis(10))
+        let chosen = self.tick.or(of_machine).unwrap_or(TICK);
+        chosen.max(LEAST_TICK)
     }
 
     /// With another budget; 0 becomes 1.

@@ -11,6 +11,7 @@ use traps::protocol::Site;
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
+use crate::limits::SKIPPED;
 use crate::log;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
@@ -19,9 +20,6 @@ use crate::timers::{Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
 use crate::waker::Message;
-
-/// Turns that may go by without a look at the machine while tasks only hand work to each other.
-const SKIPPED: u32 = 61;
 
 /// Ends the kernel's hold on its thread's gate, also by a panic.
 pub(crate) struct Running(Rc<Gate>, u32);

@@ -17,6 +17,7 @@ use traps::io::{Descriptor, Direction, Io, Ready, Source};
 
 use crate::attempt::{Attempt, First};
 use crate::errno;
+use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST};
 use crate::resolve::{Address, failed};
 use crate::tcp::TcpStream;
 
@@ -248,15 +249,12 @@ struct BackOff {
 }
 
 impl BackOff {
-    const FIRST: Duration = Duration::from_millis(5);
-    const LONGEST: Duration = Duration::from_secs(1);
-
     /// How long to back off now.
     fn next(&mut self) -> Duration {
         // Eight doublings pass the longest; more could overflow.
-        let span = BackOff::FIRST * (1 << self.count.min(8));
+        let span = BACK_OFF_FIRST * (1 << self.count.min(8));
         self.count = self.count.saturating_add(1);
-        span.min(BackOff::LONGEST)
+        span.min(BACK_OFF_LONGEST)
     }
 
     /// Ends the episode; the line for the log if there was one.
@@ -277,7 +275,7 @@ mod tests {
         let spans: Vec<u128> = (0..10).map(|_| back_off.next().as_millis()).collect();
         assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         assert_eq!(back_off.end().unwrap(), "accept goes on after backing off 10 times");
-        assert_eq!(back_off.next(), BackOff::FIRST);
+        assert_eq!(back_off.next(), BACK_OFF_FIRST);
     }
 
     #[test]

@@ -14,14 +14,13 @@ use traps::{Signal, threads::Work};
 
 use super::sealed::Machine;
 use super::{Arrival, Arrivals, Deliver, Until, sys};
+use crate::limits::ARRIVALS;
 use crate::threads::JobId;
 use crate::wake::Bell;
 
 const BELL: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
 const TIMER: Token = Token(usize::MAX - 2);
-/// As many arrivals as one wait takes; more come with the next.
-const BATCH: usize = 1024;
 /// The variable that sets the tick of kernels whose owner does not, in milliseconds.
 const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
@@ -75,7 +74,7 @@ impl Real {
         poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         Ok(Real {
             poll,
-            events: Events::with_capacity(BATCH),
+            events: Events::with_capacity(ARRIVALS),
             bell,
             start,
             coarse_start,

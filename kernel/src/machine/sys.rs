@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::limits::LISTENERS;
+
 /// The monotonic clock as of about the last tick: a load, not a system call.
 ///
 /// Behind by less than two of [`clock_monotonic_coarse_resolution`]: it is moved at ticks, and by
@@ -214,9 +216,6 @@ impl Slot {
 /// Every listener of the process. The handler may not lock or allocate, so the table is small,
 /// static and searched from end to end.
 static SLOTS: [Slot; LISTENERS] = [const { Slot::new() }; LISTENERS];
-
-/// Signal listeners, one a kernel, that a process may have at one time.
-pub(crate) const LISTENERS: usize = 64;
 
 /// The handler of every watched signal.
 extern "C" fn on_signal(signal: libc::c_int) {
