@@ -6,6 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use common::About;
+use common::workers::{self, Place};
 use net::{TcpListener, TcpStream};
 use traps::{Either, Signal, race, spawn, wait_signal};
 
@@ -28,9 +29,8 @@ async fn serve(mut listener: TcpListener) -> io::Result<()> {
     }
 }
 
-async fn main_task(addr: std::net::SocketAddr) -> io::Result<()> {
-    let listener = TcpListener::bind(addr)?;
-    common::say_listening(listener.local_addr()?);
+async fn main_task(place: Place) -> io::Result<()> {
+    let listener = place.listen().await?;
     let stop = wait_signal(&[Signal::Interrupt, Signal::Terminate]);
     match race(serve(listener), stop).await {
         Either::Left(failed) => failed,
@@ -42,5 +42,5 @@ fn main() -> ExitCode {
     let what = "a TCP server that sends back what it gets";
     let args = About { name: "echo", what, server: true, policy: true }.parse();
     common::log_to_stderr();
-    common::run(args.real_kernel(), main_task(args.addr))
+    workers::serve(&args, main_task)
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use common::About;
+use common::workers::{self, Place};
 use net::http::{Config, Handler, Method, Request, Response, serve_connection};
 use net::{Stream, TcpListener};
 use traps::{Either, Signal, race, spawn, wait_signal};
@@ -62,9 +63,8 @@ async fn serve(mut listener: TcpListener, config: Config) -> io::Result<()> {
     }
 }
 
-async fn main_task(addr: std::net::SocketAddr) -> io::Result<()> {
-    let listener = TcpListener::bind(addr)?;
-    common::say_listening(listener.local_addr()?);
+async fn main_task(place: Place) -> io::Result<()> {
+    let listener = place.listen().await?;
     let stop = wait_signal(&[Signal::Interrupt, Signal::Terminate]);
     match race(serve(listener, Config::default()), stop).await {
         Either::Left(failed) => failed,
@@ -76,5 +76,5 @@ fn main() -> ExitCode {
     let what = "an HTTP server: /, /plaintext, /echo, /sleep?ms=N";
     let args = About { name: "http", what, server: true, policy: true }.parse();
     common::log_to_stderr();
-    common::run(args.real_kernel(), main_task(args.addr))
+    workers::serve(&args, main_task)
 }

@@ -77,6 +77,7 @@ fn every_golden_has_its_test() {
         include_str!("curio_rules.rs"),
         include_str!("groups.rs"),
         include_str!("lessons.rs"),
+        include_str!("longrun.rs"),
         include_str!("deadlines.rs"),
         include_str!("registrations.rs"),
         include_str!("watchdog.rs"),

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use kernel::trace;
 
-const LESSONS: [&str; 5] = ["hello", "nested", "phases", "linger", "worker"];
+const LESSONS: [&str; 6] = ["hello", "nested", "phases", "linger", "worker", "spin"];
 
 fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -99,10 +99,11 @@ fn a_trace_that_cannot_be_written_is_said_once() {
 
 #[test]
 fn bad_command_lines_get_a_clear_error() {
-    let cases: [(&str, &[&str], &str); 6] = [
+    let cases: [(&str, &[&str], &str); 7] = [
         ("hello", &["--nonsense"], "unknown option `--nonsense`"),
         ("hello", &["--trace"], "expected a value after --trace"),
         ("linger", &["--policy", "never"], "expected eager, next-sleep or lazy, not `never`"),
+        ("hello", &["--watchdog", "0"], "expected a number of milliseconds from 1, not `0`"),
         ("echo", &["--addr", "nowhere"], "expected an address"),
         ("echo", &["--addr", "192.0.2.1:80"], "192.0.2.1:80"),
         ("hello", &["--trace", "/no/such/folder/trace"], "/no/such/folder/trace"),

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use kernel::trace;
@@ -32,10 +32,15 @@ fn build(name: &str) -> PathBuf {
 }
 
 fn start(name: &str, test: &str) -> Server {
+    start_with(name, test, &[])
+}
+
+fn start_with(name: &str, test: &str, args: &[&str]) -> Server {
     let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.trace"));
     let mut process = Command::new(build(name))
         .args(["--addr", "127.0.0.1:0", "--trace"])
         .arg(&trace)
+        .args(args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -61,20 +66,33 @@ impl Server {
     }
 
     /// Sends the signal; the server ends with code 0, says so in few lines, and its trace is sound.
-    fn stop(mut self, signal: &str) {
+    fn stop(self, signal: &str) {
+        let trace = self.trace.clone();
+        let log = self.end(signal);
+        assert!(log.lines().count() < 10, "{log}");
+        assert_sound(&trace);
+    }
+
+    /// Sends the signal; the server ends with code 0. Gives what it logged.
+    fn end(mut self, signal: &str) -> String {
         let command = format!("kill -{signal} {}", self.process.id());
         assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
         let mut log = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         assert!(self.process.wait().unwrap().success(), "{log}");
-        assert!(log.lines().count() < 10, "{log}");
-        let text = fs::read_to_string(&self.trace).unwrap();
-        let lines = trace::trace(&text).unwrap();
-        if let Err(broken) = trace::check(&lines) {
-            panic!("{broken:?}\n{text}");
-        }
-        assert!(text.lines().last().unwrap().contains("halt     tasks=0 tickets=0 timers=0"));
+        log
     }
+}
+
+/// Gives the text of a trace that ends as it should.
+fn assert_sound(trace: &Path) -> String {
+    let text = fs::read_to_string(trace).unwrap();
+    let lines = trace::trace(&text).unwrap();
+    if let Err(broken) = trace::check(&lines) {
+        panic!("{broken:?}\n{text}");
+    }
+    assert!(text.lines().last().unwrap().contains("halt     tasks=0 tickets=0 timers=0"));
+    text
 }
 
 fn get(path: &str) -> String {
@@ -116,6 +134,73 @@ fn http_answers_each_of_its_paths_and_ends_at_sigint() {
     server.connect().write_all(b"GET / HT").unwrap();
     let _silent = server.connect();
     server.stop("INT");
+}
+
+/// The trace of a worker.
+fn of_worker(trace: &Path, number: u32) -> PathBuf {
+    PathBuf::from(format!("{}.{number}", trace.display()))
+}
+
+#[test]
+fn several_workers_share_a_port_and_end_together() {
+    for (name, signal) in [("echo", "TERM"), ("http", "INT")] {
+        let test = format!("{name}_workers");
+        let server = start_with(name, &test, &["--workers", "2"]);
+        let trace = server.trace.clone();
+        // By the hash of their ports; that one worker gets all has a chance of 1 in 2^63.
+        let mut all: Vec<TcpStream> = (0..64).map(|_| server.connect()).collect();
+        for stream in &mut all {
+            stream.write_all(get("/plaintext").as_bytes()).unwrap();
+            let mut start = [0; 4];
+            stream.read_exact(&mut start).unwrap();
+        }
+        server.end(signal);
+        let texts = [1, 2].map(|number| assert_sound(&of_worker(&trace, number)));
+        let served = texts.map(|text| text.matches(" conn     exit ").count());
+        assert!(served.iter().all(|connections| *connections > 0), "{name}: {served:?}");
+        assert_eq!(served[0] + served[1], 64, "{name}");
+    }
+}
+
+#[test]
+fn f15_the_backlog_is_an_option_and_what_came_of_it_is_logged() {
+    let most = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let most: u32 = most.trim().parse().unwrap();
+    for asked in [7, most.saturating_add(1).min(1 << 30)] {
+        let test = format!("backlog_{asked}");
+        let log = start_with("echo", &test, &["--backlog", &asked.to_string()]).end("TERM");
+        let wanted = format!(" backlog={} asked={asked}", asked.min(most));
+        assert_eq!(log.matches(&wanted).count(), 1, "{log}");
+    }
+}
+
+#[test]
+fn f23_a_worker_that_cannot_begin_ends_all_with_a_clear_error() {
+    let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("f23.trace");
+    fs::create_dir_all(of_worker(&trace, 2)).unwrap();
+    let args = ["--addr", "127.0.0.1:0", "--workers", "3", "--trace"];
+    let ended = Command::new(build("echo")).args(args).arg(&trace).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    assert_eq!(ended.stdout, b"", "it does not say that it listens");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(errors.contains("error: worker 2: cannot write the trace to "), "{errors}");
+}
+
+#[test]
+fn f23_a_number_of_workers_that_makes_no_sense_is_a_clear_error() {
+    for (args, wanted) in [
+        (&["--workers", "0"][..], "--workers: expected a number from 1 to 64, not `0`"),
+        (&["--workers", "65"], "not `65`"),
+        (&["--workers", "two"], "not `two`"),
+        (&["--workers"], "expected a value after --workers"),
+        (&["--workers", "2", "--trace", "-"], "--trace -: each worker has a trace of its own"),
+        (&["--backlog", "0"], "--backlog: expected a number from 1 to 2147483647, not `0`"),
+    ] {
+        let ended = Command::new(build("http")).args(args).output().unwrap();
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{args:?}: {errors}");
+        assert!(errors.contains(wanted), "{args:?}: {errors}");
+    }
 }
 
 #[test]

@@ -4,21 +4,28 @@
 
 #![allow(dead_code, reason = "each user takes a part")]
 
+pub mod workers;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::time::Duration;
 
 use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
 
 /// A parsed command line.
+#[derive(Clone)]
 pub struct Args {
     pub addr: SocketAddr,
     pub policy: Policy,
     pub trace: Option<String>,
     pub virtual_clock: bool,
     pub timed: bool,
+    pub watchdog: Option<Duration>,
+    pub workers: u32,
+    pub backlog: u32,
 }
 
 /// What an example is, for its `--help`.
@@ -37,6 +44,11 @@ impl About {
         if self.server {
             text +=
                 "  --addr HOST:PORT  where to listen (127.0.0.1:8080; port 0 picks a free one)\n";
+            text +=
+                "  --workers N       threads that share the port, each with its own kernel (1);\n";
+            text +=
+                "                    with more than one, --trace FILE writes FILE.1, FILE.2, ...\n";
+            text += "  --backlog N       connections that may wait to be accepted (4096)\n";
         } else {
             text += "  --virtual         run on a virtual clock and print the stable trace\n";
         }
@@ -45,6 +57,9 @@ impl About {
         }
         text += "  --trace FILE      write the trace to FILE (`-`: standard output)\n";
         text += "  --timed           add measured spans to the trace\n";
+        text += "  --watchdog MS     a thread says on standard error when a task holds the CPU\n";
+        text += "                    for longer, while it does\n";
+        text += "  --print-limits    print every number that bounds something, and end\n";
         text += "  --help            print this\n";
         text
     }
@@ -66,31 +81,58 @@ impl About {
     }
 
     fn try_parse(&self, words: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
-        let mut words = words;
+        let (mut words, mut print_limits) = (words, false);
         let mut args = Args {
             addr: SocketAddr::from(([127, 0, 0, 1], 8080)),
             policy: Policy::Lazy,
             trace: None,
             virtual_clock: false,
             timed: false,
+            watchdog: None,
+            workers: 1,
+            backlog: net::listener::Options::default().backlog,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("expected a value after {word}"));
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
+                "--print-limits" => print_limits = true,
                 "--trace" => args.trace = Some(value()?),
                 "--timed" => args.timed = true,
+                "--workers" if self.server => args.workers = count(&word, &value()?, 1, 64)?,
+                "--backlog" if self.server => {
+                    args.backlog = count(&word, &value()?, 1, i32::MAX as u32)?
+                }
+                "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
                 "--addr" if self.server => args.addr = address(&value()?)?,
                 "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
                 "--virtual" if !self.server => args.virtual_clock = true,
                 other => return Err(format!("unknown option `{other}`")),
             }
         }
+        if print_limits {
+            args.print_limits();
+        }
+        if args.workers > 1 && args.trace.as_deref() == Some("-") {
+            return Err("--trace -: each worker has a trace of its own; give a file".to_owned());
+        }
         if args.virtual_clock && args.trace.is_none() {
             args.trace = Some("-".to_owned());
         }
         Ok(Some(args))
     }
+}
+
+/// A number within bounds.
+fn count(option: &str, text: &str, least: u32, most: u32) -> Result<u32, String> {
+    let found = text.parse().ok().filter(|count| (least..=most).contains(count));
+    found.ok_or(format!("{option}: expected a number from {least} to {most}, not `{text}`"))
+}
+
+/// A span in milliseconds, from 1.
+fn millis(option: &str, text: &str) -> Result<Duration, String> {
+    let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
+    found.ok_or(format!("{option}: expected a number of milliseconds from 1, not `{text}`"))
 }
 
 /// The first address of a host and a port, by number or by name.
@@ -100,6 +142,34 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Args {
+    /// The same for one of several workers, whose traces are in files of their own.
+    fn of_worker(&self, number: u32) -> Args {
+        let trace = self.trace.as_ref().map(|path| format!("{path}.{number}"));
+        Args { trace, ..self.clone() }
+    }
+
+    fn options(&self) -> Options {
+        Options::new().policy(self.policy).watchdog(self.watchdog)
+    }
+
+    /// How to listen.
+    fn listener(&self) -> net::listener::Options {
+        let backlog = self.backlog;
+        net::listener::Options { backlog, ..net::listener::Options::default() }
+    }
+
+    /// Prints what bounds what, with these options, and ends the process.
+    fn print_limits(&self) -> ! {
+        let config = net::http::Config::default();
+        let mut all = traps::limits::limits();
+        all.extend(kernel::limits(&self.options()));
+        all.extend(net::limits(&self.listener(), &config));
+        let text: String = all.iter().map(|bound| format!("{bound}\n")).collect();
+        // Whoever closed our standard output does not want to know.
+        let _ = io::stdout().write_all(text.as_bytes());
+        std::process::exit(0);
+    }
+
     /// The operating system below, with these options.
     pub fn real_kernel(&self) -> io::Result<Kernel<Real>> {
         self.kernel(Real::new()?)
@@ -107,7 +177,13 @@ impl Args {
 
     /// A kernel over any machine, with these options and this trace.
     pub fn kernel<M: Machine>(&self, machine: M) -> io::Result<Kernel<M>> {
-        let mut kernel = Kernel::with_options(machine, Options::new().policy(self.policy));
+        let mut kernel = Kernel::with_options(machine, self.options());
+        kernel.on_stuck(|stuck| {
+            // A server's log has said it.
+            if log::max_level() < log::LevelFilter::Warn {
+                eprintln!("{stuck}");
+            }
+        });
         if self.timed {
             kernel.time_the_trace();
         }
@@ -149,7 +225,16 @@ pub fn run<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Exi
 where
     F::Output: Outcome,
 {
-    let error = match kernel {
+    report(outcome(kernel, main))
+}
+
+/// The same, and gives what went wrong.
+#[track_caller]
+fn outcome<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Option<String>
+where
+    F::Output: Outcome,
+{
+    match kernel {
         Err(error) => Some(error.to_string()),
         Ok(mut kernel) => match kernel.run(main) {
             Err(error) => Some(error.to_string()),
@@ -158,7 +243,11 @@ where
                 output.or(kernel.shutdown().err().map(|error| error.to_string()))
             }
         },
-    };
+    }
+}
+
+/// Says on standard error what went wrong, if something did.
+fn report(error: Option<String>) -> ExitCode {
     match error {
         None => ExitCode::SUCCESS,
         Some(error) => {

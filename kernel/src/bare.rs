@@ -6,6 +6,7 @@ use traps::protocol::ROOT;
 
 use crate::emit::emit;
 use crate::kernel::Kernel;
+use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::Source;
 use crate::scopes::Timing;
@@ -27,6 +28,7 @@ impl<M: Machine> Kernel<M> {
         let (scope, cause) = (scope.serial.get(), scope.seq);
         let seq =
             emit!(self, task, Event::Wake { op: WakeOp::Scope { scope }, ticket: None, cause });
+        self.tasks.get_mut(task).came = Came::Scope(scope);
         self.make_ready(task, seq);
     }
 

@@ -7,6 +7,7 @@ use traps::{Interrupt, Kind, TaskId, Time};
 use crate::emit::{emit, quietly};
 use crate::kernel::Kernel;
 use crate::log;
+use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
 use crate::scopes::Timing;
@@ -208,6 +209,7 @@ impl<M: Machine> Kernel<M> {
                 self.count_delivery(entry.task, source);
                 let news = self.tasks.get_mut(entry.task).news.get_or_insert_default();
                 news.delivered.push((entry.ticket, source));
+                self.came_interrupted(&entry);
                 self.make_ready(entry.task, seq);
                 self.tasks.get_mut(entry.task).interrupted = true;
                 if let Some(waker) = waker {
@@ -259,6 +261,7 @@ impl<M: Machine> Kernel<M> {
         if hit == 0 && task.state == State::Parked && task.waits == 0 {
             let op = WakeOp::Scope { scope: 0 };
             let seq = emit!(self, index, Event::Wake { op, ticket: None, cause });
+            self.tasks.get_mut(index).came = Came::Scope(0);
             self.make_ready(index, seq);
         }
     }

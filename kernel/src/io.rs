@@ -6,8 +6,9 @@ use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
 
 use crate::emit::{announce, drop_quietly, emit, emit_for};
 use crate::kernel::Kernel;
+use crate::limits::UNWANTED;
 use crate::machine::{Arrival, Machine};
-use crate::registrations::{Policy, UNWANTED, shown, side};
+use crate::registrations::{Policy, shown, side};
 use crate::table::At;
 use crate::tasks::NONE;
 use crate::trace::{Event, Op, WakeOp, Why};

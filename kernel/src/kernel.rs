@@ -19,6 +19,7 @@ use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
 use crate::inject::Inject;
 use crate::log::{Activation, Log, Writer};
+use crate::longrun::Longrun;
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
 use crate::registrations::Registrations;
@@ -30,6 +31,7 @@ use crate::trace;
 use crate::waits::{Wait, Waits};
 use crate::wake::WakeQueue;
 use crate::waker::{Message, SpareWaker};
+use crate::watchdog::Watchdog;
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
@@ -68,6 +70,8 @@ pub struct Kernel<M: Machine> {
     pub(crate) running: Option<u32>,
     /// When it began to run; kept for a timed trace only.
     pub(crate) running_since: traps::Time,
+    pub(crate) longrun: Longrun,
+    pub(crate) watchdog: Watchdog,
     pub(crate) skipped: u32,
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
@@ -175,6 +179,8 @@ impl<M: Machine> Kernel<M> {
             external: 0,
             running: None,
             running_since: traps::Time::ZERO,
+            longrun: Longrun::new(options.longrun),
+            watchdog: Watchdog::default(),
             skipped: 0,
             queues: 0,
             main_ended: false,

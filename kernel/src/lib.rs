@@ -16,14 +16,14 @@
 //! assert_eq!(both.unwrap().unwrap().as_micros(), 1_000_000);
 //! ```
 //!
-//! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs),
-//! `table.rs` (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and
-//! queues), `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs`, `delivery.rs`,
+//! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs), `table.rs`
+//! (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and queues),
+//! `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs`, `delivery.rs`,
 //! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
-//! `shutdown.rs`. The tables that they use are pure structures: `tasks.rs`, `waits.rs`,
-//! `scopes.rs`, `pending.rs`, `timers.rs`, `registrations.rs`. What other threads see is in
-//! `wake.rs`, `waker.rs` and `threads.rs`; what the world is, in `machine/`. [`testing`] is for the
-//! tests of programs; `inject.rs` is all that the kernel does for it.
+//! `longrun.rs`, `shutdown.rs`. The tables that they use are pure structures: `tasks.rs`,
+//! `waits.rs`, `scopes.rs`, `pending.rs`, `timers.rs`, `registrations.rs`. What other threads see
+//! is in `wake.rs`, `waker.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`.
+//! [`testing`] is for the tests of programs; `inject.rs` is all that the kernel does for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, a seed for the simulated machine.
@@ -48,8 +48,10 @@ mod inject;
 mod io;
 mod jobs;
 mod kernel;
+mod limits;
 mod lines;
 mod log;
+mod longrun;
 mod machine;
 mod options;
 mod pending;
@@ -72,10 +74,13 @@ mod view;
 mod waits;
 mod wake;
 mod waker;
+mod watchdog;
 
 pub use kernel::{Kernel, run};
+pub use limits::limits;
 pub use log::Activation;
 pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
 pub use options::{Error, Options};
 pub use registrations::Policy;
 pub use view::{Counters, ParkedView, TaskView};
+pub use watchdog::Stuck;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use crate::limits::{LEAST_TICK, TICK};
 use crate::registrations::Policy;
 
 /// How a kernel behaves. All of it has a default.
@@ -23,6 +24,10 @@ pub struct Options {
     pub threads: usize,
     /// How long an idle worker thread stays. 10 s.
     pub idle: Duration,
+    /// A run that is longer is a `longrun` line. 50 ms; `None`: no clock is read for it.
+    pub longrun: Option<Duration>,
+    /// A run that lasts longer is said by a thread of its own while it lasts. `None`: no thread.
+    pub watchdog: Option<Duration>,
 }
 
 impl Default for Options {
@@ -34,6 +39,8 @@ impl Default for Options {
             grace: Duration::from_secs(5),
             threads: 64,
             idle: Duration::from_secs(10),
+            longrun: Some(Duration::from_millis(50)),
+            watchdog: None,
         }
     }
 }
@@ -61,8 +68,8 @@ impl Options {
 
     /// The tick in force over a machine that asks for `of_machine`.
     pub(crate) fn tick_over(&self, of_machine: Option<Duration>) -> Duration {
-        let chosen = self.tick.or(of_machine).unwrap_or(Duration::from_millis(300));
-        chosen.max(Duration::from_millis(10))
+        let chosen = self.tick.or(of_machine).unwrap_or(TICK);
+        chosen.max(LEAST_TICK)
     }
 
     /// With another budget; 0 becomes 1.
@@ -83,6 +90,35 @@ impl Options {
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Options {
         self.threads = threads.max(1);
+        self
+    }
+
+    /// With another limit for a run, or none: one that is longer has a `longrun` line, which names
+    /// the task, the trap that it ran from and the one that it ran to (row C34).
+    ///
+    /// On [`Real`](crate::Real) a run is measured by the coarse clock, once a run: no line for one
+    /// that kept to the limit, and surely one for a run that was two ticks of that clock longer
+    /// (at 250 ticks a second: 8 ms). On [`Sim`](crate::Sim) it is exact. Small work that needs no
+    /// thread, such as parsing a few kilobytes, is far below the default (row F27).
+    #[must_use]
+    pub fn longrun(mut self, limit: Option<Duration>) -> Options {
+        self.longrun = limit;
+        self
+    }
+
+    /// With a thread, or none, that looks from outside and says when a task holds the CPU for
+    /// longer than `span`, while it does: as a warning in the log and to
+    /// [`Kernel::on_stuck`](crate::Kernel::on_stuck); never in the trace. Less than 1 ms becomes
+    /// 1 ms.
+    ///
+    /// It looks four times a span, by the real clock, while tasks run, so it is late by a quarter;
+    /// it sleeps while the kernel does. Each run pays for two atomic stores, and for a lock where
+    /// it is another task's than the run before. The thread starts with the first run and ends with
+    /// the kernel; it gets no signals. What holds the CPU outside any run, in the kernel or between
+    /// two calls of `run`, is not seen.
+    #[must_use]
+    pub fn watchdog(mut self, span: Option<Duration>) -> Options {
+        self.watchdog = span;
         self
     }
 }

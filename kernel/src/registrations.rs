@@ -43,9 +43,6 @@ impl std::str::FromStr for Policy {
     }
 }
 
-/// How many events that nobody waited for end a registration under [`Policy::Lazy`].
-pub(crate) const UNWANTED: u32 = 16;
-
 pub(crate) struct Registration {
     pub(crate) handle: HandleId,
     pub(crate) descriptor: Descriptor,

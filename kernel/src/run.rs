@@ -11,8 +11,9 @@ use traps::gate::First;
 use traps::protocol::{Filed, Left, Site, TaskRef};
 use traps::threads::panic_message;
 
-use crate::emit::{announce, drop_quietly, emit};
+use crate::emit::{announce, drop_quietly, emit, quietly};
 use crate::kernel::{Kernel, MainPoll};
+use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::scopes::Timing;
 use crate::table::At;
@@ -39,6 +40,7 @@ impl<M: Machine> Kernel<M> {
                     self.gate.end();
                     self.tasks.get_mut(index).waker = own;
                     self.suspend(index, self.waits.parked_so_far() != parked_before);
+                    self.end_run(index);
                 }
                 Ok(Poll::Ready(())) => {
                     self.gate.end();
@@ -64,7 +66,7 @@ impl<M: Machine> Kernel<M> {
         debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
         task.state = State::Running;
         task.cycles += 1;
-        let (cause, since) = (task.cause, task.ready_since);
+        let (cause, since, came) = (task.cause, task.ready_since, task.came);
         task.interrupted = false;
         let answered = task.news.take().map_or_else(Vec::new, |news| news.answered);
         let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
@@ -77,6 +79,8 @@ impl<M: Machine> Kernel<M> {
             if self.inject.around { self.root_around(index) } else { self.tasks.root(index) };
         self.running = Some(index);
         self.running_since = self.log.now;
+        self.begin_run_from(came);
+        self.begin_beat(index);
         let spare = self.spare.as_ref().map(SpareWaker::waker);
         let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
         self.gate.begin(name, root, waker, self.options.budget);
@@ -148,6 +152,7 @@ impl<M: Machine> Kernel<M> {
         if mem::take(&mut task.woken) {
             let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause: run };
             let seq = emit!(self, index, event);
+            self.tasks.get_mut(index).came = Came::Waker;
             self.make_ready(index, seq);
         }
         if !self.scratch.yielded.is_empty() {
@@ -269,6 +274,7 @@ impl<M: Machine> Kernel<M> {
     /// The end of a task: its joiners hear of it, and nothing of it stays behind.
     pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
         let task = self.tasks.get(index);
+        let runs = task.state == State::Running;
         let how = match end {
             End::Panicked(_) => Exit::Panic,
             End::Dropped => Exit::Dropped,
@@ -314,10 +320,27 @@ impl<M: Machine> Kernel<M> {
         if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
             self.gate.aside(|| drop_quietly(locals));
         }
+        if runs {
+            self.end_last_run(index);
+        }
         self.wake_joiners(index, exit);
         if self.tasks.get(index).detached {
             let task = self.tasks.remove(index);
             drop_quietly(task);
         }
+    }
+
+    /// A run that ended its task is over when its output is gone too, if nobody will have it, and
+    /// what that posted is heeded. A joiner takes it later, and the name with it.
+    fn end_last_run(&mut self, index: u32) {
+        if self.tasks.get(index).detached {
+            let mut place = mem::replace(&mut self.tasks.get_mut(index).place, Place::Away);
+            if let Place::Body(body) = &mut place {
+                quietly(|| body.as_mut().clear());
+            }
+            self.tasks.get_mut(index).place = place;
+            self.serve();
+        }
+        self.end_run(index);
     }
 }

@@ -8,6 +8,7 @@ use traps::protocol::{Answer, Failure, Request, ScopeId, Site, TaskRef, Ticket, 
 use crate::emit::{drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
 use crate::log;
+use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::Source;
 use crate::tasks::{Place, State};
@@ -237,6 +238,7 @@ impl<M: Machine> Kernel<M> {
                 let event = Event::Wake { op, ticket: Some(ticket), cause };
                 let seq = emit!(self, entry.task, event);
                 self.note_answer(entry.task, ticket, outcome);
+                self.came_from(&entry, op);
                 self.make_ready(entry.task, seq);
                 if let Some(waker) = waker {
                     quietly(|| waker.wake());
@@ -293,6 +295,7 @@ impl<M: Machine> Kernel<M> {
             State::Parked => {
                 let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause };
                 let seq = emit!(self, index, event);
+                self.tasks.get_mut(index).came = Came::Waker;
                 self.make_ready(index, seq);
             }
             State::Running => self.tasks.get_mut(index).woken = true,

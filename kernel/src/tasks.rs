@@ -13,6 +13,7 @@ use traps::Time;
 use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef, Ticket};
 
 use crate::deadlines::Expiring;
+use crate::longrun::Came;
 use crate::pending::Source;
 use crate::trace::{Answered, Seq};
 
@@ -79,6 +80,8 @@ pub(crate) struct Task {
     pub(crate) waker: Option<Waker>,
     /// The line that made it ready; while it runs, its `run` line.
     pub(crate) cause: Seq,
+    /// What that line ended.
+    pub(crate) came: Came,
     pub(crate) ready_since: Time,
     /// Parked tickets, in the order of their parking.
     pub(crate) first_wait: u32,
@@ -125,6 +128,8 @@ impl Body for StandIn {
     }
 
     fn take(self: Pin<&mut Self>, _: &mut dyn Any) {}
+
+    fn clear(self: Pin<&mut Self>) {}
 
     fn name(&self) -> &str {
         &self.name
@@ -173,6 +178,7 @@ impl Tasks {
             site,
             waker: None,
             cause: 0,
+            came: Came::Spawn,
             ready_since: Time::ZERO,
             first_wait: NONE,
             last_wait: NONE,

@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::limits::WORKER_STACK;
 use crate::machine::sys;
 
 pub(crate) use traps::threads::Work;
@@ -90,7 +91,7 @@ impl Pool {
             idle,
             deliver,
         };
-        Pool { limit, started: 0, stack_size: 2 << 20, floor: Arc::new(floor) }
+        Pool { limit, started: 0, stack_size: WORKER_STACK, floor: Arc::new(floor) }
     }
 
     /// Queues a job, and sees to it that a worker takes it: an idle one, or a new one if the

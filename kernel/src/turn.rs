@@ -11,6 +11,7 @@ use traps::protocol::Site;
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
+use crate::limits::SKIPPED;
 use crate::log;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
@@ -19,9 +20,6 @@ use crate::timers::{Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
 use crate::waker::Message;
-
-/// Turns that may go by without a look at the machine while tasks only hand work to each other.
-const SKIPPED: u32 = 61;
 
 /// Ends the kernel's hold on its thread's gate, also by a panic.
 pub(crate) struct Running(Rc<Gate>, u32);
@@ -43,16 +41,21 @@ impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
         let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
+        self.start_watchdog().map_err(Error::Machine)?;
         self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
-            let Options { policy, budget, grace, threads, .. } = &self.options;
+            let Options { policy, budget, grace, threads, longrun, watchdog, .. } = &self.options;
+            let shown = |span: &Option<_>| {
+                span.map_or_else(|| "off".to_owned(), |span| trace::Span(span).to_string())
+            };
+            let (longrun, watchdog) = (shown(longrun), shown(watchdog));
             let tick = trace::Span(self.options.tick_over(None));
             let grace = trace::Span(*grace);
             let clock = self.machine.clock_name();
             self.log.boot(&format!(
                 "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
-                 threads={threads}"
+                 threads={threads} longrun={longrun} watchdog={watchdog}"
             ));
             self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
         }
@@ -85,6 +88,7 @@ impl<M: Machine> Kernel<M> {
     /// Learns whether anybody listens; once a turn is often enough.
     pub(crate) fn look(&mut self) {
         self.log.look();
+        self.longrun.looked = true;
         let table = self.timers.table();
         table.listen(self.log.listening);
         self.log.count_untold(table.untold());
@@ -249,6 +253,7 @@ impl<M: Machine> Kernel<M> {
     /// Step 5: runs each task that is ready *now* once. Who becomes ready meanwhile waits for the
     /// next turn, so that no chain of wakes can starve I/O.
     fn run_ready(&mut self, main: MainPoll<'_>) {
+        self.begin_runs();
         for _ in 0..self.ready.len() {
             let task = self.ready.pop_front().expect("only runs take from the queue");
             if task == NONE {

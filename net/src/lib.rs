@@ -9,6 +9,7 @@ mod attempt;
 mod buffer;
 mod errno;
 pub mod http;
+mod limits;
 pub mod listener;
 mod min_rate;
 pub mod pipe;
@@ -20,6 +21,7 @@ mod tcp;
 mod write_deadline;
 
 pub use buffer::BufReader;
+pub use limits::limits;
 pub use listener::TcpListener;
 pub use min_rate::MinRate;
 pub use resolve::{Address, resolve};

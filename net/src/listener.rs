@@ -17,6 +17,7 @@ use traps::io::{Descriptor, Direction, Io, Ready, Source};
 
 use crate::attempt::{Attempt, First};
 use crate::errno;
+use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST};
 use crate::resolve::{Address, failed};
 use crate::tcp::TcpStream;
 
@@ -58,6 +59,7 @@ impl Source for Socket {
 /// A socket that accepts TCP connections.
 pub struct TcpListener {
     io: Io<Socket>,
+    backlog: u32,
     back_off: BackOff,
 }
 
@@ -94,7 +96,15 @@ impl TcpListener {
             }
         };
         let socket = socket.map_err(|error| failed("listen on", address, error))?;
-        Ok(TcpListener { io: Io::new(Socket(socket)), back_off: BackOff::default() })
+        let backlog = options.backlog.min(most_backlog().unwrap_or(u32::MAX));
+        Ok(TcpListener { io: Io::new(Socket(socket)), backlog, back_off: BackOff::default() })
+    }
+
+    /// How many connections may wait to be accepted: what was asked for, or the system's
+    /// `net.core.somaxconn` as it was at the time, which cuts it silently (row F15).
+    #[must_use]
+    pub fn backlog(&self) -> u32 {
+        self.backlog
     }
 
     /// The address that it listens on.
@@ -122,7 +132,7 @@ impl TcpListener {
     pub fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_> {
-        let TcpListener { io, back_off } = self;
+        let TcpListener { io, back_off, .. } = self;
         let ready = io.ready(Direction::Read, Location::caller());
         Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
     }
@@ -140,6 +150,11 @@ fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> 
     socket.bind(&address.into())?;
     socket.listen(c_int::try_from(options.backlog).unwrap_or(c_int::MAX))?;
     Ok(socket)
+}
+
+/// What the system cuts a backlog to, where it can be read.
+fn most_backlog() -> Option<u32> {
+    std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
 /// Accepts a connection in non-blocking mode, by one system call.
@@ -234,15 +249,12 @@ struct BackOff {
 }
 
 impl BackOff {
-    const FIRST: Duration = Duration::from_millis(5);
-    const LONGEST: Duration = Duration::from_secs(1);
-
     /// How long to back off now.
     fn next(&mut self) -> Duration {
         // Eight doublings pass the longest; more could overflow.
-        let span = BackOff::FIRST * (1 << self.count.min(8));
+        let span = BACK_OFF_FIRST * (1 << self.count.min(8));
         self.count = self.count.saturating_add(1);
-        span.min(BackOff::LONGEST)
+        span.min(BACK_OFF_LONGEST)
     }
 
     /// Ends the episode; the line for the log if there was one.
@@ -263,7 +275,7 @@ mod tests {
         let spans: Vec<u128> = (0..10).map(|_| back_off.next().as_millis()).collect();
         assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         assert_eq!(back_off.end().unwrap(), "accept goes on after backing off 10 times");
-        assert_eq!(back_off.next(), BackOff::FIRST);
+        assert_eq!(back_off.next(), BACK_OFF_FIRST);
     }
 
     #[test]

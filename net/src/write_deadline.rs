@@ -12,10 +12,8 @@ use std::time::Duration;
 use traps::{ConnectionDeadline, Guard, Interruptible, Kind, connection_deadline};
 
 use crate::attempt::now;
+use crate::limits::PIECE;
 use crate::stream::Stream;
-
-/// Bytes that are offered at a time: progress within them is seen at their end at the latest.
-pub const PIECE: usize = 1 << 20;
 
 /// Lets a writer wait only so long for a peer that takes nothing; then the stream is reset.
 ///

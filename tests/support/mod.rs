@@ -59,7 +59,13 @@ fn word_of(line: &str, column: usize) -> &str {
 /// trace obeys the oracle, and that it is the golden one.
 #[track_caller]
 pub fn check<F: Future>(name: &str, sim: Sim, program: F) -> Ran<F::Output> {
-    check_with(name, sim, Options::new(), program)
+    check_with(name, sim, options(), program)
+}
+
+/// Many programs are late because they spend time by hand, which is not their subject: no
+/// `longrun` lines.
+fn options() -> Options {
+    Options::new().longrun(None)
 }
 
 /// The same with other options.
@@ -73,7 +79,7 @@ pub fn check_with<F: Future>(name: &str, sim: Sim, options: Options, program: F)
 /// The same without a golden trace, for programs whose trace tells nothing.
 #[track_caller]
 pub fn check_quietly<F: Future>(_name: &str, sim: Sim, program: F) -> Ran<F::Output> {
-    run(sim, Options::new(), program)
+    run(sim, options(), program)
 }
 
 #[track_caller]
@@ -88,22 +94,25 @@ fn run<F: Future>(sim: Sim, options: Options, program: F) -> Ran<F::Output> {
 /// What stands before the site in a word such as `at=tests/curio_cases.rs:17`, and its line. None
 /// for a site in a crate: [`without_line`].
 fn site_in<'a>(word: &'a str, file: &str) -> Option<(&'a str, u32)> {
-    let (key, place, line) = site_of(word).filter(|(_, place, _)| !place.contains("/src/"))?;
+    let (before, place, line) = site_of(word).filter(|(_, place, _)| !place.contains("/src/"))?;
     assert_eq!(place, file, "a program is written in its test, with its sites");
-    Some((key, line.parse().expect("a line is a number")))
+    Some((before, line.parse().expect("a line is a number")))
 }
 
-/// Key, file and line of a word that names a site.
+/// What stands before the site in a word that names one (`at=` or, in a `longrun` line, as in
+/// `to=sleep@`), file and line.
 fn site_of(word: &str) -> Option<(&str, &str, &str)> {
-    let (key, site) = word.split_once('=').filter(|(key, _)| ["at", "set-at"].contains(key))?;
+    let ends = ["at=", "set-at="].into_iter().find(|key| word.starts_with(key)).map(str::len);
+    let ends = ends.or_else(|| word.find('@').map(|at| at + 1))?;
+    let (before, site) = word.split_at(ends);
     let (place, line) = site.rsplit_once(':').expect("a site has a line");
-    Some((key, place, line))
+    Some((before, place, line))
 }
 
 /// A site in a crate, with line 0: an edit of the crate changes no golden.
 fn without_line(word: &str) -> Option<String> {
-    let (key, place, _) = site_of(word).filter(|(_, place, _)| place.contains("/src/"))?;
-    Some(format!("{key}={place}:0"))
+    let (before, place, _) = site_of(word).filter(|(_, place, _)| place.contains("/src/"))?;
+    Some(format!("{before}{place}:0"))
 }
 
 /// With `test:n` for each site, where line 1 is that of the topmost.
@@ -117,8 +126,8 @@ fn with_own_sites(raw: &str, caller: &Location<'_>) -> String {
         let shown: Vec<String> = line
             .split(' ')
             .map(|word| match site_in(word, caller.file()) {
-                Some((key, at)) if !line.starts_with('#') => {
-                    format!("{key}=test:{}", at - top + 1)
+                Some((before, at)) if !line.starts_with('#') => {
+                    format!("{before}test:{}", at - top + 1)
                 }
                 _ => without_line(word).unwrap_or_else(|| word.to_owned()),
             })

@@ -51,6 +51,7 @@ pub mod gate;
 mod group;
 mod interrupt;
 pub mod io;
+pub mod limits;
 mod local;
 pub mod protocol;
 mod queue;

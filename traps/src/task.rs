@@ -78,6 +78,10 @@ where
         }
     }
 
+    fn clear(self: Pin<&mut Self>) {
+        self.project().stage.set(Stage::Ended { output: None });
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

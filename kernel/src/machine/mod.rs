@@ -109,6 +109,16 @@ pub(crate) mod sealed {
             point <= self.now()
         }
 
+        /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`].
+        fn mark(&mut self) -> u64;
+
+        /// The mark of an exact reading that was just made.
+        fn mark_of(&mut self, now: Time) -> u64;
+
+        /// How much time has passed since a mark: never too much, exact if `mark_of` made it, else
+        /// too little by two ticks of the coarse clock at most.
+        fn passed(&mut self, mark: u64) -> Duration;
+
         /// The time of day.
         fn wall(&mut self) -> SystemTime;
 

@@ -14,14 +14,13 @@ use traps::{Signal, threads::Work};
 
 use super::sealed::Machine;
 use super::{Arrival, Arrivals, Deliver, Until, sys};
+use crate::limits::ARRIVALS;
 use crate::threads::JobId;
 use crate::wake::Bell;
 
 const BELL: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
 const TIMER: Token = Token(usize::MAX - 2);
-/// As many arrivals as one wait takes; more come with the next.
-const BATCH: usize = 1024;
 /// The variable that sets the tick of kernels whose owner does not, in milliseconds.
 const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
@@ -75,7 +74,7 @@ impl Real {
         poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         Ok(Real {
             poll,
-            events: Events::with_capacity(BATCH),
+            events: Events::with_capacity(ARRIVALS),
             bell,
             start,
             coarse_start,
@@ -123,6 +122,11 @@ fn tick(found: &OsStr) -> io::Result<Duration> {
     })
 }
 
+/// Enough for five hundred years.
+fn nanos(span: Duration) -> u64 {
+    span.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(span.subsec_nanos()))
+}
+
 fn number(signal: Signal) -> i32 {
     match signal {
         Signal::Hangup => libc::SIGHUP,
@@ -167,6 +171,21 @@ impl Machine for Real {
         // The coarse clock costs a fifth of the exact one.
         let coarse = sys::clock_monotonic_coarse().saturating_sub(self.coarse_start);
         Time::ZERO + coarse + self.resolution * 2 >= point && point <= self.now()
+    }
+
+    fn mark(&mut self) -> u64 {
+        nanos(sys::clock_monotonic_coarse())
+    }
+
+    fn mark_of(&mut self, now: Time) -> u64 {
+        // As far back as a coarse reading may lag: `passed` takes that off.
+        let start = self.coarse_start.saturating_sub(2 * self.resolution);
+        nanos(start).wrapping_add(now.as_micros().wrapping_mul(1000))
+    }
+
+    fn passed(&mut self, mark: u64) -> Duration {
+        let passed = nanos(sys::clock_monotonic()).wrapping_sub(mark);
+        Duration::from_nanos(passed).saturating_sub(2 * self.resolution)
     }
 
     fn wall(&mut self) -> SystemTime {

@@ -219,6 +219,19 @@ impl Machine for Sim {
         Box::new(move |_| clock.now())
     }
 
+    fn mark(&mut self) -> u64 {
+        // Wrapping, as a clock may start near its end.
+        self.clock.now().as_micros().wrapping_mul(1000)
+    }
+
+    fn mark_of(&mut self, _: Time) -> u64 {
+        self.mark()
+    }
+
+    fn passed(&mut self, mark: u64) -> Duration {
+        Duration::from_nanos(self.mark().wrapping_sub(mark))
+    }
+
     fn wall(&mut self) -> SystemTime {
         // 2026-01-01T00:00:00Z at kernel time zero.
         let midnight = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);

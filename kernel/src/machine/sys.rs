@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::limits::LISTENERS;
+
 /// The monotonic clock as of about the last tick: a load, not a system call.
 ///
 /// Behind by less than two of [`clock_monotonic_coarse_resolution`]: it is moved at ticks, and by
@@ -213,7 +215,7 @@ impl Slot {
 
 /// Every listener of the process. The handler may not lock or allocate, so the table is small,
 /// static and searched from end to end.
-static SLOTS: [Slot; 16] = [const { Slot::new() }; 16];
+static SLOTS: [Slot; LISTENERS] = [const { Slot::new() }; LISTENERS];
 
 /// The handler of every watched signal.
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -240,7 +242,7 @@ pub(crate) struct SignalListener {
 ///
 /// # Errors
 ///
-/// If no descriptor is to be had, or all sixteen slots of the process are taken.
+/// If no descriptor is to be had, or all [`LISTENERS`] slots of the process are taken.
 pub(crate) fn signal_listener() -> io::Result<SignalListener> {
     // SAFETY: the call takes integers only.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;

@@ -8,7 +8,7 @@ use traps::time::Time;
 
 use super::op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
 
-use super::words::{phrase, sentence, signal, word};
+use super::words::{phrase, sentence, signal, stop, word};
 use super::*;
 
 /// What an event is made of. `raw` says whether texts are as wild as they come or as printed.
@@ -56,6 +56,10 @@ impl Parts {
 
     fn site(&self) -> Option<Site<'static>> {
         self.some[1].then(|| Site { file: self.word(0), line: self.small })
+    }
+
+    fn stop(&self, nth: usize) -> Stop<'static> {
+        Stop { trap: self.text(nth, stop), at: self.site() }
     }
 
     fn task(&self) -> Option<u64> {
@@ -184,7 +188,7 @@ impl Parts {
             9 => Event::Drop { what: self.word(1) },
             10 => Event::Join { task: n },
             11 => Event::Yielded { budget: self.small },
-            12 => Event::Longrun { ran: self.times[0] },
+            12 => Event::Longrun { ran: self.times[0], from: self.stop(1), to: self.stop(0) },
             13 => Event::Late { scope, deadline: self.times[0], over: self.span(0) },
             14 => Event::Race { winner: self.word(0), loser: self.word(1), scope },
             15 => Event::Warn { text },
@@ -233,7 +237,7 @@ fn number() -> impl Strategy<Value = u64> {
 
 pub(super) fn text() -> impl Strategy<Value = String> {
     let odd =
-        prop::sample::select(" =,!#k\n\t\u{e9}\u{2028}\u{7f}:s1-_".chars().collect::<Vec<_>>());
+        prop::sample::select(" =,!#@k\n\t\u{e9}\u{2028}\u{7f}:s1-_".chars().collect::<Vec<_>>());
     let wild = prop_oneof![prop::char::range('a', 'z'), odd, any::<char>()];
     let known = ["ok", "cancelled", "timeout", "never", "none", "at=x:1", "SIGINT", "k=3 = ok, "];
     prop_oneof![

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::parse::ParseError;
 use super::words::Span;
-use super::{Alias, Direction, Seq, Site, Text, Timer};
+use super::{Alias, Direction, Event, Seq, Site, Stop, Text, Timer};
 
 /// A place in a line: what stands before `at` is read.
 pub(super) struct Words<'t> {
@@ -138,10 +138,15 @@ impl<'t> Words<'t> {
     }
 
     pub(super) fn site(&mut self, key: &str) -> Option<Site<'static>> {
-        self.field(key, |value| {
-            let (file, line) = value.rsplit_once(':')?;
-            Some(Site { file: owned(file), line: line.parse().ok()? })
-        })
+        self.field(key, site)
+    }
+
+    /// The detail of a `longrun`.
+    pub(super) fn longrun(&mut self) -> Result<Event<'static>, ParseError> {
+        let ran = self.value("ran", "ran=SECONDS")?;
+        let from = self.field("from", stop).ok_or_else(|| self.wrong("from=TRAP@SITE"))?;
+        let to = self.field("to", stop).ok_or_else(|| self.wrong("to=TRAP@SITE"))?;
+        Ok(Event::Longrun { ran, from, to })
     }
 
     pub(super) fn ticket(&mut self) -> Result<u64, ParseError> {
@@ -160,6 +165,18 @@ impl<'t> Words<'t> {
 
 pub(super) fn owned(text: &str) -> Text<'static> {
     Cow::Owned(text.to_owned())
+}
+
+fn site(value: &str) -> Option<Site<'static>> {
+    let (file, line) = value.rsplit_once(':')?;
+    Some(Site { file: owned(file), line: line.parse().ok()? })
+}
+
+fn stop(value: &str) -> Option<Stop<'static>> {
+    let Some((trap, at)) = value.split_once('@') else {
+        return Some(Stop { trap: owned(value), at: None });
+    };
+    Some(Stop { trap: owned(trap), at: Some(site(at)?) })
 }
 
 pub(super) fn number(letter: char, word: &str) -> Option<u64> {

@@ -64,6 +64,15 @@ pub struct Alias {
     pub number: u32,
 }
 
+/// Where a task stands between two runs: `sleep@FILE:LINE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop<'a> {
+    /// The trap, its words joined by `_`, as in `io_c1_read`; or `spawn`, `waker`, `exit`.
+    pub trap: Text<'a>,
+    /// Where it was made in the user's source.
+    pub at: Option<Site<'a>>,
+}
+
 /// One direction of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -175,10 +184,14 @@ pub enum Event<'a> {
         /// Operations since it began to run.
         budget: u32,
     },
-    /// `longrun ran=0.060000`
+    /// `longrun ran=0.060000 from=sleep@FILE:LINE to=exit` : it held the CPU for too long.
     Longrun {
-        /// How long.
+        /// How long, at least.
         ran: Time,
+        /// The trap that it ran from.
+        from: Stop<'a>,
+        /// The trap that it ran to.
+        to: Stop<'a>,
     },
     /// `late s1 deadline=0.500000 over=0.1s` : a scope closed in time's despite.
     Late {

@@ -29,7 +29,7 @@ mod check_tests;
 mod text_tests;
 
 pub use check::check;
-pub use event::{Alias, Answered, Direction, Event, Line, Seq, Site, Text, Timed};
+pub use event::{Alias, Answered, Direction, Event, Line, Seq, Site, Stop, Text, Timed};
 pub use op::{Effect, Exit, Interrupted, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
 pub use violation::Violation;

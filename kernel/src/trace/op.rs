@@ -214,7 +214,7 @@ pub enum Timer {
 }
 
 /// What a completed wait was for, behind `wake`: one word, and an alias where there is one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WakeOp {
     /// `yield`
     Yield,

@@ -147,7 +147,7 @@ fn task_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Parse
         "drop" => Event::Drop { what: words.text("what was dropped, in one word")? },
         "join" => Event::Join { task: words.task()? },
         "yielded" => Event::Yielded { budget: words.value("budget", "budget=N")? },
-        "longrun" => Event::Longrun { ran: words.value("ran", "ran=SECONDS")? },
+        "longrun" => words.longrun()?,
         "race" => race(words)?,
         "warn" => Event::Warn { text: words.sentence("the warning")? },
         "panic" => Event::Panic { text: words.sentence("the message")? },

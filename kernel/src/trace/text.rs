@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use traps::time::Time;
 
-use super::words::{Span, phrase, sentence, signal, word};
+use super::words::{Span, phrase, sentence, signal, stop, word};
 use super::{
-    Alias, Answered, Effect, Event, Interrupted, Line, Op, Outcome, Site, Timed, Timer, WakeOp,
+    Alias, Answered, Effect, Event, Interrupted, Line, Op, Outcome, Site, Stop, Timed, Timer,
+    WakeOp,
 };
 
 /// A field that may be missing: a space and `key=value`, or nothing.
@@ -102,7 +103,7 @@ impl Display for Event<'_> {
             Event::Drop { what } => f.write_str(&word(what)),
             Event::Join { task } => write!(f, "{task}"),
             Event::Yielded { budget } => write!(f, "budget={budget}"),
-            Event::Longrun { ran } => write!(f, "ran={ran}"),
+            Event::Longrun { ran, from, to } => write!(f, "ran={ran} from={from} to={to}"),
             Event::Late { scope, deadline, over } => late(f, *scope, *deadline, *over),
             Event::Race { winner, loser, scope } => race(f, winner, loser, *scope),
             Event::Warn { text }
@@ -250,6 +251,14 @@ impl Display for Outcome<'_> {
 impl Display for Site<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", word(&self.file), self.line)
+    }
+}
+
+/// `trap@file:line`
+impl Display for Stop<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&stop(&self.trap))?;
+        self.at.iter().try_for_each(|at| write!(f, "@{at}"))
     }
 }
 

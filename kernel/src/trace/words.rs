@@ -211,6 +211,13 @@ pub fn signal(text: &str) -> Cow<'_, str> {
     if text.starts_with("SIG") { word(text) } else { Cow::Owned(format!("SIG{}", word(text))) }
 }
 
+/// The trap of a [`Stop`](super::Stop): a [`word`] without `@`.
+#[must_use]
+pub fn stop(text: &str) -> Cow<'_, str> {
+    let text = word(text);
+    if text.contains('@') { Cow::Owned(text.replace('@', "_")) } else { text }
+}
+
 /// A span as the log shows it: seconds in decimals without zeros at the end, then `s`.
 ///
 /// Rounded up to a microsecond, as the kernel's clock does it: `1s`, `0.5s`, `0.000001s`, `0s`.

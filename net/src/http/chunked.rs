@@ -3,13 +3,7 @@
 //! A machine over bytes: it neither copies nor keeps them, and may not read or wait.
 
 use super::status::Refusal;
-
-/// Bytes of all chunk extensions of a body together.
-const EXTENSIONS: u32 = 4096;
-/// Bytes of all trailer fields of a body together.
-const TRAILERS: u32 = 16 * 1024;
-/// Digits of a chunk's size: as many as a u64 has, leading zeros included.
-const DIGITS: u8 = 16;
+use crate::limits::{DIGITS, EXTENSIONS, TRAILERS};
 
 /// Where in a chunked body the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::date::Date;
 use super::seats::Seats;
+use crate::limits::{READ_BUFFER, SPARE};
 use crate::write_deadline::WriteDeadline;
 
 /// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
@@ -113,12 +114,6 @@ impl Default for Deadlines {
         }
     }
 }
-
-/// Bytes of a read buffer.
-pub(crate) const READ_BUFFER: usize = 16 * 1024;
-
-/// Buffers of each kind that wait for their next use; more are freed.
-const SPARE: usize = 64;
 
 /// Spare buffers, so that a connection that waits for its next request owns none.
 #[derive(Debug, Default)]

@@ -22,10 +22,8 @@ use super::response::{BodyField, Response};
 use super::seats::Waits;
 use super::status::Refusal;
 use super::wire::{Trouble, Wire, attend};
+use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
-
-/// Empty lines that a client may send before a request.
-const EMPTY_LINES: usize = 8;
 
 /// Below this a head that is not whole is parsed again at every read, above it at every line.
 const SMALL: usize = 2048;

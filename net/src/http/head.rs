@@ -9,6 +9,7 @@ use httparse::{Error, Status};
 use super::config::Limits;
 use super::host::is_host;
 use super::status::Refusal;
+use crate::limits::FIELDS;
 
 /// A method that the server knows; any other is answered with 501.
 ///
@@ -92,9 +93,6 @@ pub(crate) enum Parsed {
     /// Not a head that can be answered; `no_body` if it asked for none.
     Refused { refusal: Refusal, no_body: bool },
 }
-
-/// Field lines that fit on the stack.
-const FIELDS: usize = 100;
 
 /// Parses the head at the beginning of `bytes`.
 ///

@@ -2,7 +2,8 @@
 //!
 //! It may not read. While a request is in hand its head stays where it is, at `start`.
 
-use super::config::{Pool, READ_BUFFER};
+use super::config::Pool;
+use crate::limits::READ_BUFFER;
 
 /// Room for which a refill is worth a system call.
 const WORTH: usize = 4096;

@@ -13,7 +13,8 @@ use super::head::{Head, Version};
 use super::phase::Phase;
 use super::response::{BodyField, ConnectionField, Response, write_chunk_size};
 use super::status::Refusal;
-use super::wire::{GATHER, Trouble, Wire};
+use super::wire::{Trouble, Wire};
+use crate::limits::GATHER;
 use crate::stream::Stream;
 
 /// Why the connection cannot go on.

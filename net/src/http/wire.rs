@@ -14,11 +14,8 @@ use super::config::Config;
 use super::date::DATE;
 use super::phase::{Phase, Watch};
 use crate::attempt::now;
+use crate::limits::PIECE;
 use crate::stream::Stream;
-use crate::write_deadline::PIECE;
-
-/// Bytes that wait to be written before no more are gathered.
-pub(crate) const GATHER: usize = 16 * 1024;
 
 /// Why a wait for the peer came to nothing.
 #[derive(Debug)]

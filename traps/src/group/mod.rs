@@ -23,14 +23,12 @@ use crate::call::Call;
 use crate::error::JoinError;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
+use crate::limits::GROUP_GRACE;
 use crate::protocol::{Limit, Post, Site, TaskRef};
 use crate::scope::Shield;
 use crate::task::{Task, TaskId, WaitTask};
 use crate::timeout::IgnoreAfter;
 use crate::verbs::note_warning;
-
-/// How long members may take to clean up, unless [`TaskGroup::grace`] says otherwise.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Tasks that belong together: [`TaskGroup::join`] gives their outputs, or the first failure after
 /// all the others have been cancelled and have ended.
@@ -93,7 +91,7 @@ struct Lost {
 impl<T: 'static, E: 'static> Default for TaskGroup<T, E> {
     fn default() -> TaskGroup<T, E> {
         let (ends, slots) = (Rc::default(), Vec::new());
-        TaskGroup { ends, slots, grace: GRACE, failure: None, cleaning: false, joiner: None }
+        TaskGroup { ends, slots, grace: GROUP_GRACE, failure: None, cleaning: false, joiner: None }
     }
 }
 

@@ -1,0 +1,43 @@
+//! A task that computes for three seconds: everybody waits, and who says so.
+
+mod common;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use common::About;
+use kernel::{Sim, SimClock};
+use traps::{JoinError, sleep, spawn};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Takes three seconds of the CPU; on the virtual clock they only pass.
+fn compute(clock: Option<SimClock>) {
+    let start = Instant::now();
+    match clock {
+        Some(clock) => clock.advance(3000 * MS),
+        None => while start.elapsed() < 3000 * MS {},
+    }
+    eprintln!("the computation is over");
+}
+
+pub async fn lesson(clock: Option<SimClock>) -> Result<(), JoinError> {
+    let spin = async move {
+        sleep(10 * MS).await?;
+        compute(clock);
+        sleep(10 * MS).await
+    };
+    let mut spin = spawn("spin", spin).await;
+    let mut other = spawn("other", sleep(20 * MS)).await;
+    other.join().await??;
+    spin.join().await??;
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let what = "a task that computes for three seconds; see --watchdog 100";
+    let args = About { name: "spin", what, server: false, policy: false }.parse();
+    let sim = Sim::new();
+    let clock = args.virtual_clock.then(|| sim.clock());
+    args.run_lesson(sim, lesson(clock))
+}

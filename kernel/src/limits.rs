@@ -1,0 +1,86 @@
+//! The numbers that bound something in the kernel, in one place (row F29).
+//!
+//! Those with an option have their defaults in `options.rs`, which [`limits`] lists; it takes the
+//! options apart, so that a new one does not compile before it is listed or passed over here.
+
+use std::time::Duration;
+
+use traps::limits::Bound;
+
+use crate::options::Options;
+
+/// The tick of the deadline scanner, where nobody says another.
+pub(crate) const TICK: Duration = Duration::from_millis(300);
+
+/// No tick is shorter: a scan must be seldom beside what it scans for.
+pub(crate) const LEAST_TICK: Duration = Duration::from_millis(10);
+
+/// Turns that may go by without a look at the machine while tasks only hand work to each other.
+pub(crate) const SKIPPED: u32 = 61;
+
+/// As many arrivals as one wait takes; more come with the next.
+pub(crate) const ARRIVALS: usize = 1024;
+
+/// How many events that nobody waited for end a registration under `Policy::Lazy`.
+pub(crate) const UNWANTED: u32 = 16;
+
+/// Signal listeners, one a kernel that waits for signals, that a process may have at one time.
+pub(crate) const LISTENERS: usize = 64;
+
+/// Of a worker thread, in bytes.
+pub(crate) const WORKER_STACK: usize = 2 << 20;
+
+/// Every number that bounds something in a kernel with these options, over a machine that asks for
+/// no tick of its own.
+#[must_use]
+pub fn limits(options: &Options) -> Vec<Bound> {
+    let Options { policy: _, tick: _, budget, grace, threads, idle, longrun, watchdog } = options;
+    let tick = options.tick_over(None);
+    vec![
+        Bound::set(
+            "kernel.budget",
+            (u64::from(*budget), "operations"),
+            "Options::budget",
+            "I/O that never blocks, before the task gives way",
+        ),
+        Bound::set("kernel.tick", tick, "Options::tick", "between two scans of the far deadlines"),
+        Bound::fixed("kernel.tick.least", LEAST_TICK, "a shorter tick becomes this"),
+        Bound::set("kernel.grace", *grace, "Options::grace", "clean-up at shutdown, in all"),
+        Bound::set(
+            "kernel.longrun",
+            *longrun,
+            "Options::longrun",
+            "a run, before it is a line of the log",
+        ),
+        Bound::set(
+            "kernel.watchdog",
+            *watchdog,
+            "Options::watchdog",
+            "a run, before a thread says so while it lasts",
+        ),
+        Bound::set(
+            "kernel.threads",
+            (*threads as u64, "threads"),
+            "Options::threads",
+            "worker threads, those left behind included",
+        ),
+        Bound::set("kernel.idle", *idle, "Options::idle", "how long an idle worker thread stays"),
+        Bound::fixed("kernel.worker.stack", (WORKER_STACK as u64, "bytes"), "of a worker thread"),
+        Bound::fixed(
+            "kernel.skipped",
+            (u64::from(SKIPPED), "turns"),
+            "without a look at the machine, while tasks only hand work to each other",
+        ),
+        Bound::fixed("kernel.arrivals", (ARRIVALS as u64, "arrivals"), "taken by one wait"),
+        Bound::fixed(
+            "kernel.unwanted",
+            (u64::from(UNWANTED), "events"),
+            "that nobody waited for, before a descriptor is unregistered (policy lazy)",
+        ),
+        Bound::fixed(
+            "kernel.listeners",
+            (LISTENERS as u64, "kernels"),
+            "that wait for signals in one process",
+        ),
+    ]
+}

@@ -1,0 +1,158 @@
+//! Runs that are too long: who held the CPU, from which trap to which (row C34).
+//!
+//! Each run pays for one reading of the coarse clock and one comparison; all else is worked out
+//! when a run was too long. Knows nothing of the watchdog, which looks from outside.
+
+use std::time::Duration;
+
+use traps::Time;
+use traps::protocol::Site;
+
+use crate::emit::announce;
+use crate::kernel::Kernel;
+use crate::log;
+use crate::machine::Machine;
+use crate::tasks::State;
+use crate::trace::{Event, Stop, WakeOp};
+use crate::waits::{Entry, Wait};
+
+/// How long a run may be, and since when the present one lasts.
+pub(crate) struct Longrun {
+    /// In nanoseconds; `u64::MAX`: nobody measures.
+    limit: u64,
+    /// When the run before it ended, or the turn's wait: a mark of the machine's.
+    since: u64,
+    /// What was before is no run's time.
+    pub(crate) looked: bool,
+    /// What the present run's task was ready for.
+    from: Came,
+}
+
+/// What a task was ready for.
+#[derive(Clone, Copy)]
+pub(crate) enum Came {
+    Spawn,
+    Waker,
+    /// A scope fired around a wait on a bare waker.
+    Scope(u64),
+    /// This wait ended, by a completion or an interrupt.
+    Wait(WakeOp, Site),
+    /// It stood beside a wait on a waker.
+    Foreign(Site),
+}
+
+impl Longrun {
+    pub(crate) fn new(limit: Option<Duration>) -> Longrun {
+        let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+        Longrun { limit: nanos.unwrap_or(u64::MAX), since: 0, looked: true, from: Came::Spawn }
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    /// The runs of a turn begin. Where the kernel has waited, or was not running, the first of them
+    /// began with the turn's reading of the clock; else with the end of the last.
+    pub(crate) fn begin_runs(&mut self) {
+        if self.longrun.limit != u64::MAX && std::mem::take(&mut self.longrun.looked) {
+            self.longrun.since = self.machine.mark_of(self.log.now);
+        }
+    }
+
+    /// A task gets the CPU.
+    #[inline]
+    pub(crate) fn begin_run_from(&mut self, came: Came) {
+        self.longrun.from = came;
+    }
+
+    /// A run is over: its task has left the CPU, or has ended and is still in the table.
+    #[inline]
+    pub(crate) fn end_run(&mut self, index: u32) {
+        self.end_beat();
+        if self.longrun.limit != u64::MAX {
+            let mark = self.machine.mark();
+            if mark.wrapping_sub(self.longrun.since) > self.longrun.limit {
+                self.measure_run(index);
+            }
+            self.longrun.since = mark;
+        }
+    }
+
+    /// Says that a run was too long, if it surely was.
+    #[cold]
+    #[inline(never)]
+    fn measure_run(&mut self, index: u32) {
+        let ran = self.machine.passed(self.longrun.since);
+        if ran <= Duration::from_nanos(self.longrun.limit) {
+            return;
+        }
+        let ran = Time::ZERO + ran;
+        let (from, to) = (self.longrun.from.shown(), self.stands_at(index));
+        let (id, name) = self.tasks.label(index);
+        let name = name.to_owned();
+        announce!(self, id, &name, Event::Longrun { ran, from, to });
+    }
+
+    /// Where a run has led.
+    fn stands_at(&self, index: u32) -> Stop<'static> {
+        let task = self.tasks.get(index);
+        if task.state == State::Ended {
+            return Stop { trap: "exit".into(), at: None };
+        }
+        match self.waits.get(task.last_wait) {
+            Some(entry) => {
+                Stop { trap: self.shown_wait(entry).into(), at: Some(log::site(entry.site)) }
+            }
+            // It gave way, or called its own waker.
+            None if task.state == State::Ready => task.came.shown(),
+            None => Came::Waker.shown(),
+        }
+    }
+
+    /// A wait of this task is over. It runs because of the first that is.
+    #[inline]
+    pub(crate) fn came_from(&mut self, entry: &Entry, op: WakeOp) {
+        let task = self.tasks.get_mut(entry.task);
+        if task.state == State::Parked {
+            task.came = Came::Wait(op, entry.site);
+        }
+    }
+
+    /// The same where an interrupt ended it.
+    pub(crate) fn came_interrupted(&mut self, entry: &Entry) {
+        if self.tasks.get(entry.task).state == State::Parked {
+            self.tasks.get_mut(entry.task).came = self.waited(entry);
+        }
+    }
+
+    fn waited(&self, entry: &Entry) -> Came {
+        let op = match &entry.wait {
+            Wait::Yield { sleep: false } => WakeOp::Yield,
+            Wait::Yield { sleep: true } | Wait::Sleep { .. } => WakeOp::Sleep,
+            Wait::Io { handle, direction } => match self.registrations.alias(*handle) {
+                Some(alias) => {
+                    WakeOp::Io { alias, direction: crate::registrations::shown(*direction) }
+                }
+                None => return Came::Foreign(entry.site),
+            },
+            Wait::Join { task, .. } => WakeOp::Join { task: self.tasks.label(*task).0 },
+            Wait::Queue(queue) => WakeOp::Wait { queue: queue.number.get() },
+            Wait::Job(job) => WakeOp::Offload { job: *job },
+            Wait::Signal(_) => WakeOp::Signal,
+            Wait::Foreign { .. } => return Came::Foreign(entry.site),
+        };
+        Came::Wait(op, entry.site)
+    }
+}
+
+impl Came {
+    fn shown(self) -> Stop<'static> {
+        match self {
+            Came::Spawn => Stop { trap: "spawn".into(), at: None },
+            Came::Waker => Stop { trap: "waker".into(), at: None },
+            Came::Scope(scope) => {
+                Stop { trap: WakeOp::Scope { scope }.to_string().into(), at: None }
+            }
+            Came::Wait(op, site) => Stop { trap: op.to_string().into(), at: Some(log::site(site)) },
+            Came::Foreign(site) => Stop { trap: "foreign".into(), at: Some(log::site(site)) },
+        }
+    }
+}

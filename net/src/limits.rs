@@ -1,0 +1,137 @@
+//! The numbers that bound something in this crate, in one place (row F29).
+//!
+//! Those with an option have their defaults beside it, and [`limits`] lists them; it takes the
+//! options apart, so that a new one does not compile before it is listed or passed over here.
+
+use std::time::Duration;
+
+use traps::limits::Bound;
+
+use crate::http::{Config, Deadlines, Limits};
+use crate::listener::Options;
+use crate::write_deadline::WriteDeadline;
+
+/// Bytes that are offered to a stream at a time under a write deadline: progress within them is
+/// seen at their end at the latest.
+pub(crate) const PIECE: usize = 1 << 20;
+
+/// How long a listener backs off first when descriptors or memory run out.
+pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(5);
+
+/// The longest that it backs off, after doubling.
+pub(crate) const BACK_OFF_LONGEST: Duration = Duration::from_secs(1);
+
+/// Field lines in a head that fit on the stack.
+pub(crate) const FIELDS: usize = 100;
+
+/// Empty lines that a client may send before a request.
+pub(crate) const EMPTY_LINES: usize = 8;
+
+/// Bytes of all chunk extensions of a body together.
+pub(crate) const EXTENSIONS: u32 = 4096;
+
+/// Bytes of all trailer fields of a body together.
+pub(crate) const TRAILERS: u32 = 16 * 1024;
+
+/// Digits of a chunk's size: as many as a u64 has, leading zeros included.
+pub(crate) const DIGITS: u8 = 16;
+
+/// Bytes that wait to be written before no more are gathered.
+pub(crate) const GATHER: usize = 16 * 1024;
+
+/// Bytes of a read buffer.
+pub(crate) const READ_BUFFER: usize = 16 * 1024;
+
+/// Buffers of each kind that wait for their next use; more are freed.
+pub(crate) const SPARE: usize = 64;
+
+/// Every number that bounds something in this crate, with these options.
+#[must_use]
+pub fn limits(listener: &Options, config: &Config) -> Vec<Bound> {
+    let mut all = sockets(listener);
+    all.extend(requests(&config.limits));
+    all.extend(phases(&config.deadlines));
+    all.extend(fixed());
+    all
+}
+
+fn bytes(count: usize) -> (u64, &'static str) {
+    (count as u64, "bytes")
+}
+
+fn sockets(options: &Options) -> Vec<Bound> {
+    let Options { backlog, reuse_address: _, reuse_port: _ } = options;
+    let backlog = (u64::from(*backlog), "connections");
+    let what = "that wait to be accepted; the system cuts it";
+    vec![
+        Bound::set("listener.backlog", backlog, "listener::Options::backlog", what),
+        Bound::fixed("listener.back_off", BACK_OFF_FIRST, "the first, when descriptors run out"),
+        Bound::fixed("listener.back_off.most", BACK_OFF_LONGEST, "the longest"),
+        Bound::set(
+            "write_deadline",
+            WriteDeadline::SPAN,
+            "WriteDeadline::new",
+            "for a peer to take some of what is written: what is usual",
+        ),
+        Bound::fixed("write_deadline.piece", bytes(PIECE), "after which it begins anew"),
+    ]
+}
+
+fn requests(limits: &Limits) -> Vec<Bound> {
+    let Limits { head, request_line, fields, body, drain } = *limits;
+    let over = |count: u64| (count, "bytes");
+    vec![
+        Bound::set("http.head", bytes(head), "Limits::head", "request line and fields, else 431"),
+        Bound::set(
+            "http.request_line",
+            bytes(request_line),
+            "Limits::request_line",
+            "without its end, else 414",
+        ),
+        Bound::set("http.fields", (fields as u64, "lines"), "Limits::fields", "else 431"),
+        Bound::fixed("http.fields.most", (FIELDS as u64, "lines"), "that the option can set"),
+        Bound::set("http.body", over(body), "Limits::body", "without framing, else 413"),
+        Bound::set(
+            "http.drain",
+            over(drain),
+            "Limits::drain",
+            "of an unread body, read away to keep the connection",
+        ),
+    ]
+}
+
+fn phases(deadlines: &Deadlines) -> Vec<Bound> {
+    let Deadlines { head, body, body_rate, body_window, write, idle, linger } = *deadlines;
+    let rate = (body_rate, "bytes/s");
+    vec![
+        Bound::set("http.head.time", head, "Deadlines::head", "for the whole head, then 408"),
+        Bound::set("http.body.time", body, "Deadlines::body", "for each wait for a piece"),
+        Bound::set("http.body.rate", rate, "Deadlines::body_rate", "least, while it is waited for"),
+        Bound::set(
+            "http.body.window",
+            body_window,
+            "Deadlines::body_window",
+            "over which that rate counts",
+        ),
+        Bound::set("http.write.time", write, "Deadlines::write", "for each wait for room"),
+        Bound::set("http.idle.time", idle, "Deadlines::idle", "between two requests"),
+        Bound::set("http.linger.time", linger, "Deadlines::linger", "after an answer that refuses"),
+    ]
+}
+
+fn fixed() -> Vec<Bound> {
+    let lines = (EMPTY_LINES as u64, "lines");
+    vec![
+        Bound::fixed("http.empty_lines", lines, "before a request"),
+        Bound::fixed("http.extensions", bytes(EXTENSIONS as usize), "of all chunks of a body"),
+        Bound::fixed("http.trailers", bytes(TRAILERS as usize), "of a body"),
+        Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
+        Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
+        Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
+        Bound::fixed(
+            "http.spare",
+            (SPARE as u64, "buffers"),
+            "of each kind, kept for their next use",
+        ),
+    ]
+}

@@ -1,0 +1,116 @@
+//! Many kernels in one process: each has its thread, its tasks and its trace, and nothing of
+//! another's. Servers with several workers are in `servers.rs`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use kernel::testing::Setup;
+use kernel::{Kernel, Options, Real, Sim};
+use traps::{
+    Signal, TaskGroup, WaitQueue, connection_deadline, current_task, race, run_in_thread, sleep,
+    spawn, timeout_after, wait_signal, yield_now,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A little of everything: tasks, queues, timers, scopes, jobs, in an order that `salt` changes.
+async fn program(salt: u64) -> Vec<u64> {
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let queue = Rc::new(WaitQueue::new());
+    let mut tasks = Vec::new();
+    for n in 0..20 {
+        let (log, queue) = (log.clone(), queue.clone());
+        let task = async move {
+            let span = MS * u32::try_from((n * 7 + salt) % 11).unwrap();
+            let _ = timeout_after(5 * MS, sleep(span)).await;
+            let own = current_task().await.0;
+            log.borrow_mut().push(own);
+            let _ = timeout_after(20 * MS, queue.wait()).await;
+            run_in_thread(move || n).await.unwrap()
+        };
+        tasks.push(spawn("task", task).await);
+    }
+    let deadline = connection_deadline().await;
+    deadline.guard(3 * MS, sleep(60 * MS)).await.unwrap_err();
+    queue.wake(salt % 7).await;
+    let mut group = TaskGroup::new();
+    group.spawn("member", async { sleep(MS).await }).await;
+    group.join().await.unwrap();
+    for task in &mut tasks {
+        yield_now().await.unwrap();
+        let n = task.join().await.unwrap();
+        log.borrow_mut().push(n);
+    }
+    log.take()
+}
+
+fn trace(salt: u64) -> String {
+    let sim = Sim::new().jobs_take(2 * MS);
+    let ran = Setup::new().sim(sim).run(program(salt));
+    assert_eq!(ran.output.len(), 40);
+    ran.trace
+}
+
+#[test]
+fn d18_kernels_in_two_threads_have_the_traces_that_they_have_alone() {
+    let alone = [trace(1), trace(2)];
+    assert_ne!(alone[0], alone[1], "the programs differ");
+    for _ in 0..20 {
+        let together = Arc::new(Barrier::new(2));
+        let both = [1, 2].map(|salt| {
+            let together = together.clone();
+            thread::spawn(move || {
+                together.wait();
+                // And after each other on this thread.
+                [trace(salt), trace(salt)]
+            })
+        });
+        for (thread, alone) in both.into_iter().zip(&alone) {
+            assert!(thread.join().unwrap().iter().all(|trace| trace == alone));
+        }
+    }
+}
+
+/// A signal is the whole process's, so each kernel that waits for it hears of it; what a kernel
+/// counts is its own.
+#[test]
+fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
+    let ready = Arc::new(Barrier::new(4));
+    let kernels = [1_u64, 5, 9].map(|tasks| {
+        let ready = ready.clone();
+        thread::spawn(move || {
+            let mut kernel = Kernel::with_options(Real::new().unwrap(), Options::new().threads(1));
+            let main = async {
+                let mut found = Vec::new();
+                for n in 0..tasks {
+                    found.push(spawn("task", async move { run_in_thread(move || n).await }).await);
+                }
+                for (n, task) in found.iter_mut().enumerate() {
+                    assert_eq!(task.join().await.unwrap().unwrap(), n as u64);
+                }
+                // It waits for the signal when the others are told that it does.
+                let told = async {
+                    yield_now().await.unwrap();
+                    run_in_thread(move || ready.wait()).await.unwrap();
+                    sleep(60_000 * MS).await
+                };
+                let heard = race(wait_signal(&[Signal::User1]), told).await;
+                matches!(heard, traps::Either::Left(Ok(Signal::User1)))
+            };
+            let heard = kernel.run(main).unwrap();
+            (heard, kernel.counters())
+        })
+    });
+    ready.wait();
+    let kill = format!("kill -USR1 {}", std::process::id());
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    for (kernel, tasks) in kernels.into_iter().zip([1, 5, 9]) {
+        let (heard, counters) = kernel.join().unwrap();
+        assert!(heard);
+        // The branch that lost was in a sleep.
+        assert_eq!((counters.tasks, counters.jobs), (0, 0), "of {tasks}");
+    }
+}
