@@ -79,6 +79,7 @@ pub(crate) struct Task {
     pub(crate) waker: Option<Waker>,
     /// The line that made it ready; while it runs, its `run` line.
     pub(crate) cause: Seq,
+    /// Since when it is ready, or parked.
     pub(crate) ready_since: Time,
     /// Parked tickets, in the order of their parking.
     pub(crate) first_wait: u32,
