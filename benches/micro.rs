@@ -90,7 +90,7 @@ async fn run(case: &str, count: u32) {
         "gate" => {
             let gate = Gate::new("gate", 1);
             for _ in 0..count {
-                black_box(gate.try_enter().unwrap());
+                drop(black_box(gate.try_enter().unwrap()));
             }
         }
         "job" => {

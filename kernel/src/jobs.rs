@@ -74,6 +74,10 @@ impl<M: Machine> Kernel<M> {
                 self.signals.watched = self.signals.watched.with(signal);
             }
         }
+        self.signals.asked = Signal::ALL
+            .into_iter()
+            .filter(|signal| set.contains(*signal))
+            .fold(self.signals.asked, SignalSet::with);
         let kept = Signal::ALL
             .into_iter()
             .find(|signal| set.contains(*signal) && self.signals.kept.contains(*signal));
@@ -99,6 +103,8 @@ impl<M: Machine> Kernel<M> {
                 let seq = self.waits.get(index).expect("found above").seq;
                 self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq);
             }
+            // Nobody ever asked for it: it was for the kernel, or for streams.
+            None if !self.signals.asked.contains(signal) => {}
             None => self.signals.kept = self.signals.kept.with(signal),
         }
     }

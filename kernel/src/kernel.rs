@@ -6,14 +6,14 @@ use std::future::Future;
 use std::io;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use traps::SignalSet;
 use traps::deadline_table::DeadlineTable;
 use traps::gate::Gate;
-use traps::protocol::{Filed, Site};
+use traps::protocol::{Filed, SignalLine, Site};
 
 use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
@@ -24,6 +24,8 @@ use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
 use crate::registrations::Registrations;
 use crate::scopes::Scopes;
+use crate::shutdown::Ending;
+use crate::signals::Hook;
 use crate::tasks::{NONE, Tasks};
 use crate::threads::Pool;
 use crate::timers::{Due, TimeQueue, TimerId};
@@ -60,10 +62,13 @@ pub struct Kernel<M: Machine> {
     pub(crate) scratch: Scratch,
     pub(crate) counts: Counts,
     pub(crate) inject: Inject,
+    pub(crate) ending: Ending,
+    /// The timer of the shutdown's phase.
     pub(crate) grace: Option<TimerId>,
-    pub(crate) grace_over: bool,
-    /// The line that began the shutdown.
+    /// The line that set it.
     pub(crate) phase: trace::Seq,
+    /// A point at which a wait ends also without a timer.
+    pub(crate) bound: Option<traps::Time>,
     /// Foreign waits that something outside will wake.
     pub(crate) external: usize,
     /// The task that runs now, or ran last.
@@ -109,10 +114,15 @@ pub(crate) struct Job {
 #[derive(Default)]
 pub(crate) struct Signals {
     pub(crate) watched: SignalSet,
+    /// Those that somebody waited for singly: they are kept for the next who does.
+    pub(crate) asked: SignalSet,
     /// Arrived while nobody waited.
     pub(crate) kept: SignalSet,
     /// Tickets that wait.
     pub(crate) waiting: Vec<u32>,
+    /// In the order in which they began to ask.
+    pub(crate) streams: Vec<Weak<SignalLine>>,
+    pub(crate) hooks: Vec<Hook>,
 }
 
 /// Buffers that are used again every turn, so that no turn allocates.
@@ -173,9 +183,10 @@ impl<M: Machine> Kernel<M> {
             scratch: Scratch::default(),
             counts: Counts::default(),
             inject: Inject::default(),
+            ending: Ending::default(),
             grace: None,
-            grace_over: false,
             phase: 0,
+            bound: None,
             external: 0,
             running: None,
             running_since: traps::Time::ZERO,
@@ -221,9 +232,14 @@ impl<M: Machine> Kernel<M> {
     /// Runs `main` as a task and returns its output as soon as it has ended. Other tasks stay
     /// parked and go on in the next run.
     ///
+    /// A shutdown that begins meanwhile ([`Options::shutdown_on`]) lets main run on: it ends by
+    /// itself, as [`traps::shutdown::begun`] tells it to, or is cancelled when the drain is over.
+    /// There is no next run then, only [`Kernel::shutdown`].
+    ///
     /// # Errors
     ///
-    /// [`Error`]: the machine failed, everything hangs, or the kernel was shut down.
+    /// [`Error`]: the machine failed, everything hangs, the kernel was shut down, or a shutdown
+    /// that began meanwhile had to drop main.
     ///
     /// # Panics
     ///
@@ -235,7 +251,7 @@ impl<M: Machine> Kernel<M> {
 
     /// The same for a caller further out.
     pub(crate) fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
-        if self.shut {
+        if self.is_closing() {
             return Err(Error::Shut);
         }
         let mut output = None;
@@ -248,24 +264,41 @@ impl<M: Machine> Kernel<M> {
             self.run_main(&mut poll, site)
         };
         if let Some(panic) = self.main_panic.take() {
-            let _ = self.shutdown();
+            let _ = self.shutdown_because("main_panicked");
             resume_unwind(panic);
         }
         ended?;
         Ok(output.expect("a run ends when main has ended"))
     }
 
-    /// Cancels all tasks, newest first; waits for their clean-up, in all no longer than the grace;
-    /// then drops what is left, newest first. The kernel does not run again.
+    /// Ends the kernel, phase by phase, each with its line (row F18):
+    ///
+    /// - *gate*: [`traps::shutdown::has_begun`] is true, and who waits for that is woken. A signal
+    ///   of [`Options::shutdown_on`] does this in the midst of a run;
+    /// - *drain*: until every [`traps::shutdown::hold`] is dropped, at most [`Options::drain`]; no
+    ///   time where there is none. Another such signal ends it;
+    /// - *cancel*: all tasks that are left, newest first;
+    /// - *cleanup*: until they have ended, and those that they spawned, which are cancelled too; at
+    ///   most [`Options::grace`]. Then what is left is dropped, newest first;
+    /// - *halt*: jobs on threads, those left behind too, have what remains of that grace. Then a
+    ///   line names those that still run.
+    ///
+    /// All together take no longer than the drain and one grace, and no step that fails skips the
+    /// next. Nothing is said of phases that have nothing to wait for. The kernel does not run
+    /// again.
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]; what is left is dropped all the same.
+    /// [`Error::Machine`]; the later phases are gone through all the same.
     pub fn shutdown(&mut self) -> Result<(), Error> {
-        if self.shut {
+        self.shutdown_because("shutdown")
+    }
+
+    fn shutdown_because(&mut self, reason: &str) -> Result<(), Error> {
+        if self.has_halted() {
             return Ok(());
         }
-        let ended = self.shut_down();
+        let ended = self.shut_down(reason);
         // What is dropped from now on, such as a socket, is not kept for a next run.
         self.gate.close(self.epoch);
         ended

@@ -20,10 +20,11 @@
 //! (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and queues),
 //! `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs`, `delivery.rs`,
 //! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
-//! `longrun.rs`, `shutdown.rs`. The tables that they use are pure structures: `tasks.rs`,
-//! `waits.rs`, `scopes.rs`, `pending.rs`, `timers.rs`, `registrations.rs`. What other threads see
-//! is in `wake.rs`, `waker.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`.
-//! [`testing`] is for the tests of programs; `inject.rs` is all that the kernel does for it.
+//! `longrun.rs`, `signals.rs`, `shutdown.rs`; `quiescence.rs` says whether anything can still
+//! happen. The tables that they use are pure structures: `tasks.rs`, `waits.rs`, `scopes.rs`,
+//! `pending.rs`, `timers.rs`, `registrations.rs`. What other threads see is in `wake.rs`,
+//! `waker.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`. [`testing`] is for
+//! the tests of programs; `inject.rs` is all that the kernel does for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, a seed for the simulated machine.
@@ -56,6 +57,7 @@ mod machine;
 mod options;
 mod pending;
 mod posts;
+mod quiescence;
 mod registrations;
 mod run;
 mod scopes;
@@ -63,7 +65,9 @@ mod scoping;
 mod shields;
 mod shown;
 mod shutdown;
+mod signals;
 mod table;
+mod task_table;
 mod tasks;
 pub mod testing;
 mod threads;
@@ -81,6 +85,8 @@ pub use limits::limits;
 pub use log::Activation;
 pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
 pub use options::{Error, Options};
+pub use quiescence::Outstanding;
 pub use registrations::Policy;
+pub use task_table::TaskTable;
 pub use view::{Counters, ParkedView, TaskView};
 pub use watchdog::Stuck;

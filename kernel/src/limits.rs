@@ -34,9 +34,20 @@ pub(crate) const WORKER_STACK: usize = 2 << 20;
 /// no tick of its own.
 #[must_use]
 pub fn limits(options: &Options) -> Vec<Bound> {
-    let Options { policy: _, tick: _, budget, grace, threads, idle, longrun, watchdog } = options;
+    let Options {
+        policy: _,
+        tick: _,
+        budget,
+        grace,
+        drain,
+        shutdown_on: _,
+        threads,
+        idle,
+        longrun,
+        watchdog,
+    } = options;
     let tick = options.tick_over(None);
-    vec![
+    let mut bounds = vec![
         Bound::set(
             "kernel.budget",
             (u64::from(*budget), "operations"),
@@ -45,6 +56,7 @@ pub fn limits(options: &Options) -> Vec<Bound> {
         ),
         Bound::set("kernel.tick", tick, "Options::tick", "between two scans of the far deadlines"),
         Bound::fixed("kernel.tick.least", LEAST_TICK, "a shorter tick becomes this"),
+        Bound::set("kernel.drain", *drain, "Options::drain", "what is held up at shutdown, in all"),
         Bound::set("kernel.grace", *grace, "Options::grace", "clean-up at shutdown, in all"),
         Bound::set(
             "kernel.longrun",
@@ -66,6 +78,14 @@ pub fn limits(options: &Options) -> Vec<Bound> {
         ),
         Bound::set("kernel.idle", *idle, "Options::idle", "how long an idle worker thread stays"),
         Bound::fixed("kernel.worker.stack", (WORKER_STACK as u64, "bytes"), "of a worker thread"),
+    ];
+    bounds.extend(fixed());
+    bounds
+}
+
+/// Those that nobody chooses.
+fn fixed() -> [Bound; 4] {
+    [
         Bound::fixed(
             "kernel.skipped",
             (u64::from(SKIPPED), "turns"),

@@ -141,9 +141,7 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         Event::Panic { .. } => (Level::Error, "kernel::sched"),
         Event::Warn { .. } | Event::Longrun { .. } => (Level::Warn, "kernel::sched"),
         Event::Cap { .. } => (Level::Warn, "net::http"),
-        Event::Boot { .. } | Event::Phase { .. } | Event::Halt { .. } => {
-            (Level::Info, "kernel::sched")
-        }
+        Event::Boot { .. } | Event::Phase(_) | Event::Halt { .. } => (Level::Info, "kernel::sched"),
         Event::Spawn { .. } | Event::Exit { .. } | Event::Drop { .. } => {
             (Level::Debug, "kernel::sched")
         }

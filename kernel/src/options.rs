@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use traps::{Signal, SignalSet};
+
 use crate::limits::{LEAST_TICK, TICK};
 use crate::registrations::Policy;
 
@@ -20,6 +22,10 @@ pub struct Options {
     pub budget: u32,
     /// How long clean-up may take at shutdown, in all. 5 s.
     pub grace: Duration,
+    /// How long a shutdown waits for what is held before it cancels. 10 s.
+    pub drain: Duration,
+    /// Signals that begin a shutdown. None.
+    pub shutdown_on: SignalSet,
     /// Worker threads at most. 64.
     pub threads: usize,
     /// How long an idle worker thread stays. 10 s.
@@ -37,6 +43,8 @@ impl Default for Options {
             tick: None,
             budget: 128,
             grace: Duration::from_secs(5),
+            drain: Duration::from_secs(10),
+            shutdown_on: SignalSet::default(),
             threads: 64,
             idle: Duration::from_secs(10),
             longrun: Some(Duration::from_millis(50)),
@@ -83,6 +91,22 @@ impl Options {
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Options {
         self.grace = grace;
+        self
+    }
+
+    /// With another limit of the drain.
+    #[must_use]
+    pub fn drain(mut self, drain: Duration) -> Options {
+        self.drain = drain;
+        self
+    }
+
+    /// With a shutdown that begins when one of `signals` arrives, in that very turn; main is told
+    /// by [`traps::shutdown::begun`]. Another of them ends the drain. From the first run on they do
+    /// not end the process any more.
+    #[must_use]
+    pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
+        self.shutdown_on = signals.iter().fold(self.shutdown_on, |set, signal| set.with(*signal));
         self
     }
 
@@ -134,6 +158,8 @@ pub enum Error {
     Hang(String),
     /// The kernel was shut down, or it failed before.
     Shut,
+    /// A shutdown cancelled main, and main did not end within the grace: it was dropped.
+    Overdue,
 }
 
 impl fmt::Display for Error {
@@ -142,6 +168,7 @@ impl fmt::Display for Error {
             Error::Machine(error) => write!(f, "the machine below the kernel failed: {error}"),
             Error::Hang(report) => write!(f, "every task is blocked for ever:\n{report}"),
             Error::Shut => f.write_str("the kernel was shut down and does not run again"),
+            Error::Overdue => f.write_str("main did not end within the grace of the shutdown"),
         }
     }
 }
@@ -150,7 +177,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Machine(error) => Some(error),
-            Error::Hang(_) | Error::Shut => None,
+            Error::Hang(_) | Error::Shut | Error::Overdue => None,
         }
     }
 }

@@ -181,7 +181,9 @@ impl<M: Machine> Kernel<M> {
                     emit!(self, entry.task, Event::Abandon { job });
                 }
             }
-            Wait::Signal(_) => self.signals.waiting.retain(|ticket| *ticket != index),
+            Wait::Signal(_) | Wait::Stream(_) => {
+                self.signals.waiting.retain(|ticket| *ticket != index)
+            }
             Wait::Foreign { external } => self.external -= usize::from(*external),
         }
     }

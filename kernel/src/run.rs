@@ -148,6 +148,7 @@ impl<M: Machine> Kernel<M> {
         self.undefer(index, crate::trace::Why::Suspend);
         let task = self.tasks.get_mut(index);
         task.state = State::Parked;
+        task.ready_since = self.log.now;
         let run = task.cause;
         if mem::take(&mut task.woken) {
             let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause: run };

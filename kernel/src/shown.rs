@@ -45,7 +45,7 @@ impl<M: Machine> Kernel<M> {
             Request::Wait { queue } => Op::Wait { queue: self.queue_number(queue) },
             Request::Wake { queue, n } => Op::Wake { queue: self.queue_number(queue), n: *n },
             Request::Offload(_) => Op::Offload { job: self.jobs.last + 1 },
-            Request::Signal(_) => Op::Signal,
+            Request::Signal(_) | Request::NextSignal(_) => Op::Signal,
             Request::Foreign { external } => Op::Foreign { external: *external },
         }
     }
@@ -62,7 +62,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Join { task, .. } => format!("join {}", self.tasks.label(*task).0),
             Wait::Queue(queue) => format!("wait q{}", queue.number.get()),
             Wait::Job(job) => format!("offload o{job}"),
-            Wait::Signal(_) => "signal".to_owned(),
+            Wait::Signal(_) | Wait::Stream(_) => "signal".to_owned(),
             Wait::Foreign { .. } => "foreign".to_owned(),
         }
     }

@@ -141,6 +141,7 @@ impl<M: Machine> Kernel<M> {
             }
             Request::Offload(work) => self.offload(at, work),
             Request::Signal(set) => self.wait_signal(at, set),
+            Request::NextSignal(line) => self.next_signal(at, line),
             Request::Foreign { external } => {
                 self.external += usize::from(external);
                 self.park(at, Wait::Foreign { external }, Op::Foreign { external });

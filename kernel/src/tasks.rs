@@ -82,6 +82,7 @@ pub(crate) struct Task {
     pub(crate) cause: Seq,
     /// What that line ended.
     pub(crate) came: Came,
+    /// Since when it is ready, or parked.
     pub(crate) ready_since: Time,
     /// Parked tickets, in the order of their parking.
     pub(crate) first_wait: u32,

@@ -41,7 +41,30 @@ impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
         let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
+        let _closing = self.enter_closing();
+        self.start()?;
+        self.main_ended = false;
+        let task = self.add_task(Place::Main, 0, site).index;
+        let event = Event::Spawn { parent: None, at: Some(log::site(site)) };
+        let seq = emit!(self, task, event);
+        self.make_ready(task, seq);
+        while !self.main_ended {
+            if let Err(error) = self.turn(main) {
+                self.end_task(task, End::Dropped, self.log.seq);
+                return Err(error);
+            }
+            if self.is_closing() && !self.main_ended && self.end_main(task) {
+                return Err(Error::Overdue);
+            }
+        }
+        self.serve();
+        Ok(())
+    }
+
+    /// Before the first turn of a run.
+    pub(crate) fn start(&mut self) -> Result<(), Error> {
         self.start_watchdog().map_err(Error::Machine)?;
+        self.watch_own_signals().map_err(Error::Machine)?;
         self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
@@ -59,18 +82,6 @@ impl<M: Machine> Kernel<M> {
             ));
             self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
         }
-        self.main_ended = false;
-        let task = self.add_task(Place::Main, 0, site).index;
-        let event = Event::Spawn { parent: None, at: Some(log::site(site)) };
-        let seq = emit!(self, task, event);
-        self.make_ready(task, seq);
-        while !self.main_ended {
-            if let Err(error) = self.turn(main) {
-                self.end_task(task, End::Dropped, self.log.seq);
-                return Err(error);
-            }
-        }
-        self.serve();
         Ok(())
     }
 
@@ -105,8 +116,9 @@ impl<M: Machine> Kernel<M> {
         }
         self.skipped = 0;
         self.look();
-        let outside = self.external > 0 || self.jobs.on_threads > 0;
-        let mut until = Until::Arrival { by: self.timers.next(), outside };
+        let outside = self.is_awaited_outside();
+        let by = [self.timers.next(), self.bound].into_iter().flatten().min();
+        let mut until = Until::Arrival { by, outside };
         let sleeps = !busy && self.wakes.fall_asleep();
         if !sleeps {
             until = Until::Now;
@@ -127,9 +139,9 @@ impl<M: Machine> Kernel<M> {
             self.arrive(arrival);
         }
         for signal in arrivals.signals.drain(..) {
-            self.arrive_signal(signal);
+            self.meet_signal(signal);
         }
-        let hang = arrivals.hang && self.wakes.is_empty();
+        let hang = arrivals.hang && self.is_quiescent();
         arrivals.clear();
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
@@ -240,11 +252,7 @@ impl<M: Machine> Kernel<M> {
                     }
                 }
                 Fired::Guard(_) | Fired::Bare(_) => self.fire_deadline(timer),
-                Fired::Grace => {
-                    let event = Event::Fire { timer: Timer::Grace, deadline, cause: self.phase };
-                    emit_for!(self, 0, "kernel", event);
-                    self.grace_over = true;
-                }
+                Fired::Grace => self.end_phase(deadline),
             }
         }
         self.forget_due();
@@ -252,7 +260,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Step 5: runs each task that is ready *now* once. Who becomes ready meanwhile waits for the
     /// next turn, so that no chain of wakes can starve I/O.
-    fn run_ready(&mut self, main: MainPoll<'_>) {
+    pub(crate) fn run_ready(&mut self, main: MainPoll<'_>) {
         self.begin_runs();
         for _ in 0..self.ready.len() {
             let task = self.ready.pop_front().expect("only runs take from the queue");

@@ -4,9 +4,12 @@
 
 use std::fmt;
 
+use traps::Time;
+
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::tasks::State;
+use crate::waits::{Entry, Wait};
 
 /// What a kernel holds now, and what it has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +65,8 @@ pub struct TaskView {
     pub parent: Option<u64>,
     /// `ready`, `running` or `parked`.
     pub state: &'static str,
+    /// Since when it is in that state, by the kernel clock.
+    pub since: Time,
     /// How often it had the CPU.
     pub cycles: u64,
     /// Where it was spawned, `file:line`.
@@ -78,6 +83,8 @@ pub struct ParkedView {
     pub ticket: u64,
     /// What it waits for, in the words of the log.
     pub trap: String,
+    /// When it ends at the latest: a sleep by itself, any by the nearest deadline in force.
+    pub until: Option<Time>,
     /// Where it was made, `file:line`.
     pub site: String,
 }
@@ -111,7 +118,8 @@ impl<M: Machine> Kernel<M> {
         let parked = self.waits.of(&self.tasks, index).into_iter().map(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
             let site = format!("{}:{}", entry.site.file(), entry.site.line());
-            ParkedView { ticket: entry.number, trap: self.shown_wait(entry), site }
+            let until = self.ends_at(entry);
+            ParkedView { ticket: entry.number, trap: self.shown_wait(entry), until, site }
         });
         TaskView {
             id: task.id.get(),
@@ -123,10 +131,24 @@ impl<M: Machine> Kernel<M> {
                 State::Parked => "parked",
                 State::Ended => "ended",
             },
+            since: match task.state {
+                State::Running => self.running_since,
+                State::Ready | State::Parked | State::Ended => task.ready_since,
+            },
             cycles: task.cycles,
             spawned_at: task.site.map(|site| format!("{}:{}", site.file(), site.line())),
             parked: parked.collect(),
         }
+    }
+
+    /// When a wait ends at the latest.
+    fn ends_at(&self, entry: &Entry) -> Option<Time> {
+        let sleep = match entry.wait {
+            Wait::Sleep { timer: Some(timer) } => Some(self.timers.due_at(timer)),
+            _ => None,
+        };
+        let deadline = self.in_force(entry.scope).map(|found| found.deadline);
+        [sleep, deadline].into_iter().flatten().min().filter(|until| *until != Time::NEVER)
     }
 
     /// What the kernel holds and has done.

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use traps::SignalSet;
-use traps::protocol::{Direction, QueueCore, ScopeId, Site, Ticket};
+use traps::protocol::{Direction, QueueCore, ScopeId, SignalLine, Site, Ticket};
 
 use crate::tasks::{NONE, Tasks};
 use crate::timers::TimerId;
@@ -33,6 +33,7 @@ pub(crate) enum Wait {
     Queue(Rc<QueueCore>),
     Job(u64),
     Signal(SignalSet),
+    Stream(Rc<SignalLine>),
     Foreign {
         external: bool,
     },
@@ -170,6 +171,11 @@ impl Waits {
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Entry> {
         self.parked = 0;
         std::mem::take(&mut self.entries).into_iter().flatten()
+    }
+
+    /// How many parked tickets wait for such a thing. O(tickets).
+    pub(crate) fn count(&self, wanted: impl Fn(&Wait) -> bool) -> usize {
+        self.entries.iter().flatten().filter(|entry| wanted(&entry.wait)).count()
     }
 
     /// Tickets of a task, in the order of their parking.

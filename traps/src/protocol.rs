@@ -17,6 +17,7 @@ use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
 pub use crate::scope_terms::{Left, Limit, ScopeKind};
 use crate::signal::{Signal, SignalSet};
+pub use crate::signals::SignalLine;
 use crate::threads::Work;
 use crate::time::Time;
 pub use crate::verbs::Note;
@@ -137,6 +138,8 @@ pub enum Request {
     Offload(Box<dyn Work>),
     /// *Blocks* until one of the signals arrives.
     Signal(SignalSet),
+    /// *Blocks* until one of the stream's signals arrives; *answers* if one is kept.
+    NextSignal(Rc<SignalLine>),
     /// *Blocks* until interrupted: it stands beside a wait on a foreign waker.
     Foreign {
         /// Whether something outside the kernel will wake it (a virtual clock waits for that).
@@ -156,6 +159,7 @@ impl Request {
             | Request::Wait { .. }
             | Request::Offload(_)
             | Request::Signal(_)
+            | Request::NextSignal(_)
             | Request::Foreign { .. } => true,
             Request::Clock
             | Request::WallClock

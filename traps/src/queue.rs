@@ -87,6 +87,11 @@ impl WaitQueue {
         free > 0
     }
 
+    /// The line itself.
+    pub(crate) fn core(&self) -> &Rc<QueueCore> {
+        &self.0
+    }
+
     /// How many wait now.
     #[must_use]
     pub fn waiting(&self) -> u32 {

@@ -148,6 +148,11 @@ pub(crate) mod sealed {
             deliver: &Deliver,
         ) -> Option<Box<dyn Work>>;
 
+        /// Steps of a script that are still to come, jobs not counted.
+        fn scripted(&self) -> usize {
+            0
+        }
+
         /// Whether file descriptors that are waited for can end a wait.
         fn has_io(&self) -> bool;
     }

@@ -324,6 +324,10 @@ impl Machine for Sim {
         None
     }
 
+    fn scripted(&self) -> usize {
+        self.script.values().filter(|step| !matches!(step, Step::Job(..))).count()
+    }
+
     fn has_io(&self) -> bool {
         false
     }

@@ -77,11 +77,30 @@ impl Parts {
     }
 
     fn timer(&self) -> Timer {
-        match self.pick[3] % 4 {
+        match self.pick[3] % 5 {
             0 => Timer::Sleep(self.n[0]),
             1 => Timer::Scope(self.n[0]),
             2 => Timer::Grace,
+            3 => Timer::Drain,
             _ => Timer::Deadline(self.n[0]),
+        }
+    }
+
+    fn phase(&self) -> Phase<'static> {
+        use After::{Drained, Failure, Limit, Signal};
+        let (tasks, until) = (self.n[2], self.times[0]);
+        match self.pick[3] % 5 {
+            0 => {
+                let cause = self.some[2].then_some(self.n[3]);
+                Phase::Gate { reason: self.word(1), tasks, cause }
+            }
+            1 => Phase::Drain { holds: tasks, until },
+            2 => {
+                let after = [Drained, Limit, Signal, Failure][self.pick[2] % 4];
+                Phase::Cancel { tasks, after }
+            }
+            3 => Phase::Cleanup { tasks, until },
+            _ => Phase::Drop { tasks },
         }
     }
 
@@ -215,8 +234,11 @@ impl Parts {
             32 => Event::Cleanup { scope, outcome },
             33 => Event::Cap { text },
             34 => Event::Boot { text },
-            35 => Event::Phase { name: self.word(1), tasks: n },
-            _ => Event::Halt { tasks: n, tickets: self.n[0], timers: n, handles: cause },
+            35 => Event::Phase(self.phase()),
+            _ => {
+                let threads = self.n[1];
+                Event::Halt { tasks: n, tickets: self.n[0], timers: n, handles: cause, threads }
+            }
         }
     }
 

@@ -10,6 +10,8 @@ use traps::time::Time;
 use super::violation::Violation;
 use super::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
 
+mod end;
+
 /// Checks a whole trace.
 ///
 /// # Errors
@@ -155,8 +157,7 @@ impl Oracle {
                 self.cause(line, *cause);
                 self.ring(line, *timer, "fired");
             }
-            // A shutdown's grace is set by its first phase.
-            Event::Phase { .. } => self.set(Timer::Grace),
+            Event::Phase(phase) => self.phase(phase),
             Event::Halt { tasks, tickets, timers, .. } => {
                 self.halt(line, *tasks, *tickets, *timers);
             }
@@ -371,26 +372,6 @@ impl Oracle {
             if let Some((_, alarm @ Alarm::Set)) = self.alarms.get_mut(&timer) {
                 *alarm = Alarm::Ended;
             }
-        }
-    }
-
-    fn halt(&mut self, line: &Line<'_>, tasks: u64, tickets: u64, timers: u64) {
-        let open = self.tickets.iter().filter(|(_, state)| **state == Ticket::Open);
-        let open: Vec<u64> = open.map(|(ticket, _)| *ticket).collect();
-        for ticket in open.into_iter().filter(|_| tickets == 0) {
-            self.report(line, "ticket", format!("k={ticket} is open"));
-        }
-        let armed = |(timer, alarm): &(Timer, Alarm)| {
-            *alarm == Alarm::Armed && !matches!(timer, Timer::Sleep(_))
-        };
-        let armed: Vec<Timer> = self.alarms.values().filter(|a| armed(a)).map(|a| a.0).collect();
-        for timer in armed.into_iter().filter(|_| timers == 0) {
-            self.report(line, "timer", format!("{timer} is armed"));
-        }
-        let limited = self.scopes.iter().filter(|(_, state)| **state == Scope::Limited);
-        let limited: Vec<u64> = limited.map(|(scope, _)| *scope).collect();
-        for scope in limited.into_iter().filter(|_| tasks == 0) {
-            self.report(line, "scope", format!("s{scope} is open"));
         }
     }
 }

@@ -154,8 +154,9 @@ impl<'t> Words<'t> {
     }
 
     pub(super) fn timer(&mut self) -> Result<Timer, ParseError> {
-        self.with("a timer: k=12, s3, d4 or `grace`", |word| match word {
+        self.with("a timer: k=12, s3, d4, `drain` or `grace`", |word| match word {
             "grace" => Some(Timer::Grace),
+            "drain" => Some(Timer::Drain),
             _ => (word.strip_prefix("k=").and_then(|n| n.parse().ok()).map(Timer::Sleep))
                 .or_else(|| number('s', word).map(Timer::Scope))
                 .or_else(|| number('d', word).map(Timer::Deadline)),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use traps::time::Time;
 
 use super::op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
+use super::phase::Phase;
 
 /// Text that is borrowed where the kernel makes an event and owned where a parser does.
 pub type Text<'a> = Cow<'a, str>;
@@ -341,13 +342,8 @@ pub enum Event<'a> {
         /// In `key=value` words.
         text: Text<'a>,
     },
-    /// `phase TEXT tasks=3`
-    Phase {
-        /// `cancel`, `cleanup`, `drop`.
-        name: Text<'a>,
-        /// Tasks that it concerns.
-        tasks: u64,
-    },
+    /// `phase gate reason=SIGTERM tasks=3`, and so on: a phase of the shutdown begins.
+    Phase(Phase<'a>),
     /// `halt tasks=0 tickets=0 timers=0 handles=0`
     Halt {
         /// Tasks left.
@@ -358,5 +354,7 @@ pub enum Event<'a> {
         timers: u64,
         /// Registered descriptors left (the kernel's own not counted).
         handles: u64,
+        /// Threads that still run a job; left out when there is none.
+        threads: u64,
     },
 }

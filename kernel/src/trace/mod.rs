@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `event.rs` | the events, as the kernel makes them |
 //! | `op.rs` | what stands behind their verbs |
+//! | `phase.rs` | the phases of a shutdown |
 //! | `words.rs` | the closed list of words, and what free text may look like |
 //! | `text.rs` | a line as text |
 //! | `parse.rs` | the way back; accepts what is printed and nothing else |
@@ -17,6 +18,7 @@ mod cursor;
 pub mod event;
 pub mod op;
 pub mod parse;
+pub mod phase;
 pub mod text;
 mod violation;
 pub mod words;
@@ -32,6 +34,7 @@ pub use check::check;
 pub use event::{Alias, Answered, Direction, Event, Line, Seq, Site, Stop, Text, Timed};
 pub use op::{Effect, Exit, Interrupted, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
+pub use phase::{After, Phase};
 pub use violation::Violation;
 pub use words::Span;
 

@@ -209,6 +209,8 @@ pub enum Timer {
     Scope(u64),
     /// `grace`: the end of a shutdown's grace.
     Grace,
+    /// `drain`: the end of its drain.
+    Drain,
     /// `d4`: a connection deadline.
     Deadline(u64),
 }

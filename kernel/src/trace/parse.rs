@@ -9,6 +9,7 @@ use std::fmt;
 use traps::time::Time;
 
 use super::cursor::{Words, by, number, owned, scope, span};
+use super::phase::phase;
 use super::{Answered, Effect, Event, Exit, Interrupted, Line, Op, Outcome, Timed, WakeOp, Why};
 
 /// Where a line stops being one, and what should stand there.
@@ -227,15 +228,13 @@ fn kernel_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Par
             words.equals()?;
             Event::Cleanup { scope, outcome: outcome(words)? }
         }
-        "phase" => Event::Phase {
-            name: words.text("the name of the phase")?,
-            tasks: words.value("tasks", "tasks=COUNT")?,
-        },
+        "phase" => Event::Phase(phase(words)?),
         "halt" => Event::Halt {
             tasks: words.value("tasks", "tasks=COUNT")?,
             tickets: words.value("tickets", "tickets=COUNT")?,
             timers: words.value("timers", "timers=COUNT")?,
             handles: words.value("handles", "handles=COUNT")?,
+            threads: words.field("threads", |value| value.parse().ok()).unwrap_or(0),
         },
         _ => {
             words.at -= verb.len();

@@ -132,9 +132,10 @@ impl Display for Event<'_> {
             Event::Shield { scope, open: true } => write!(f, "s{scope} open"),
             Event::Shield { scope, open: false } => write!(f, "s{scope} close"),
             Event::Cleanup { scope, outcome } => write!(f, "{} = {outcome}", Scope(*scope)),
-            Event::Phase { name, tasks } => write!(f, "{} tasks={tasks}", word(name)),
-            Event::Halt { tasks, tickets, timers, handles } => {
-                write!(f, "tasks={tasks} tickets={tickets} timers={timers} handles={handles}")
+            Event::Phase(phase) => write!(f, "{phase}"),
+            Event::Halt { tasks, tickets, timers, handles, threads } => {
+                write!(f, "tasks={tasks} tickets={tickets} timers={timers} handles={handles}")?;
+                write!(f, "{}", Field("threads", Some(*threads).filter(|count| *count > 0)))
             }
         }
     }
@@ -277,6 +278,7 @@ impl Display for Timer {
             Timer::Sleep(ticket) => write!(f, "k={ticket}"),
             Timer::Scope(scope) => write!(f, "s{scope}"),
             Timer::Grace => f.write_str("grace"),
+            Timer::Drain => f.write_str("drain"),
             Timer::Deadline(number) => write!(f, "d{number}"),
         }
     }

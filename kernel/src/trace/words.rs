@@ -52,7 +52,7 @@ impl Event<'_> {
             Event::Cleanup { .. } => "cleanup",
             Event::Cap { .. } => "cap",
             Event::Boot { .. } => "boot",
-            Event::Phase { .. } => "phase",
+            Event::Phase(_) => "phase",
             Event::Halt { .. } => "halt",
         }
     }

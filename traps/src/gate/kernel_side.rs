@@ -36,6 +36,11 @@ pub fn is_running(epoch: u32) -> bool {
     GATE.try_with(|gate| gate.epoch.get() == epoch).unwrap_or(false)
 }
 
+/// The task that is being polled, and whether `waker` is its own; `None` outside a poll.
+pub(crate) fn polled_by(waker: &Waker) -> Option<(TaskRef, bool)> {
+    GATE.with(|gate| Some((gate.task.get()?, gate.own.get() == identity(waker))))
+}
+
 /// A line for the log, which has its place among the arms that nobody is told of.
 pub(crate) fn note(note: Note) {
     let counted = GATE.try_with(|gate| gate.deadlines.borrow().as_ref().map(|t| t.untold()));
@@ -320,6 +325,21 @@ impl Gate {
     /// The place of a handle is free again.
     pub fn free_handle(&self, handle: HandleId) {
         self.tables.borrow_mut().free_handles.push(handle.index);
+    }
+
+    /// Posts for that kernel that it has not heeded and that may wake a task.
+    #[must_use]
+    pub fn wakes_for(&self, epoch: u32) -> usize {
+        let tables = self.tables.borrow();
+        let wakes = |post: &Post| {
+            !matches!(post, Post::Detach(_) | Post::Note { .. } | Post::DropDeadline { .. })
+        };
+        let filed = tables.filed.iter().filter(|filed| match filed {
+            Filed::Request { .. } => true,
+            Filed::Post(post) => wakes(post),
+        });
+        let elsewhere = tables.elsewhere.iter().filter(|(of, post)| *of == epoch && wakes(post));
+        elsewhere.count() + if self.epoch.get() == epoch { filed.count() } else { 0 }
     }
 
     /// Tickets of that kernel that are in use: for its counters and tests.

@@ -16,8 +16,8 @@ mod locals;
 mod register;
 mod tables;
 
-pub(crate) use kernel_side::note;
 pub use kernel_side::{Completion, First, is_running, post_woken};
+pub(crate) use kernel_side::{note, polled_by};
 use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};

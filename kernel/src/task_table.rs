@@ -1,0 +1,82 @@
+//! The task table as text: what every task does now, since when, and until when at most.
+
+use std::fmt;
+
+use traps::Time;
+
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::view::TaskView;
+
+/// Every task of a kernel at one moment, in the order of their numbers (row F26).
+///
+/// Prints as an aligned table: one line a task, and one more for each further trap that it is
+/// parked in.
+///
+/// ```text
+/// 3 tasks at 0.250000
+/// id name  state  parked in  since    until    site
+///  2 main  parked join 3     0.000000 -        examples/hello.rs:20
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskTable {
+    /// Kernel time.
+    pub at: Time,
+    /// The tasks.
+    pub tasks: Vec<TaskView>,
+}
+
+const HEAD: [&str; 7] = ["id", "name", "state", "parked in", "since", "until", "site"];
+
+type Row = [String; 7];
+
+impl fmt::Display for TaskTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<Row> = self.tasks.iter().flat_map(rows).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].len());
+            cells.chain([HEAD[column].len()]).max().unwrap_or_default()
+        };
+        let widths: [usize; 7] = std::array::from_fn(width);
+        let plural = if self.tasks.len() == 1 { "" } else { "s" };
+        writeln!(f, "{} task{plural} at {}", self.tasks.len(), self.at)?;
+        for row in [HEAD.map(str::to_owned)].iter().chain(&rows) {
+            // Numbers to the right, words to the left, and nothing behind the last.
+            write!(f, "{:>1$}", row[0], widths[0])?;
+            for column in 1..6 {
+                write!(f, " {:<1$}", row[column], widths[column])?;
+            }
+            writeln!(f, " {}", row[6])?;
+        }
+        Ok(())
+    }
+}
+
+fn rows(task: &TaskView) -> Vec<Row> {
+    let ascii = |text: &str| crate::trace::words::word(text).into_owned();
+    let none = || "-".to_owned();
+    let spawned = || task.spawned_at.clone().unwrap_or_else(none);
+    let first = [task.id.to_string(), ascii(&task.name), task.state.to_owned()];
+    let since = task.since.to_string();
+    if task.parked.is_empty() {
+        let parked = if task.state == "parked" { "waker".to_owned() } else { none() };
+        let [id, name, state] = first;
+        return vec![[id, name, state, parked, since, none(), spawned()]];
+    }
+    let blank = || [String::new(), String::new(), String::new()];
+    let parked = task.parked.iter().enumerate().map(|(place, parked)| {
+        let [id, name, state] = if place == 0 { first.clone() } else { blank() };
+        let until = parked.until.map_or_else(none, |until| until.to_string());
+        [id, name, state, parked.trap.clone(), since.clone(), until, parked.site.clone()]
+    });
+    parked.collect()
+}
+
+impl<M: Machine> Kernel<M> {
+    /// The table of the tasks that have not ended: a snapshot.
+    #[must_use]
+    pub fn task_table(&self) -> TaskTable {
+        TaskTable { at: self.log.now, tasks: self.tasks() }
+    }
+}
