@@ -4,19 +4,17 @@ mod support;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Duration;
 
-use kernel::{Kernel, Options, Sim};
+use kernel::{Kernel, Sim};
 use support::{Notes, check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
     Interrupt, Time, WaitQueue, clock, connection_deadline, current_deadline, ignore_after, join,
-    run_in_thread, shield, sleep, spawn, timeout_after, yield_now,
+    shield, sleep, spawn, timeout_after, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -953,33 +951,4 @@ fn x3_a_guard_that_has_ended_gets_no_part_of_a_later_cancellation() {
         victim.join().await.unwrap()
     });
     assert_eq!(ran.output, ["ok", "CAN", "ok"]);
-}
-
-#[test]
-fn x1_a_job_that_comes_back_in_the_turn_of_its_guard_loses_also_when_nobody_polls() {
-    let sim = Sim::new();
-    let clock_by_hand = sim.clock();
-    // One thread: when the second job runs, the first is back.
-    let mut kernel = Kernel::with_options(sim, Options::new().threads(1));
-    let (begun, has_begun) = mpsc::channel();
-    let ran = kernel.run(async {
-        let guarded = async {
-            let deadline = connection_deadline().await;
-            deadline.guard(SECOND, async { io::Result::Ok(run_in_thread(|| ()).await?) }).await
-        };
-        let mut guarded = spawn("guarded", guarded).await;
-        yield_now().await.unwrap();
-        let second = run_in_thread(move || begun.send(()).unwrap());
-        let mut second = spawn("second", second).await;
-        yield_now().await.unwrap();
-        has_begun.recv().unwrap();
-        clock_by_hand.advance(SECOND);
-        // Others are ready, so this turn ends and the next begins without a look at the machine.
-        clock().await;
-        yield_now().await.unwrap();
-        second.join().await.unwrap().unwrap();
-        guarded.join().await.unwrap().map_err(|error| error.kind())
-    });
-    assert_eq!(ran.unwrap(), Err(io::ErrorKind::TimedOut));
-    kernel.shutdown().unwrap();
 }

@@ -126,7 +126,7 @@ impl<M: Machine> Kernel<M> {
                 let its = due.rank.seq > u64::from(task.deadlines_before);
                 (its && task.state != State::Ended).then_some((index, ROOT))
             }
-            Fired::Sleep(_) | Fired::Scope(_) | Fired::Grace => None,
+            Fired::Sleep(_) | Fired::Scope(_) | Fired::Grace | Fired::Retry => None,
         }
     }
 
@@ -220,7 +220,7 @@ impl<M: Machine> Kernel<M> {
                     })
                 }
                 Fired::Bare(task) => Some(task),
-                Fired::Sleep(_) | Fired::Grace => None,
+                Fired::Sleep(_) | Fired::Grace | Fired::Retry => None,
             };
             let task = task.filter(|task| self.tasks.try_get(*task).is_some());
             if let Some(task) = task {

@@ -1,67 +1,303 @@
-//! What comes from outside the thread: jobs on worker threads, and signals.
+//! Jobs for worker threads: who gets a token, and what becomes of a job's end; and the waits for
+//! one signal.
+//!
+//! The counts are `workers.rs`'s, the threads `threads.rs`'s.
 
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use traps::Time;
 use traps::protocol::{Answer, Failure};
-use traps::threads::Work;
+use traps::threads::{LimiterCore, ThreadContext, Work};
 use traps::{Signal, SignalSet};
 
-use crate::emit::{drop_quietly, emit, emit_for};
-use crate::kernel::{Job, Kernel};
+use crate::emit::{announce, drop_quietly, emit, emit_for, quietly};
+use crate::kernel::Kernel;
+use crate::log;
 use crate::machine::Machine;
 use crate::table::At;
 use crate::threads::{Done, JobId};
-use crate::trace::{Event, Op, WakeOp};
+use crate::timers::{Rank, TimerId};
+use crate::trace::{Event, Op, Seq, WakeOp};
+use crate::turn::Fired;
 use crate::waits::Wait;
+use crate::workers::{Job, Order, Parcel, State};
+
+/// How long after a thread could not be started it is tried again, at first and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+/// A job as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobView {
+    /// Its number, `o3` in the log.
+    pub number: u64,
+    /// `queued`, `running`, or `abandoned`: its caller was answered first.
+    pub state: &'static str,
+    /// The task that asked for it.
+    pub task: u64,
+    /// That task's name.
+    pub name: String,
+    /// Since when it is queued, or has its token.
+    pub since: Time,
+    /// Where it was asked for, `file:line`.
+    pub site: String,
+    /// The name of its limiter, if it has one.
+    pub limiter: Option<&'static str>,
+}
+
+/// A job that ended when nobody waited for it any more (row X8).
+#[non_exhaustive]
+pub struct Orphan {
+    /// Its number, `o3` in the log.
+    pub job: u64,
+    /// The task that had asked for it, which may have ended.
+    pub task: u64,
+    /// Where, `file:line`.
+    pub site: String,
+    /// Its value, to be downcast, or the message of its panic.
+    pub outcome: Result<Box<dyn Any>, String>,
+}
+
+impl fmt::Debug for Orphan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Orphan")
+            .field("job", &self.job)
+            .field("task", &self.task)
+            .field("site", &self.site)
+            .field("outcome", &self.outcome.as_ref().map(|_| "a value"))
+            .finish()
+    }
+}
+
+/// What the kernel keeps beside the accounts: who hears of orphans, and when threads are tried
+/// again.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    pub(crate) on_orphan: Option<Box<dyn FnMut(Orphan)>>,
+    /// The timer for jobs that no thread took, and how long it ran.
+    pub(crate) retry: Option<(TimerId, Duration)>,
+    /// Threads could not be started, and a line has said so.
+    failing: bool,
+}
 
 impl<M: Machine> Kernel<M> {
-    pub(crate) fn offload(&mut self, at: At, work: Box<dyn Work>) {
-        self.jobs.last += 1;
-        let job = self.jobs.last;
-        let mut on_thread = false;
-        if let Some(work) = self.machine.run_job(job, work, &self.deliver) {
-            on_thread = true;
-            if let Err(error) = self.pool.submit(job, work) {
-                drop_quietly(self.pool.withdraw(job));
-                let result = Err(Failure::Refused(error));
-                return self.answer(at.task, at.ticket, result, Op::Offload { job }, at.site);
+    pub(crate) fn offload(
+        &mut self,
+        at: At,
+        work: Box<dyn Work>,
+        limiter: Option<Rc<LimiterCore>>,
+    ) {
+        let name = self.tasks.name_of(at.task);
+        let until = self.in_force(at.scope).map_or(Time::NEVER, |found| found.deadline);
+        let (number, locals) = (self.workers.next_number(), self.gate.crossing_locals(name));
+        let context = ThreadContext::new(number, until, &self.workers.outlook, locals);
+        if let Some(limiter) = &limiter {
+            limiter.home.set(self.epoch);
+        }
+        let named = limiter.as_ref().map(|limiter| limiter.name);
+        let parcel = Parcel { work, context };
+        let order = Order { parcel, ticket: at.ticket.index, task: name, site: at.site, limiter };
+        let job = self.workers.add(order, self.log.now);
+        // Whoever was in line before it has had every token that was free.
+        let starts = self.workers.grant(self.log.now) == Some(job);
+        let (running, queued) = self.occupation();
+        let event = Event::Offload { job, running, queued, limiter: named.map(Into::into) };
+        emit!(self, at.task, event);
+        if starts {
+            self.start_job(job);
+        }
+        self.park(at, Wait::Job(job), Op::Offload { job });
+    }
+
+    /// Jobs that have a token, and jobs that have none: from the accounts, not from how quick the
+    /// threads are.
+    fn occupation(&self) -> (u32, u32) {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        (count(self.workers.in_use()), count(self.workers.counts.queued))
+    }
+
+    /// Gives the tokens that are free to those who wait for them.
+    pub(crate) fn grant_tokens(&mut self, cause: Seq) {
+        while let Some(job) = self.workers.grant(self.log.now) {
+            let (running, queued) = self.occupation();
+            let event = Event::OffloadStarts { job, running, queued, cause };
+            emit_for!(self, 1, "wakeup", event);
+            self.start_job(job);
+        }
+    }
+
+    /// Has a job run that has its token: by the script, or by a thread.
+    fn start_job(&mut self, job: JobId) {
+        // Nobody overtakes those for which there was no thread.
+        let waits = !self.workers.stalled().is_empty();
+        let tried = if waits { Ok(false) } else { self.try_to_start(job) };
+        match tried {
+            Ok(true) => {}
+            Ok(false) => self.workers.stalled().push_back(job),
+            Err(error) => {
+                self.workers.stalled().push_back(job);
+                self.say_failing(&error);
+                self.try_again_after(PAUSE.0);
             }
         }
-        self.jobs.on_threads += usize::from(on_thread);
-        self.jobs.live.insert(job, Job { ticket: Some(at.ticket.index), on_thread });
-        // Told from what the kernel knows, not from how quick the threads are.
-        let running = self.jobs.live.len().min(self.options.threads);
-        let queued = self.jobs.live.len() - running;
-        emit!(
-            self,
-            at.task,
-            Event::Offload {
-                job,
-                running: u32::try_from(running).unwrap_or(u32::MAX),
-                queued: u32::try_from(queued).unwrap_or(u32::MAX),
+    }
+
+    fn try_to_start(&mut self, job: JobId) -> io::Result<bool> {
+        if self.machine.scripts_jobs() {
+            let view = self.job_view(job);
+            if let Some(span) = self.machine.job_span(&view) {
+                let parcel = self.workers.hand_over(job, false);
+                self.machine.play_job(job, parcel, span, &self.deliver);
+                return Ok(true);
             }
-        );
-        self.park(at, Wait::Job(job), Op::Offload { job });
+        }
+        self.machine.may_start_thread()?;
+        let parcel = self.workers.hand_over(job, true);
+        self.pool.submit(job, parcel).map(|()| true).map_err(|(error, parcel)| {
+            self.workers.take_back(job, parcel);
+            error
+        })
+    }
+
+    /// Tries the jobs again that no thread took. Gives the error that stopped it.
+    fn retry_stalled(&mut self) -> io::Result<()> {
+        while let Some(job) = self.workers.stalled().front().copied() {
+            self.try_to_start(job)?;
+            self.workers.stalled().pop_front();
+        }
+        Ok(())
+    }
+
+    /// The timer of those jobs has fired.
+    #[cold]
+    pub(crate) fn retry_threads(&mut self) {
+        let pause = self.jobs.retry.take().map_or(PAUSE.0, |(_, pause)| pause);
+        match self.retry_stalled() {
+            Ok(()) => self.say_well(),
+            Err(_) => self.try_again_after((pause * 2).min(PAUSE.1)),
+        }
+    }
+
+    #[cold]
+    fn try_again_after(&mut self, pause: Duration) {
+        if self.jobs.retry.is_none() {
+            let rank = || Rank { class: 2, seq: 0 };
+            let at = self.log.now + pause;
+            let timer = self.timers.arm(at, Fired::RETRY, self.log.now, rank);
+            self.jobs.retry = Some((timer, pause));
+        }
+    }
+
+    #[cold]
+    fn say_failing(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.jobs.failing, true) {
+            let text = format!(
+                "no thread could be started: {error}; jobs wait, and it is tried again after \
+                 100 ms to 1 s"
+            );
+            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+        }
+    }
+
+    #[cold]
+    fn say_well(&mut self) {
+        if std::mem::take(&mut self.jobs.failing) {
+            let text = "threads can be started again";
+            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+        }
     }
 
     pub(crate) fn job_done(&mut self, done: Done) {
         let Done { job, work } = done;
-        let Some(ticket) = self.forget_job(job) else { return drop_quietly(work) };
-        match ticket {
+        let Some(ended) = self.workers.end(job, self.log.now) else { return drop_quietly(work) };
+        let seq = match ended.ticket {
             Some(index) if !self.is_doomed(index) => {
                 let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
                 self.complete(index, Ok(Answer::Job(work)), WakeOp::Offload { job }, seq);
+                seq
             }
             Some(_) | None => {
-                emit_for!(self, 1, "wakeup", Event::Orphan { job });
-                drop_quietly(work);
+                let seq = emit_for!(self, 1, "wakeup", Event::Orphan { job });
+                self.give_orphan(job, &ended, work);
+                seq
             }
+        };
+        if !self.workers.stalled().is_empty() && self.retry_stalled().is_ok() {
+            // Its worker is free now. The timer finds nothing left to do.
+            self.say_well();
+        }
+        self.grant_tokens(seq);
+    }
+
+    fn give_orphan(&mut self, number: JobId, job: &Job, work: Box<dyn Work>) {
+        let Some(mut hook) = self.jobs.on_orphan.take() else { return drop_quietly(work) };
+        let site = log::site(job.site).to_string();
+        quietly(|| {
+            let (task, outcome) = (job.task.serial.get(), work.into_outcome());
+            hook(Orphan { job: number, task, site, outcome });
+        });
+        // One that it set meanwhile stays.
+        self.jobs.on_orphan.get_or_insert(hook);
+    }
+
+    /// The future of a wait for a job is gone, or was answered otherwise.
+    pub(crate) fn stop_waiting_for_job(&mut self, task: u32, job: JobId) {
+        if let Some(parcel) = self.workers.withdraw(job) {
+            let what = || format!("o{job}_before_it_ran").into();
+            let seq = emit!(self, task, Event::Drop { what: what() });
+            drop_quietly(parcel);
+            self.grant_tokens(seq);
+        } else if self.workers.get(job).is_some_and(|job| job.ticket.is_some()) {
+            self.workers.abandon(job, self.tasks.label(task).1);
+            emit!(self, task, Event::Abandon { job });
         }
     }
 
-    /// The job is back, or will never run: the ticket that waits for it, if one does.
-    pub(crate) fn forget_job(&mut self, job: JobId) -> Option<Option<u32>> {
-        let Job { ticket, on_thread } = self.jobs.live.remove(&job)?;
-        self.jobs.on_threads -= usize::from(on_thread);
-        Some(ticket)
+    /// What a script would have ended later ends here; a thread's job is its thread's.
+    pub(crate) fn drop_scripted_jobs(&mut self) {
+        let scripted = |job: &Job| matches!(job.state, State::Running { on_thread: false, .. });
+        let jobs = self.workers.iter().filter(|(_, job)| scripted(job));
+        let jobs: Vec<JobId> = jobs.map(|(number, _)| number).collect();
+        for job in jobs {
+            self.workers.end(job, self.log.now);
+            emit_for!(self, 0, "kernel", Event::Drop { what: format!("o{job}").into() });
+        }
+    }
+
+    /// The jobs that have not ended, in the order of their numbers: a snapshot. A job that has a
+    /// token, abandoned or not, has held it [since](JobView::since) (rows C37, F4).
+    #[must_use]
+    pub fn jobs(&self) -> Vec<JobView> {
+        self.workers.iter().map(|(number, _)| self.job_view(number)).collect()
+    }
+
+    fn job_view(&self, number: JobId) -> JobView {
+        let job = self.workers.get(number).expect("a job that is looked at is there");
+        let name = || self.tasks.find(job.task).map(|task| self.tasks.label(task).1.to_owned());
+        JobView {
+            number,
+            state: match (&job.state, job.ticket) {
+                (State::AtLimiter(_) | State::InLine(_), _) => "queued",
+                (State::Ready(..) | State::Running { .. }, Some(_)) => "running",
+                (State::Ready(..) | State::Running { .. }, None) => "abandoned",
+            },
+            task: job.task.serial.get(),
+            name: job.name.clone().or_else(name).unwrap_or_default(),
+            since: job.since,
+            site: log::site(job.site).to_string(),
+            limiter: job.limiter.as_ref().map(|limiter| limiter.name),
+        }
+    }
+
+    /// Has `hook` called with the value of each job that ends when nobody waits for it any more: a
+    /// connection that is to be closed, for example (row X8). Called inside the kernel's loop, so it
+    /// must not block; a panic in it is caught. Replaces an earlier one.
+    pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
+        self.jobs.on_orphan = Some(Box::new(hook));
     }
 
     pub(crate) fn wait_signal(&mut self, at: At, set: SignalSet) {
@@ -107,5 +343,40 @@ impl<M: Machine> Kernel<M> {
             None if !self.signals.asked.contains(signal) => {}
             None => self.signals.kept = self.signals.kept.with(signal),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kernel, Sim};
+    use traps::{clock, connection_deadline, run_in_thread, spawn, yield_now};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn x1_a_job_that_comes_back_in_the_turn_of_its_guard_loses_also_when_nobody_polls() {
+        let sim = Sim::new();
+        let by_hand = sim.clock();
+        let mut kernel = Kernel::new(sim);
+        let wakes = kernel.wakes.clone();
+        let ran = kernel.run(async {
+            let guarded = async {
+                let deadline = connection_deadline().await;
+                deadline.guard(SECOND, async { io::Result::Ok(run_in_thread(|| ()).await?) }).await
+            };
+            let mut guarded = spawn("guarded", guarded).await;
+            yield_now().await.unwrap();
+            while wakes.is_empty() {
+                std::thread::yield_now();
+            }
+            by_hand.advance(SECOND);
+            // Others are ready, so this turn ends and the next begins without a look at the machine.
+            clock().await;
+            yield_now().await.unwrap();
+            guarded.join().await.unwrap().map_err(|error| error.kind())
+        });
+        assert_eq!(ran.unwrap(), Err(io::ErrorKind::TimedOut));
+        kernel.shutdown().unwrap();
     }
 }

@@ -1,6 +1,5 @@
 //! The kernel as its owner sees it: build, run, shut down, observe.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -14,10 +13,13 @@ use traps::SignalSet;
 use traps::deadline_table::DeadlineTable;
 use traps::gate::Gate;
 use traps::protocol::{Filed, SignalLine, Site};
+use traps::threads::Outlook;
 
 use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
 use crate::inject::Inject;
+use crate::jobs::Jobs;
+use crate::limits::MOST_THREADS;
 use crate::log::{Activation, Log, Writer};
 use crate::longrun::Longrun;
 use crate::machine::{Arrivals, Deliver, Machine, Real};
@@ -34,6 +36,7 @@ use crate::waits::{Wait, Waits};
 use crate::wake::WakeQueue;
 use crate::waker::{Message, SpareWaker};
 use crate::watchdog::Watchdog;
+use crate::workers::Workers;
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
@@ -55,6 +58,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) wakes: Arc<WakeQueue<Message>>,
     pub(crate) deliver: Deliver,
     pub(crate) pool: Pool,
+    pub(crate) workers: Workers,
     pub(crate) jobs: Jobs,
     pub(crate) signals: Signals,
     pub(crate) spare: Option<SpareWaker>,
@@ -91,24 +95,6 @@ pub(crate) struct Wakeup {
     /// It ran once, and waits for the bell.
     pub(crate) parked: bool,
     pub(crate) seq: trace::Seq,
-}
-
-/// Jobs that were handed to threads.
-#[derive(Default)]
-pub(crate) struct Jobs {
-    pub(crate) last: u64,
-    /// Not back yet.
-    pub(crate) live: BTreeMap<u64, Job>,
-    /// Those of them that real threads have.
-    pub(crate) on_threads: usize,
-}
-
-/// A job that is not back.
-pub(crate) struct Job {
-    /// The ticket that waits for it; `None` once it was abandoned.
-    pub(crate) ticket: Option<u32>,
-    /// Whether a real thread has it, or will.
-    pub(crate) on_thread: bool,
 }
 
 #[derive(Default)]
@@ -156,11 +142,13 @@ impl<M: Machine> Kernel<M> {
     pub fn with_options(machine: M, mut options: Options) -> Kernel<M> {
         let tick = options.tick_over(machine.tick());
         options.tick = Some(tick);
+        options.threads = options.threads.clamp(1, MOST_THREADS);
         let gate = Gate::of_this_thread();
         let epoch = gate.open();
         let wakes = Arc::new(WakeQueue::new(machine.bell()));
         let queue = wakes.clone();
         let table = DeadlineTable::new(tick, machine.coarse_clock());
+        let outlook = Arc::new(Outlook::new(options.threads, machine.thread_clock()));
         let deliver: Deliver = Arc::new(move |done| queue.push(Message::Done(done)));
         Kernel {
             gate,
@@ -173,7 +161,8 @@ impl<M: Machine> Kernel<M> {
             deadlines: Deadlines::default(),
             registrations: Registrations::default(),
             ready: std::collections::VecDeque::new(),
-            pool: Pool::new(options.threads, options.idle, deliver.clone()),
+            pool: Pool::new(options.idle, deliver.clone()),
+            workers: Workers::new(options.threads, outlook),
             deliver,
             jobs: Jobs::default(),
             signals: Signals::default(),
@@ -325,6 +314,7 @@ impl<M: Machine> Drop for Kernel<M> {
                 queue.home.set(0);
             }
         }
+        self.workers.reset_limiters();
         drop_quietly(self.wakes.close());
         self.gate.close(self.epoch);
     }

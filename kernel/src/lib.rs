@@ -22,7 +22,7 @@
 //! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
 //! `longrun.rs`, `signals.rs`, `shutdown.rs`; `quiescence.rs` says whether anything can still
 //! happen. The tables that they use are pure structures: `tasks.rs`, `waits.rs`, `scopes.rs`,
-//! `pending.rs`, `timers.rs`, `registrations.rs`. What other threads see is in `wake.rs`,
+//! `pending.rs`, `timers.rs`, `registrations.rs`, `workers.rs`. What other threads see is in `wake.rs`,
 //! `waker.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`. [`testing`] is for
 //! the tests of programs; `inject.rs` is all that the kernel does for it.
 //!
@@ -79,7 +79,9 @@ mod waits;
 mod wake;
 mod waker;
 mod watchdog;
+mod workers;
 
+pub use jobs::{JobView, Orphan};
 pub use kernel::{Kernel, run};
 pub use limits::limits;
 pub use log::Activation;

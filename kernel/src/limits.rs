@@ -27,6 +27,9 @@ pub(crate) const UNWANTED: u32 = 16;
 /// Signal listeners, one a kernel that waits for signals, that a process may have at one time.
 pub(crate) const LISTENERS: usize = 64;
 
+/// Worker threads at most, whatever the option says.
+pub(crate) const MOST_THREADS: usize = 1 << 16;
+
 /// Of a worker thread, in bytes.
 pub(crate) const WORKER_STACK: usize = 2 << 20;
 

@@ -166,7 +166,9 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         | Event::Reuse { .. }
         | Event::Remember { .. }
         | Event::Unregister { .. } => (Level::Trace, "kernel::io"),
-        Event::Offload { .. } | Event::Done { .. } => (Level::Trace, "kernel::thread"),
+        Event::Offload { .. } | Event::OffloadStarts { .. } | Event::Done { .. } => {
+            (Level::Trace, "kernel::thread")
+        }
         Event::Abandon { .. } | Event::Orphan { .. } => (Level::Debug, "kernel::thread"),
     }
 }

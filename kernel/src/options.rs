@@ -110,7 +110,7 @@ impl Options {
         self
     }
 
-    /// With another number of worker threads; 0 becomes 1.
+    /// With another number of worker threads; 0 becomes 1, more than 65,536 become that.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Options {
         self.threads = threads.max(1);

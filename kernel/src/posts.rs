@@ -169,18 +169,7 @@ impl<M: Machine> Kernel<M> {
                 queue.tail.set(tail);
                 queue.waiting.set(queue.waiting.get() - 1);
             }
-            Wait::Job(job) => {
-                let job = *job;
-                if let Some(work) = self.pool.withdraw(job) {
-                    self.forget_job(job);
-                    let what = || format!("o{job}_before_it_ran").into();
-                    emit!(self, entry.task, Event::Drop { what: what() });
-                    drop_quietly(work);
-                } else if let Some(live) = self.jobs.live.get_mut(&job) {
-                    live.ticket = None;
-                    emit!(self, entry.task, Event::Abandon { job });
-                }
-            }
+            Wait::Job(job) => self.stop_waiting_for_job(entry.task, *job),
             Wait::Signal(_) | Wait::Stream(_) => {
                 self.signals.waiting.retain(|ticket| *ticket != index)
             }

@@ -64,8 +64,7 @@ impl<M: Machine> Kernel<M> {
     /// What could still happen. *Answers*; O(waits).
     #[must_use]
     pub fn outstanding(&self) -> Outstanding {
-        let abandoned = self.jobs.live.values().filter(|job| job.ticket.is_none()).count();
-        let queued = self.pool.queued().min(self.jobs.live.len());
+        let crate::workers::Counts { queued, abandoned, .. } = self.workers.counts;
         let own = usize::from(self.grace.is_some());
         let io = |wait: &Wait| matches!(wait, Wait::Io { .. } | Wait::Signal(_) | Wait::Stream(_));
         let posts = self.gate.wakes_for(self.epoch);
@@ -76,7 +75,7 @@ impl<M: Machine> Kernel<M> {
             external: self.external,
             wakes: posts + usize::from(!self.wakes.is_empty()),
             queued,
-            running: self.jobs.live.len().saturating_sub(abandoned + queued),
+            running: self.workers.len() - (abandoned + queued),
             abandoned,
             scripted: self.machine.scripted(),
         }
@@ -91,7 +90,7 @@ impl<M: Machine> Kernel<M> {
     /// Whether a thread, or what an external wait waits for, may still ring: a virtual clock stands
     /// still meanwhile.
     pub(crate) fn is_awaited_outside(&self) -> bool {
-        self.external > 0 || self.jobs.on_threads > 0
+        self.external > 0 || self.workers.counts.on_threads > 0
     }
 
     /// Runs what main has left behind until nothing can happen any more, or for at most `limit` of

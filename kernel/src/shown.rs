@@ -44,7 +44,7 @@ impl<M: Machine> Kernel<M> {
             }
             Request::Wait { queue } => Op::Wait { queue: self.queue_number(queue) },
             Request::Wake { queue, n } => Op::Wake { queue: self.queue_number(queue), n: *n },
-            Request::Offload(_) => Op::Offload { job: self.jobs.last + 1 },
+            Request::Offload { .. } => Op::Offload { job: self.workers.next_number() },
             Request::Signal(_) | Request::NextSignal(_) => Op::Signal,
             Request::Foreign { external } => Op::Foreign { external: *external },
         }

@@ -12,7 +12,7 @@ use traps::shutdown::Closing;
 use traps::{Signal, Time};
 
 use crate::emit::{announce, emit, emit_for, quietly};
-use crate::kernel::{Job, Kernel};
+use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::options::Error;
 use crate::tasks::{End, State};
@@ -274,16 +274,16 @@ impl<M: Machine> Kernel<M> {
         self.shut = true;
         self.ending.stage = Stage::Halted;
         self.log.now = self.machine.now();
-        let threads = self.jobs.on_threads > 0;
+        let threads = self.workers.counts.on_threads > 0;
         let left = if threads { self.ending.until.since(self.log.now) } else { Duration::ZERO };
         self.pool.shut_down(left);
         self.log.now = self.machine.now();
         self.run_wakeup();
         self.serve();
         self.drop_scripted_jobs();
-        let threads = self.jobs.on_threads as u64;
+        let threads = self.workers.counts.on_threads as u64;
         if threads > 0 {
-            let jobs: Vec<String> = self.jobs.live.keys().map(|job| format!("o{job}")).collect();
+            let jobs: Vec<String> = self.workers.iter().map(|(job, _)| format!("o{job}")).collect();
             let text = format!("left alone, for their grace is over: {}", jobs.join(" "));
             announce!(self, 0, "kernel", Event::Warn { text: text.into() });
         }
@@ -300,16 +300,6 @@ impl<M: Machine> Kernel<M> {
                 threads,
             }
         );
-    }
-
-    /// What a script would have ended later ends here; a thread's job is its thread's.
-    fn drop_scripted_jobs(&mut self) {
-        let scripted = |(job, live): (&u64, &Job)| (!live.on_thread).then_some(*job);
-        let scripted: Vec<u64> = self.jobs.live.iter().filter_map(scripted).collect();
-        for job in scripted {
-            self.forget_job(job);
-            emit_for!(self, 0, "kernel", Event::Drop { what: format!("o{job}").into() });
-        }
     }
 
     /// Ends a task whose grace is over by dropping its future, wherever that stands. A task that

@@ -139,7 +139,7 @@ impl<M: Machine> Kernel<M> {
                 self.answer(task, ticket, Ok(Answer::Count(count)), op, site);
                 self.wake_queue(&queue, n, self.log.seq);
             }
-            Request::Offload(work) => self.offload(at, work),
+            Request::Offload { work, limiter } => self.offload(at, work, limiter),
             Request::Signal(set) => self.wait_signal(at, set),
             Request::NextSignal(line) => self.next_signal(at, line),
             Request::Foreign { external } => {

@@ -1,9 +1,9 @@
 //! The pool of worker threads: blocking work, done elsewhere.
 //!
-//! One bounded pool for each kernel, with one visible FIFO queue. The kernel thread submits; a
-//! worker takes the oldest job, runs it and delivers it. Workers start on demand and retire when
-//! they have been idle for a while. A worker touches nothing of the kernel's but what its job
-//! and `deliver` hold.
+//! The kernel's thread hands over jobs that have a token (`workers.rs` counts those, so there are
+//! never more threads than tokens); a worker takes the oldest, runs it and delivers it. Workers
+//! start on demand and retire when they have been idle for a while. A worker touches nothing of the
+//! kernel's but what its job and `deliver` hold.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::limits::WORKER_STACK;
 use crate::machine::sys;
+use crate::workers::Parcel;
 
 pub(crate) use traps::threads::Work;
 
@@ -32,8 +33,6 @@ pub struct Done {
 ///
 /// Dropping it is a [`Pool::shut_down`] that waits for nobody.
 pub(crate) struct Pool {
-    /// The most threads at one time.
-    limit: usize,
     /// How many threads were ever started, for their names.
     started: u64,
     /// Of each worker, in bytes.
@@ -57,7 +56,7 @@ struct Floor {
 #[derive(Default)]
 struct Board {
     /// Jobs that no worker has taken, oldest first.
-    queue: VecDeque<(JobId, Box<dyn Work>)>,
+    queue: VecDeque<(JobId, Parcel)>,
     /// Workers that are in `Work::run`.
     running: usize,
     /// Workers that look at the queue before they do anything else: waiting, just started, or
@@ -72,18 +71,9 @@ struct Board {
 impl Pool {
     /// Makes a pool without any thread.
     ///
-    /// `limit` is the most threads at one time; a thread without a job for `idle` ends. `deliver`
+    /// A thread without a job for `idle` ends. `deliver`
     /// is called on the worker's thread with each job that has run; it must not block or panic.
-    ///
-    /// # Panics
-    ///
-    /// If `limit` is zero: no job would ever run.
-    pub(crate) fn new(
-        limit: usize,
-        idle: Duration,
-        deliver: Arc<dyn Fn(Done) + Send + Sync>,
-    ) -> Pool {
-        assert!(limit > 0, "a pool of no threads runs no job");
+    pub(crate) fn new(idle: Duration, deliver: Arc<dyn Fn(Done) + Send + Sync>) -> Pool {
         let floor = Floor {
             board: Mutex::default(),
             called: Condvar::new(),
@@ -91,48 +81,42 @@ impl Pool {
             idle,
             deliver,
         };
-        Pool { limit, started: 0, stack_size: WORKER_STACK, floor: Arc::new(floor) }
+        Pool { started: 0, stack_size: WORKER_STACK, floor: Arc::new(floor) }
     }
 
-    /// Queues a job, and sees to it that a worker takes it: an idle one, or a new one if the
-    /// limit allows, or else the first that is done with what was queued before. Never blocks.
+    /// Hands a job to an idle worker, or to a new one. Never blocks.
     ///
     /// # Errors
     ///
-    /// If no thread lives and none can be started, or the pool was shut down. The job is queued
-    /// all the same: the next `submit` tries again for it too, [`Pool::withdraw`] takes it out.
-    pub(crate) fn submit(&mut self, job: JobId, work: Box<dyn Work>) -> io::Result<()> {
-        self.floor.enter().queue.push_back((job, work));
-        self.floor.called.notify_one();
-        self.start_workers()
-    }
-
-    /// Starts a worker for each queued job that no idle one will take, up to the limit.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::submit`].
-    fn start_workers(&mut self) -> io::Result<()> {
-        loop {
+    /// Why no thread could be started, or that the pool was shut down, with the job: it is not
+    /// left here to wait for a worker that may be busy for ever.
+    pub(crate) fn submit(&mut self, job: JobId, parcel: Parcel) -> Result<(), (io::Error, Parcel)> {
+        {
             let mut board = self.floor.enter();
             if board.closing {
-                return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the pool was shut down"));
+                let error = io::Error::new(io::ErrorKind::BrokenPipe, "the pool was shut down");
+                return Err((error, parcel));
             }
-            if board.queue.len() <= board.idle || board.threads == self.limit {
+            board.queue.push_back((job, parcel));
+            if board.queue.len() <= board.idle {
+                drop(board);
+                self.floor.called.notify_one();
                 return Ok(());
             }
             // Counted before it exists, so that the next job does not count on it too.
             board.idle += 1;
             board.threads += 1;
-            drop(board);
-            if let Err(error) = self.start_worker() {
-                let mut board = self.floor.enter();
-                board.idle -= 1;
-                board.threads -= 1;
-                // A worker never leaves while something is queued, so one will do.
-                return if board.threads > 0 { Ok(()) } else { Err(error) };
-            }
         }
+        self.start_worker().or_else(|error| {
+            let mut board = self.floor.enter();
+            board.idle -= 1;
+            board.threads -= 1;
+            let place = board.queue.iter().position(|(queued, _)| *queued == job);
+            // One that was busy a moment ago may have taken it.
+            let Some(place) = place else { return Ok(()) };
+            let (_, parcel) = board.queue.remove(place).expect("found above");
+            Err((error, parcel))
+        })
     }
 
     /// Starts one worker. It is detached: `Board::threads` says how many there are.
@@ -152,22 +136,9 @@ impl Pool {
         self.floor.enter().running
     }
 
-    /// How many jobs wait for a worker.
-    pub(crate) fn queued(&self) -> usize {
-        self.floor.enter().queue.len()
-    }
-
     /// How many workers there are, idle or not.
     pub(crate) fn threads(&self) -> usize {
         self.floor.enter().threads
-    }
-
-    /// Takes a job out of the queue: it never runs. `None` if a worker has it, or had it: it
-    /// will be delivered. O(queued).
-    pub(crate) fn withdraw(&mut self, job: JobId) -> Option<Box<dyn Work>> {
-        let mut board = self.floor.enter();
-        let place = board.queue.iter().position(|(queued, _)| *queued == job)?;
-        board.queue.remove(place).map(|(_, work)| work)
     }
 
     /// Ends the pool: no job starts any more, those queued are dropped here, oldest first, and
@@ -211,9 +182,9 @@ impl Floor {
     /// The life of a worker. It comes in counted as idle.
     fn work(&self) {
         sys::block_all_signals(); // they are for the kernel thread
-        while let Some((job, mut work)) = self.next_job() {
+        while let Some((job, Parcel { mut work, context })) = self.next_job() {
             // The job catches its own panics and keeps them; this is for one that does not.
-            let ran = panic::catch_unwind(AssertUnwindSafe(|| work.run()));
+            let ran = panic::catch_unwind(AssertUnwindSafe(|| work.run(context)));
             // Not dropped: to drop a panic's payload may panic again.
             ran.unwrap_or_else(mem::forget);
             let mut board = self.enter();
@@ -227,7 +198,7 @@ impl Floor {
     }
 
     /// Waits for a job and takes it. `None`: the worker is no longer counted and must end.
-    fn next_job(&self) -> Option<(JobId, Box<dyn Work>)> {
+    fn next_job(&self) -> Option<(JobId, Parcel)> {
         let (mut board, _) = self
             .called
             .wait_timeout_while(self.enter(), self.idle, |board| {
@@ -255,6 +226,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fs;
     use std::sync::mpsc::{self, Receiver, Sender};
+    use traps::Time;
+    use traps::threads::{Outlook, ThreadContext};
 
     const LONG: Duration = Duration::from_secs(3600);
 
@@ -262,28 +235,38 @@ mod tests {
     struct Call<F>(F);
 
     impl<F: FnMut() + Send + 'static> Work for Call<F> {
-        fn run(&mut self) {
-            (self.0)();
+        fn run(&mut self, context: ThreadContext) {
+            context.run(|| (self.0)());
         }
 
         fn into_any(self: Box<Self>) -> Box<dyn std::any::Any> {
             self
         }
+
+        fn into_outcome(self: Box<Self>) -> Result<Box<dyn std::any::Any>, String> {
+            Ok(self)
+        }
     }
 
-    fn call(run: impl FnMut() + Send + 'static) -> Box<dyn Work> {
-        Box::new(Call(run))
+    fn call(run: impl FnMut() + Send + 'static) -> Parcel {
+        let outlook = Arc::new(Outlook::new(1, Box::new(|| Time::ZERO)));
+        let context = ThreadContext::new(1, Time::NEVER, &outlook, Vec::new());
+        Parcel { work: Box::new(Call(run)), context }
     }
 
     /// A pool, and the jobs it delivers.
-    fn pool(limit: usize, idle: Duration) -> (Pool, Receiver<JobId>) {
+    fn pool(idle: Duration) -> (Pool, Receiver<JobId>) {
         let (sender, delivered) = mpsc::channel();
         let deliver = move |done: Done| sender.send(done.job).unwrap_or(()); // the test is over
-        (Pool::new(limit, idle, Arc::new(deliver)), delivered)
+        (Pool::new(idle, Arc::new(deliver)), delivered)
+    }
+
+    fn submit(pool: &mut Pool, job: JobId, parcel: Parcel) {
+        pool.submit(job, parcel).map_err(|(error, _)| error).unwrap();
     }
 
     /// A job that says its number when it starts, and ends when `open` is dropped or sends.
-    fn gated(number: JobId, starts: &Sender<JobId>) -> (Box<dyn Work>, Sender<()>) {
+    fn gated(number: JobId, starts: &Sender<JobId>) -> (Parcel, Sender<()>) {
         let (open, gate) = mpsc::channel();
         let starts = starts.clone();
         let run = move || {
@@ -294,52 +277,24 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_and_what_is_above_it_queues() {
-        let (mut pool, delivered) = pool(3, LONG);
+    fn a_job_has_a_thread_at_once_and_an_idle_one_before_a_new_one() {
+        let (mut pool, delivered) = pool(LONG);
         let (starts, started) = mpsc::channel();
-        let mut gates = VecDeque::new();
-        for job in 0..7 {
-            let (work, gate) = gated(job, &starts);
-            pool.submit(job, work).unwrap();
-            gates.push_back(gate);
+        let mut gates = Vec::new();
+        for job in 0..3 {
+            let (parcel, gate) = gated(job, &starts);
+            submit(&mut pool, job, parcel);
+            gates.push(gate);
         }
-        let first: BTreeSet<JobId> = started.iter().take(3).collect();
-        assert_eq!(first, BTreeSet::from([0, 1, 2]));
-        assert_eq!((pool.running(), pool.queued(), pool.threads()), (3, 4, 3));
-        assert!(started.try_recv().is_err(), "three threads are busy");
-        for job in 3..7 {
-            drop(gates.pop_front());
-            assert_eq!(delivered.recv(), Ok(job - 3));
-            assert_eq!(started.recv(), Ok(job), "the oldest is next");
-            assert_eq!((pool.running(), pool.queued(), pool.threads()), (3, 6 - job as usize, 3));
-        }
+        assert_eq!(started.iter().take(3).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2]));
+        assert_eq!((pool.running(), pool.threads()), (3, 3));
+        gates.remove(1);
+        assert_eq!(delivered.recv(), Ok(1));
+        submit(&mut pool, 3, call(|| ()));
+        assert_eq!((delivered.recv(), pool.threads()), (Ok(3), 3));
         gates.clear();
-        assert_eq!(delivered.iter().take(3).count(), 3);
+        assert_eq!(delivered.iter().take(2).count(), 2);
         assert_eq!((pool.running(), pool.shut_down(LONG)), (0, 0));
-    }
-
-    #[test]
-    fn one_thread_runs_jobs_in_the_order_of_submission() {
-        let (mut pool, delivered) = pool(1, LONG);
-        (0..100).for_each(|job| pool.submit(job, call(|| ())).unwrap());
-        assert!(delivered.iter().take(100).eq(0..100));
-        assert_eq!((pool.running(), pool.queued(), pool.threads()), (0, 0, 1));
-    }
-
-    #[test]
-    fn a_queued_job_can_be_withdrawn_and_a_running_one_not() {
-        let (mut pool, delivered) = pool(1, LONG);
-        let (starts, started) = mpsc::channel();
-        let (work, gate) = gated(1, &starts);
-        pool.submit(1, work).unwrap();
-        assert_eq!(started.recv(), Ok(1));
-        (2..5).for_each(|job| pool.submit(job, call(|| ())).unwrap());
-        assert!(pool.withdraw(1).is_none(), "it runs");
-        assert!(pool.withdraw(3).is_some());
-        assert!(pool.withdraw(3).is_none(), "it is no longer there");
-        assert_eq!(pool.queued(), 2);
-        drop(gate);
-        assert!(delivered.iter().take(3).eq([1, 2, 4]));
     }
 
     #[test]
@@ -350,28 +305,21 @@ mod tests {
                 panic!("the payload of a panic that panics");
             }
         }
-        let (mut pool, delivered) = pool(1, LONG);
-        pool.submit(1, call(|| panic!("expected by the test"))).unwrap();
-        pool.submit(2, call(|| panic::panic_any(Bomb))).unwrap();
-        pool.submit(3, call(|| ())).unwrap();
-        assert!(delivered.iter().take(3).eq([1, 2, 3]));
+        let (mut pool, delivered) = pool(LONG);
+        submit(&mut pool, 1, call(|| panic!("expected by the test")));
+        assert_eq!(delivered.recv(), Ok(1));
+        submit(&mut pool, 2, call(|| panic::panic_any(Bomb)));
+        assert_eq!(delivered.recv(), Ok(2));
+        submit(&mut pool, 3, call(|| ()));
+        assert_eq!(delivered.recv(), Ok(3));
         assert_eq!((pool.running(), pool.threads(), pool.started), (0, 1, 1));
     }
 
     #[test]
-    fn r10_a_thousand_jobs_start_at_most_limit_threads() {
-        let (mut pool, delivered) = pool(4, LONG);
-        (0..1000).for_each(|job| pool.submit(job, call(|| ())).unwrap());
-        assert_eq!(delivered.iter().take(1000).collect::<BTreeSet<_>>().len(), 1000);
-        assert!(pool.started <= 4, "{} threads", pool.started);
-        assert_eq!(pool.shut_down(LONG), 0);
-    }
-
-    #[test]
     fn one_job_after_the_other_needs_one_thread() {
-        let (mut pool, delivered) = pool(8, LONG);
+        let (mut pool, delivered) = pool(LONG);
         for job in 0..1000 {
-            pool.submit(job, call(|| ())).unwrap();
+            submit(&mut pool, job, call(|| ()));
             assert_eq!(delivered.recv(), Ok(job));
         }
         assert_eq!(pool.started, 1);
@@ -379,9 +327,9 @@ mod tests {
 
     #[test]
     fn an_idle_thread_retires_and_no_job_is_left_behind() {
-        let (mut pool, delivered) = pool(2, Duration::ZERO);
+        let (mut pool, delivered) = pool(Duration::ZERO);
         for job in 0..2000 {
-            pool.submit(job, call(|| ())).unwrap();
+            submit(&mut pool, job, call(|| ()));
             if job % 2 == 0 {
                 assert!(delivered.recv().is_ok());
             }
@@ -390,60 +338,57 @@ mod tests {
         let floor = pool.floor.clone();
         drop(floor.emptied.wait_while(floor.enter(), |board| board.threads > 0).unwrap());
         assert_eq!((pool.threads(), pool.floor.enter().idle), (0, 0));
-        pool.submit(2000, call(|| ())).unwrap();
+        submit(&mut pool, 2000, call(|| ()));
         assert_eq!(delivered.recv(), Ok(2000));
     }
 
     #[test]
     fn shut_down_waits_for_a_running_job_or_leaves_it_alone() {
-        let (mut pool, delivered) = pool(1, LONG);
+        let (mut pool, delivered) = pool(LONG);
         let (starts, started) = mpsc::channel();
-        let (work, gate) = gated(1, &starts);
-        pool.submit(1, work).unwrap();
-        let (dropped, drops) = mpsc::channel();
-        pool.submit(2, call(move || dropped.send(()).unwrap())).unwrap();
+        let (parcel, gate) = gated(1, &starts);
+        submit(&mut pool, 1, parcel);
         assert_eq!(started.recv(), Ok(1));
         assert_eq!(pool.shut_down(Duration::ZERO), 1, "it is left alone");
-        assert_eq!(drops.recv(), Err(mpsc::RecvError), "the queued one was dropped, not run");
-        assert_eq!((pool.running(), pool.queued()), (1, 0));
-        assert!(pool.submit(3, call(|| ())).is_err());
-        assert!(pool.withdraw(3).is_some(), "it was kept");
+        assert_eq!(pool.running(), 1);
+        let (error, _) = pool.submit(3, call(|| ())).unwrap_err();
+        assert_eq!(error.to_string(), "the pool was shut down");
         drop(gate);
         assert_eq!(pool.shut_down(LONG), 0);
         assert_eq!(delivered.try_recv(), Ok(1), "delivered before the worker had left");
     }
 
     #[test]
-    fn a_thread_that_cannot_start_is_an_error_only_if_there_is_no_other() {
-        let (mut pool, delivered) = pool(2, LONG);
+    fn a_thread_that_cannot_start_is_an_error_and_the_job_comes_back() {
+        let (mut pool, delivered) = pool(LONG);
         let possible = mem::replace(&mut pool.stack_size, 1 << 50);
-        assert!(pool.submit(1, call(|| ())).is_err());
-        assert_eq!((pool.queued(), pool.threads()), (1, 0));
+        let (_, parcel) = pool.submit(1, call(|| ())).unwrap_err();
+        assert_eq!(pool.threads(), 0);
         pool.stack_size = possible;
+        submit(&mut pool, 1, parcel);
+        assert_eq!((delivered.recv(), pool.threads()), (Ok(1), 1));
+        // Also where there is another thread, which may be busy for ever; not where it is idle.
         let (starts, started) = mpsc::channel();
-        let (work, gate) = gated(2, &starts);
-        pool.submit(2, work).unwrap();
-        assert_eq!((delivered.recv(), started.recv()), (Ok(1), Ok(2)));
-        let (work, other_gate) = gated(3, &starts);
-        pool.submit(3, work).unwrap();
-        assert_eq!(started.recv(), Ok(3));
-        pool.limit = 3;
+        let (parcel, gate) = gated(2, &starts);
         pool.stack_size = 1 << 50;
-        pool.submit(4, call(|| ())).unwrap();
-        assert_eq!((pool.queued(), pool.threads()), (1, 2));
-        drop((gate, other_gate));
-        assert_eq!(delivered.iter().take(3).collect::<BTreeSet<_>>(), BTreeSet::from([2, 3, 4]));
+        submit(&mut pool, 2, parcel);
+        assert_eq!(started.recv(), Ok(2));
+        let (_, parcel) = pool.submit(3, call(|| ())).unwrap_err();
+        drop(gate);
+        assert_eq!(delivered.recv(), Ok(2));
+        submit(&mut pool, 3, parcel);
+        assert_eq!((delivered.recv(), pool.threads()), (Ok(3), 1));
     }
 
     #[test]
     fn a_worker_has_a_name_and_no_signals() {
-        let (mut pool, _delivered) = pool(1, LONG);
+        let (mut pool, _delivered) = pool(LONG);
         let (sender, seen) = mpsc::channel();
         let look = move || {
             let name = thread::current().name().map(str::to_owned);
             sender.send((name, fs::read_to_string("/proc/thread-self/status").unwrap())).unwrap();
         };
-        pool.submit(1, call(look)).unwrap();
+        submit(&mut pool, 1, call(look));
         let (name, status) = seen.recv().unwrap();
         assert_eq!(name.as_deref(), Some("trapline-worker-1"));
         let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim();

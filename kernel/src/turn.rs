@@ -199,6 +199,7 @@ impl<M: Machine> Kernel<M> {
             Fired::Scope(index) => Rank { class: 1, seq: scopes.get(index).serial.get() },
             Fired::Guard(_) | Fired::Bare(_) => unreachable!("the queue ranks deadlines itself"),
             Fired::Grace => Rank { class: 3, seq: 0 },
+            Fired::Retry => Rank { class: 2, seq: 0 },
         };
         let moved = self.timers.expire(self.log.now, &mut due, rank);
         if let Some(moved) = moved {
@@ -212,7 +213,7 @@ impl<M: Machine> Kernel<M> {
                     entry.wait = Wait::Sleep { timer: None };
                 }
                 Fired::Scope(index) => self.scopes.get_mut(index).timer = None,
-                Fired::Guard(_) | Fired::Bare(_) => {}
+                Fired::Guard(_) | Fired::Bare(_) | Fired::Retry => {}
                 Fired::Grace => self.grace = None,
             }
         }
@@ -253,6 +254,7 @@ impl<M: Machine> Kernel<M> {
                 }
                 Fired::Guard(_) | Fired::Bare(_) => self.fire_deadline(timer),
                 Fired::Grace => self.end_phase(deadline),
+                Fired::Retry => self.retry_threads(),
             }
         }
         self.forget_due();
@@ -295,12 +297,15 @@ pub(crate) enum Fired {
     /// A connection deadline without a guard, of this task.
     Bare(u32),
     Grace,
+    Retry,
 }
 
 impl Fired {
     const KIND: u32 = 0b11 << 30;
     const SCOPE: u32 = 0b01 << 30;
     pub(crate) const GRACE: Owner = Owner(!Self::KIND);
+    /// Jobs that no thread took are tried again.
+    pub(crate) const RETRY: Owner = Owner(!Self::KIND - 1);
     /// A connection deadline whose task has ended.
     pub(crate) const NOBODY: Owner = Owner(!Self::SCOPE);
 
@@ -327,6 +332,7 @@ impl Fired {
             BARE => Fired::Bare(place),
             Self::SCOPE => Fired::Scope(place),
             _ if owner == Self::GRACE => Fired::Grace,
+            _ if owner == Self::RETRY => Fired::Retry,
             _ => Fired::Sleep(place),
         }
     }

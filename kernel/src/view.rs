@@ -31,8 +31,17 @@ pub struct Counters {
     pub handles: usize,
     /// Jobs that are queued, run, or were abandoned and still run.
     pub jobs: usize,
-    /// Jobs that wait for a thread.
+    /// Jobs that wait for a token of the pool or of their limiter.
     pub queued: usize,
+    /// Tokens in use: one for each job that runs, abandoned ones too.
+    pub tokens: usize,
+    /// The most that were in use at one time.
+    pub tokens_peak: usize,
+    /// How long jobs that have ended held their tokens, added up. Divided by the kernel's time it is
+    /// the mean number of tokens in use (row F10).
+    pub tokens_held: std::time::Duration,
+    /// Jobs that run although their caller was answered.
+    pub abandoned: usize,
     /// Worker threads that live, idle ones too.
     pub threads: usize,
     /// Interrupts that wait for a trap.
@@ -162,8 +171,12 @@ impl<M: Machine> Kernel<M> {
             deadlines: self.deadlines.alive,
             registered: self.registrations.registered,
             handles: self.registrations.known,
-            jobs: self.jobs.live.len(),
-            queued: self.pool.queued(),
+            jobs: self.workers.len(),
+            queued: self.workers.counts.queued,
+            tokens: self.workers.in_use(),
+            tokens_peak: self.workers.counts.peak,
+            tokens_held: self.workers.counts.held,
+            abandoned: self.workers.counts.abandoned,
             threads: self.pool.threads(),
             pending: self.scopes.pending_count(),
             turns: self.log.turn,

@@ -114,7 +114,8 @@ local! {
 
 local! {
     /// A value that a task's children start with: by [`spawn`](crate::spawn) and in a
-    /// [`TaskGroup`](crate::TaskGroup), as it is at the spawn. What parent or child set later, the
+    /// [`TaskGroup`](crate::TaskGroup), as it is at the spawn. A job that the task gives to a
+    /// [thread](crate::run_in_thread()) has it too. What parent or child set later, the
     /// other does not see (row R7: nobody sees what another task left behind).
     ///
     /// Costs nothing where there is none; a child that inherits costs one entry in a table.

@@ -18,7 +18,7 @@ pub use crate::queue_core::QueueCore;
 pub use crate::scope_terms::{Left, Limit, ScopeKind};
 use crate::signal::{Signal, SignalSet};
 pub use crate::signals::SignalLine;
-use crate::threads::Work;
+use crate::threads::{LimiterCore, Work};
 use crate::time::Time;
 pub use crate::verbs::Note;
 
@@ -135,7 +135,12 @@ pub enum Request {
         n: u64,
     },
     /// *Blocks* until the job has run on a worker thread.
-    Offload(Box<dyn Work>),
+    Offload {
+        /// What is to run there.
+        work: Box<dyn Work>,
+        /// The class whose limit holds for it too.
+        limiter: Option<Rc<LimiterCore>>,
+    },
     /// *Blocks* until one of the signals arrives.
     Signal(SignalSet),
     /// *Blocks* until one of the stream's signals arrives; *answers* if one is kept.
@@ -157,7 +162,7 @@ impl Request {
             | Request::Io { .. }
             | Request::Join { .. }
             | Request::Wait { .. }
-            | Request::Offload(_)
+            | Request::Offload { .. }
             | Request::Signal(_)
             | Request::NextSignal(_)
             | Request::Foreign { .. } => true,

@@ -7,12 +7,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use traps::Signal;
 use traps::Time;
 use traps::protocol::Descriptor;
-use traps::{Signal, threads::Work};
 
+use crate::jobs::JobView;
 use crate::threads::{Done, JobId};
 use crate::wake::Bell;
+use crate::workers::Parcel;
 
 mod real;
 mod sim;
@@ -140,13 +142,28 @@ pub(crate) mod sealed {
         /// Makes `wait` report the signal instead of letting it act.
         fn watch_signal(&mut self, signal: Signal) -> io::Result<()>;
 
-        /// Runs the job by script, or gives it back for a real thread.
-        fn run_job(
-            &mut self,
-            job: JobId,
-            work: Box<dyn Work>,
-            deliver: &Deliver,
-        ) -> Option<Box<dyn Work>>;
+        /// The clock as a job may read it, from any thread.
+        fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync>;
+
+        /// Whether [`Machine::job_span`] is worth asking.
+        fn scripts_jobs(&self) -> bool {
+            false
+        }
+
+        /// How long the job takes by script; `None`: a real thread has it.
+        fn job_span(&mut self, _: &JobView) -> Option<Duration> {
+            None
+        }
+
+        /// Runs the job by script, so long from now, and delivers it.
+        fn play_job(&mut self, _: JobId, _: Parcel, _: Duration, _: &Deliver) {
+            unreachable!("rule: a machine without a script plays no jobs")
+        }
+
+        /// Whether a job may be handed to a thread.
+        fn may_start_thread(&mut self) -> io::Result<()> {
+            Ok(())
+        }
 
         /// Steps of a script that are still to come, jobs not counted.
         fn scripted(&self) -> usize {

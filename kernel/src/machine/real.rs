@@ -8,14 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use traps::Signal;
 use traps::Time;
 use traps::protocol::Descriptor;
-use traps::{Signal, threads::Work};
 
 use super::sealed::Machine;
-use super::{Arrival, Arrivals, Deliver, Until, sys};
+use super::{Arrival, Arrivals, Until, sys};
 use crate::limits::ARRIVALS;
-use crate::threads::JobId;
 use crate::wake::Bell;
 
 const BELL: Token = Token(usize::MAX);
@@ -259,8 +258,9 @@ impl Machine for Real {
         sys::watch_signal(number(signal))
     }
 
-    fn run_job(&mut self, _: JobId, work: Box<dyn Work>, _: &Deliver) -> Option<Box<dyn Work>> {
-        Some(work)
+    fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {
+        let start = self.start;
+        Box::new(move || Time::ZERO + start.elapsed())
     }
 
     fn has_io(&self) -> bool {

@@ -6,22 +6,23 @@
 //! Reads no real clock and no environment; only a real thread without a script, or a wait that
 //! was marked external, makes it stand still.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use traps::Signal;
 use traps::Time;
 use traps::protocol::{Descriptor, Direction};
-use traps::{Signal, threads::Work};
 
 use super::sealed::Machine;
 use super::{Arrival, Arrivals, Deliver, Until};
+use crate::jobs::JobView;
 use crate::threads::{Done, JobId};
 use crate::wake::Bell;
+use crate::workers::Parcel;
 
 /// A virtual clock and a script. How to write tests with it: [`testing`](crate::testing).
 ///
@@ -43,7 +44,9 @@ pub struct Sim {
     /// Registered descriptors, and readiness that came before its registration.
     tokens: BTreeMap<u32, u64>,
     early: Vec<(u32, Direction)>,
-    job_span: Option<Duration>,
+    job_spans: Option<Box<dyn FnMut(&JobView) -> Option<Duration>>>,
+    /// So many threads will not start.
+    failing_starts: u32,
     bell: Arc<SimBell>,
     /// The time of day that was set last, and when; none: as it starts.
     wall: Option<(SystemTime, Time)>,
@@ -55,23 +58,27 @@ enum Step {
     Ready(u32, Direction),
     Signal(Signal),
     Wall(SystemTime),
-    Job(JobId, Box<dyn Work>, Deliver),
+    Job(JobId, Parcel, Deliver),
 }
 
-/// The virtual clock: a handle for code that wants to spend time without waiting.
+/// The virtual clock: a handle for code that wants to spend time without waiting, on any thread.
 #[derive(Clone, Debug, Default)]
-pub struct SimClock(Rc<Cell<u64>>);
+pub struct SimClock(Arc<AtomicU64>);
 
 impl SimClock {
     /// Lets `span` pass while whoever calls this holds the CPU.
     pub fn advance(&self, span: Duration) {
-        self.0.set((self.now() + span).as_micros());
+        self.set(self.now() + span);
+    }
+
+    fn set(&self, time: Time) {
+        self.0.store(time.as_micros(), Ordering::Release);
     }
 
     /// The clock's reading.
     #[must_use]
     pub fn now(&self) -> Time {
-        Time::from_micros(self.0.get())
+        Time::from_micros(self.0.load(Ordering::Acquire))
     }
 }
 
@@ -117,7 +124,7 @@ impl Sim {
     #[must_use]
     pub fn starting_at(time: Time) -> Sim {
         let sim = Sim::new();
-        sim.clock.0.set(time.as_micros());
+        sim.clock.set(time);
         sim
     }
 
@@ -157,8 +164,23 @@ impl Sim {
     /// Every job of `run_in_thread` takes so long on the virtual clock and needs no thread: its
     /// closure runs at the last instant.
     #[must_use]
-    pub fn jobs_take(mut self, span: Duration) -> Sim {
-        self.job_span = Some(span);
+    pub fn jobs_take(self, span: Duration) -> Sim {
+        self.job_spans(move |_| Some(span))
+    }
+
+    /// The same for each job by itself, asked when it gets its token; `None`: it runs on a real
+    /// thread.
+    #[must_use]
+    pub fn job_spans(mut self, span: impl FnMut(&JobView) -> Option<Duration> + 'static) -> Sim {
+        self.job_spans = Some(Box::new(span));
+        self
+    }
+
+    /// The first `n` jobs that are to be handed to a real thread find that none can be started, as
+    /// a system does that is at its limits.
+    #[must_use]
+    pub fn thread_starts_fail(mut self, n: u32) -> Sim {
+        self.failing_starts = n;
         self
     }
 
@@ -190,8 +212,8 @@ impl Sim {
                     }
                 }
                 Step::Wall(to) => self.wall = Some((to, now)),
-                Step::Job(job, mut work, deliver) => {
-                    work.run();
+                Step::Job(job, Parcel { mut work, context }, deliver) => {
+                    work.run(context);
                     deliver(Done { job, work });
                 }
             }
@@ -262,7 +284,7 @@ impl Machine for Sim {
             };
             if next > self.clock.now() {
                 let late = if asked == Some(next) { self.late } else { Duration::ZERO };
-                self.clock.0.set((next + late).as_micros());
+                self.clock.set(next + late);
             }
             self.play(arrivals);
             if !empty(arrivals) || asked.is_some_and(|point| point <= self.clock.now()) {
@@ -312,16 +334,30 @@ impl Machine for Sim {
         Ok(())
     }
 
-    fn run_job(
-        &mut self,
-        job: JobId,
-        work: Box<dyn Work>,
-        deliver: &Deliver,
-    ) -> Option<Box<dyn Work>> {
-        let Some(span) = self.job_span else { return Some(work) };
+    fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {
+        let clock = self.clock();
+        Box::new(move || clock.now())
+    }
+
+    fn scripts_jobs(&self) -> bool {
+        self.job_spans.is_some()
+    }
+
+    fn job_span(&mut self, job: &JobView) -> Option<Duration> {
+        self.job_spans.as_mut().and_then(|span| span(job))
+    }
+
+    fn play_job(&mut self, job: JobId, parcel: Parcel, span: Duration, deliver: &Deliver) {
         let end = self.clock.now() + span;
-        self.write(end, Step::Job(job, work, deliver.clone()));
-        None
+        self.write(end, Step::Job(job, parcel, deliver.clone()));
+    }
+
+    fn may_start_thread(&mut self) -> io::Result<()> {
+        if self.failing_starts == 0 {
+            return Ok(());
+        }
+        self.failing_starts -= 1;
+        Err(io::Error::new(io::ErrorKind::WouldBlock, "the script refuses a thread"))
     }
 
     fn scripted(&self) -> usize {

@@ -175,6 +175,15 @@ impl Parts {
         }
     }
 
+    fn offload(&self, job: u64, cause: u64) -> Event<'static> {
+        let (running, queued) = (self.small, self.small / 2);
+        if self.some[0] {
+            return Event::OffloadStarts { job, running, queued, cause };
+        }
+        let limiter = self.some[1].then(|| "disk".into());
+        Event::Offload { job, running, queued, limiter }
+    }
+
     fn answered(&self) -> Cow<'static, [Answered<'static>]> {
         let count = self.pick[4] % 4;
         let one = |nth| Answered { ticket: self.n[nth], outcome: self.outcome(self.pick[2] + nth) };
@@ -226,7 +235,7 @@ impl Parts {
             24 => Event::Disarm { timer },
             25 => Event::Fire { timer, deadline: self.times[0], cause },
             26 => Event::Tick { moved: n, far: self.n[0] },
-            27 => Event::Offload { job, running: self.small, queued: self.small / 2 },
+            27 => self.offload(job, cause),
             28 => Event::Done { job },
             29 => Event::Abandon { job },
             30 => Event::Orphan { job },

@@ -294,14 +294,27 @@ pub enum Event<'a> {
         /// How many stay.
         far: u64,
     },
-    /// `offload o1 running=1 queued=0`
+    /// `offload o1 running=1 queued=0 limiter=disk`
     Offload {
         /// The job.
         job: u64,
-        /// Jobs on threads, this one included if it is.
+        /// Jobs that have a token, this one included if it has.
         running: u32,
-        /// Jobs that wait for a thread.
+        /// Jobs that wait for one.
         queued: u32,
+        /// The limiter that it is under.
+        limiter: Option<Text<'a>>,
+    },
+    /// `offload o1 starts running=1 queued=0 cause=#9`: it was queued, and has a token now.
+    OffloadStarts {
+        /// The job.
+        job: u64,
+        /// Jobs that have a token, this one included.
+        running: u32,
+        /// Jobs that wait for one.
+        queued: u32,
+        /// The line that made the token free.
+        cause: Seq,
     },
     /// `done o1`
     Done {

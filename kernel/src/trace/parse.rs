@@ -211,11 +211,18 @@ fn machine_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Pa
 /// The verbs about threads, scopes and the kernel itself.
 fn kernel_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
     let event = match verb {
-        "offload" => Event::Offload {
-            job: words.numbered('o', "a job, such as o1")?,
-            running: words.value("running", "running=COUNT")?,
-            queued: words.value("queued", "queued=COUNT")?,
-        },
+        "offload" => {
+            let job = words.numbered('o', "a job, such as o1")?;
+            let starts = words.try_with(|word| (word == "starts").then_some(())).is_some();
+            let running = words.value("running", "running=COUNT")?;
+            let queued = words.value("queued", "queued=COUNT")?;
+            if starts {
+                Event::OffloadStarts { job, running, queued, cause: words.cause()? }
+            } else {
+                let limiter = words.field("limiter", |name| Some(owned(name)));
+                Event::Offload { job, running, queued, limiter }
+            }
+        }
         "done" => Event::Done { job: words.numbered('o', "a job, such as o1")? },
         "abandon" => Event::Abandon { job: words.numbered('o', "a job, such as o1")? },
         "orphan" => Event::Orphan { job: words.numbered('o', "a job, such as o1")? },

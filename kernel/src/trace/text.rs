@@ -123,8 +123,12 @@ impl Display for Event<'_> {
                 write!(f, "{timer} deadline={deadline} cause=#{cause:04}")
             }
             Event::Tick { moved, far } => write!(f, "moved={moved} far={far}"),
-            Event::Offload { job, running, queued } => {
-                write!(f, "o{job} running={running} queued={queued}")
+            Event::Offload { job, running, queued, limiter } => {
+                write!(f, "o{job} running={running} queued={queued}")?;
+                limiter.as_ref().map_or(Ok(()), |limiter| write!(f, " limiter={limiter}"))
+            }
+            Event::OffloadStarts { job, running, queued, cause } => {
+                write!(f, "o{job} starts running={running} queued={queued} cause=#{cause:04}")
             }
             Event::Done { job } | Event::Abandon { job } | Event::Orphan { job } => {
                 write!(f, "o{job}")

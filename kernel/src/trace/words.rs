@@ -44,7 +44,7 @@ impl Event<'_> {
             Event::Disarm { .. } => "disarm",
             Event::Fire { .. } => "fire",
             Event::Tick { .. } => "tick",
-            Event::Offload { .. } => "offload",
+            Event::Offload { .. } | Event::OffloadStarts { .. } => "offload",
             Event::Done { .. } => "done",
             Event::Abandon { .. } => "abandon",
             Event::Orphan { .. } => "orphan",

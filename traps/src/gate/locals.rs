@@ -16,7 +16,7 @@ use crate::protocol::TaskRef;
 /// A value that stays with its task.
 pub(crate) type Own = Rc<dyn Any>;
 
-/// A value that children get too; a thread may have it one day.
+/// A value that children get too, and jobs for a thread.
 pub(crate) type Shared = Arc<dyn Any + Send + Sync>;
 
 /// Which static it is the value of: its address, told apart and never ordered.
@@ -69,6 +69,17 @@ impl Gate {
         if inherited.is_some() {
             tasks.insert(key_of(child), TaskLocals { own: Vec::new(), inherited });
         }
+    }
+
+    /// The values that a job for a thread takes along.
+    #[inline]
+    pub fn crossing_locals(&self, task: TaskRef) -> Vec<(Key, Shared)> {
+        if !self.locals.any.get() {
+            return Vec::new();
+        }
+        let tasks = self.locals.tasks.borrow();
+        let values = tasks.get(&key_of(task)).and_then(|found| found.inherited.as_deref());
+        values.cloned().unwrap_or_default()
     }
 
     /// A task ends: its values, to be dropped.
@@ -144,6 +155,9 @@ pub(crate) fn own_local(key: Key) -> Option<Own> {
 }
 
 pub(crate) fn inherited_local(key: Key) -> Option<Shared> {
+    if crate::threads::is_in_job() {
+        return crate::threads::crossed(key);
+    }
     look(|values| find(values.inherited.as_ref()?, key))
 }
 

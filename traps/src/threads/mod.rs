@@ -1,26 +1,44 @@
 //! Blocking work on a worker thread.
+//!
+//! A job runs where no kernel is: what it may know of its task is in `context`. How many may run is
+//! the kernel's matter, and a `limiter`'s.
+
+mod context;
+mod limiter;
 
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::thread;
 
 use crate::call::Call;
 use crate::cancellable::NotStarted;
 use crate::error::wrong_answer;
+use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{Answer, Failure, Request};
+use crate::protocol::{Answer, Failure, Request, Site};
+
+pub use context::{NobodyWaits, Outlook, ThreadContext, ThreadDeadline, thread_deadline};
+pub(crate) use context::{crossed, is_in_job};
+pub use limiter::{Limiter, LimiterCore};
 
 /// A job for a worker thread: it runs once and keeps its own result.
 pub trait Work: Send {
-    /// Runs the job; catches its panic.
-    fn run(&mut self);
+    /// Runs the job in its context; catches its panic.
+    fn run(&mut self, context: ThreadContext);
     /// The job itself, to get the result out.
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
+    /// Its value, or the message of its panic, for whoever hears of jobs that nobody waits for.
+    ///
+    /// # Errors
+    ///
+    /// The message of its panic.
+    fn into_outcome(self: Box<Self>) -> Result<Box<dyn Any>, String>;
 }
 
 impl fmt::Debug for dyn Work {
@@ -39,14 +57,31 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn run(&mut self) {
+    fn run(&mut self, context: ThreadContext) {
         if let Some(closure) = self.closure.take() {
-            self.result = Some(catch_unwind(AssertUnwindSafe(closure)));
+            let job = AssertUnwindSafe(|| context.run(closure));
+            self.result = Some(catch_unwind(job));
         }
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+
+    fn into_outcome(self: Box<Self>) -> Result<Box<dyn Any>, String> {
+        match value_of(self.result) {
+            Ok(value) => Ok(Box::new(value)),
+            Err(message) => Err(message),
+        }
+    }
+}
+
+/// What came of a job, or the message of its panic.
+fn value_of<T>(result: Option<thread::Result<T>>) -> Result<T, String> {
+    match result {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(panic)) => Err(panic_message(&*panic).to_owned()),
+        None => Err("the job did not run to its end".to_owned()),
     }
 }
 
@@ -57,8 +92,9 @@ pub enum ThreadError {
     Interrupt(Interrupt),
     /// The job panicked, with this message.
     Panicked(String),
-    /// No thread could be started for it.
-    Refused(std::io::Error),
+    /// It was asked for from inside a job, which has no kernel around it: run it right there, or
+    /// give what comes of the job to a task that asks for the next one (row R1).
+    WouldNest,
     /// The job was not begun: see [`cancellable`](crate::cancellable()).
     NotStarted(NotStarted),
 }
@@ -68,7 +104,10 @@ impl fmt::Display for ThreadError {
         match self {
             ThreadError::Interrupt(interrupt) => interrupt.fmt(f),
             ThreadError::Panicked(message) => write!(f, "the job panicked: {message}"),
-            ThreadError::Refused(error) => write!(f, "no thread could be started: {error}"),
+            ThreadError::WouldNest => f.write_str(
+                "a job asked for another job: run it right there, or give the result to a task \
+                 that asks for the next one",
+            ),
             ThreadError::NotStarted(error) => error.fmt(f),
         }
     }
@@ -107,9 +146,8 @@ impl From<ThreadError> for std::io::Error {
     fn from(error: ThreadError) -> std::io::Error {
         match error {
             ThreadError::Interrupt(interrupt) => interrupt.into(),
-            ThreadError::Refused(error) => error,
             ThreadError::NotStarted(error) => error.into(),
-            ThreadError::Panicked(_) => std::io::Error::other(error),
+            ThreadError::WouldNest | ThreadError::Panicked(_) => std::io::Error::other(error),
         }
     }
 }
@@ -117,11 +155,28 @@ impl From<ThreadError> for std::io::Error {
 /// Runs `closure` on a worker thread and waits for its value. Always blocks the task, never the
 /// kernel. Costs one allocation and two wake-ups of a thread.
 ///
+/// As many jobs run at one time as the kernel's option `threads` says; others wait in one line,
+/// first in, first out. The job knows the deadline of its caller ([`thread_deadline`]) and
+/// sees the values of its [`InheritedLocal`](crate::InheritedLocal)s as they are now.
+///
 /// # Errors
 ///
-/// [`ThreadError`]. After an interrupt, a job that is already running runs to its end unheard.
+/// [`ThreadError`]. After an interrupt, a job that has not begun never runs; one that has begun
+/// keeps its thread until it ends, and its value goes to the kernel's hook for orphans (row X8).
 #[track_caller]
 pub fn run_in_thread<F, T>(closure: F) -> RunInThread<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    run_in_thread_at(closure, None, Location::caller())
+}
+
+fn run_in_thread_at<F, T>(
+    closure: F,
+    limiter: Option<Rc<LimiterCore>>,
+    site: Site,
+) -> RunInThread<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -129,16 +184,17 @@ where
     let work = Box::new(Job { closure: Some(closure), result: None });
     let result = |work: Box<dyn Work>| {
         let job = work.into_any().downcast::<Job<F, T>>().expect("a job comes back as it went");
-        job.result
+        value_of(job.result)
     };
-    RunInThread { work: Some(work), result, call: Call::here(), output: PhantomData }
+    RunInThread { work: Some(work), limiter, result, call: Call::at(site), output: PhantomData }
 }
 
 /// The future of [`run_in_thread`].
 #[must_use = "a trap that is not awaited is never made"]
 pub struct RunInThread<T> {
     work: Option<Box<dyn Work>>,
-    result: fn(Box<dyn Work>) -> Option<thread::Result<T>>,
+    limiter: Option<Rc<LimiterCore>>,
+    result: fn(Box<dyn Work>) -> Result<T, String>,
     call: Call,
     output: PhantomData<T>,
 }
@@ -155,22 +211,28 @@ impl<T> Future for RunInThread<T> {
     type Output = Result<T, ThreadError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let RunInThread { work, result, call, .. } = &mut *self;
-        let request =
-            || {
-                Request::Offload(work.take().expect(
-                    "rule: a job is offered once; the task or the kernel that had it is gone",
-                ))
+        let RunInThread { work, limiter, result, call, .. } = &mut *self;
+        if !call.is_filed() {
+            if is_in_job() {
+                return Poll::Ready(Err(ThreadError::WouldNest));
+            }
+            let elsewhere = |limiter: &Rc<LimiterCore>| {
+                let home = limiter.home.get();
+                home != 0 && home != gate::epoch() && !limiter.is_unused()
             };
+            let rule = "rule: a limiter that has jobs of one kernel cannot be used in another";
+            assert!(!limiter.as_ref().is_some_and(elsewhere), "{rule}");
+        }
+        let request = || {
+            let work = work
+                .take()
+                .expect("rule: a job is offered once; the task or the kernel that had it is gone");
+            Request::Offload { work, limiter: limiter.clone() }
+        };
         call.poll(cx, request).map(|answer| match answer {
-            Ok(Answer::Job(work)) => match result(work) {
-                Some(Ok(value)) => Ok(value),
-                Some(Err(panic)) => Err(ThreadError::Panicked(panic_message(&*panic).to_owned())),
-                None => Err(ThreadError::Panicked("the job did not run to its end".to_owned())),
-            },
+            Ok(Answer::Job(work)) => result(work).map_err(ThreadError::Panicked),
             Ok(other) => wrong_answer(&other),
             Err(Failure::Interrupt(interrupt)) => Err(ThreadError::Interrupt(interrupt)),
-            Err(Failure::Refused(error)) => Err(ThreadError::Refused(error)),
             Err(other) => unreachable!("rule: a job is not refused by {other:?}"),
         })
     }
