@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::About;
 use net::http::{Config, Handler, Method, Request, Response, serve_connection};
 use net::{Stream, TcpListener};
-use traps::{Either, Signal, race, spawn, wait_signal};
+use traps::spawn;
 
 /// What this server answers.
 struct App;
@@ -51,25 +51,22 @@ async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     answer.finish()
 }
 
-/// Accepts connections and gives each a task of its own.
+/// Accepts connections and gives each a task of its own, until the kernel shuts down. Those that
+/// are open then are answered to their ends: the drain waits for them.
 async fn serve(mut listener: TcpListener, config: Config) -> io::Result<()> {
     let config = Rc::new(config);
-    loop {
-        let (stream, _) = listener.accept().await?;
+    while let Some((stream, _)) = listener.accept_until_shutdown().await? {
         let config = config.clone();
         // Nobody joins it: a connection that fails ends alone.
         spawn("conn", async move { serve_connection(stream, &App, &config).await }).await;
     }
+    Ok(())
 }
 
 async fn main_task(addr: std::net::SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(addr)?;
     common::say_listening(listener.local_addr()?);
-    let stop = wait_signal(&[Signal::Interrupt, Signal::Terminate]);
-    match race(serve(listener, Config::default()), stop).await {
-        Either::Left(failed) => failed,
-        Either::Right(signal) => signal.map(|_| ()).map_err(io::Error::from),
-    }
+    serve(listener, Config::default()).await
 }
 
 fn main() -> ExitCode {

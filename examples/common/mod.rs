@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
+use traps::Signal;
 
 /// A parsed command line.
 pub struct Args {
@@ -19,6 +20,7 @@ pub struct Args {
     pub trace: Option<String>,
     pub virtual_clock: bool,
     pub timed: bool,
+    pub server: bool,
 }
 
 /// What an example is, for its `--help`.
@@ -73,6 +75,7 @@ impl About {
             trace: None,
             virtual_clock: false,
             timed: false,
+            server: self.server,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("expected a value after {word}"));
@@ -107,7 +110,13 @@ impl Args {
 
     /// A kernel over any machine, with these options and this trace.
     pub fn kernel<M: Machine>(&self, machine: M) -> io::Result<Kernel<M>> {
-        let mut kernel = Kernel::with_options(machine, Options::new().policy(self.policy));
+        let mut options = Options::new().policy(self.policy);
+        if self.server {
+            options = options.shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
+        }
+        let mut kernel = Kernel::with_options(machine, options);
+        // Whoever closed our standard error does not want to know.
+        kernel.on_signal(Signal::User1, |table| drop(write!(io::stderr(), "{table}")));
         if self.timed {
             kernel.time_the_trace();
         }

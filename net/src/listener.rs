@@ -14,6 +14,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Type};
 use traps::Sleep;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
+use traps::shutdown::until_begun;
 
 use crate::attempt::{Attempt, First};
 use crate::errno;
@@ -125,6 +126,35 @@ impl TcpListener {
         let TcpListener { io, back_off } = self;
         let ready = io.ready(Direction::Read, Location::caller());
         Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
+    }
+
+    /// Like [`TcpListener::accept`] until the kernel shuts down; then gives, one after the other,
+    /// the connections that wait in the backlog already, and at last `None`. Drop the listener
+    /// then: whom the system has let in since that last look is reset, and nobody else gets in.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TcpListener::accept`].
+    pub async fn accept_until_shutdown(&mut self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+        if let Some(accepted) = until_begun(self.accept()).await {
+            return accepted.map(Some);
+        }
+        loop {
+            // A long backlog is no reason not to answer those that were taken from it.
+            traps::budget().await?;
+            match accept(&self.io) {
+                Ok(accepted) => return Ok(Some(accepted)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => match Trouble::of(&error) {
+                    Some(Trouble::Connection) => {}
+                    Some(Trouble::Exhausted(_)) => {
+                        traps::sleep(self.back_off.next()).await.map(drop)?
+                    }
+                    None => return Err(error),
+                },
+            }
+        }
     }
 }
 

@@ -8,15 +8,17 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 
-use traps::{Interruptible, note_cap};
+use traps::Interruptible;
+use traps::shutdown::{has_begun, hold};
 
 use super::chunked::Chunks;
-use super::config::{Config, Deadlines};
-use super::head::{Framing, Head, Method, Parsed, Span, Version, parse};
+use super::config::Config;
+use super::drain::{is_cut_by_shutdown, unavailable};
+use super::head::{Framing, Head, Parsed, parse};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet, Streamed};
 use super::phase::Phase;
-use super::request::{Body, Request, note_refusal};
+use super::request::{Body, Request};
 use super::response::{BodyField, Response};
 use super::status::Refusal;
 use super::wire::{Trouble, Wire, attend};
@@ -74,6 +76,14 @@ impl<H: Handler> Handler for &H {
 /// Pipelined requests are answered in order, and their answers gathered into one write. While it
 /// waits for a request it owns no buffer.
 ///
+/// When the kernel shuts down (rows F17, F19): a connection that waits for a request closes at
+/// once, one that has not said a byte yet after 100 ms; an answer that is being made says
+/// `Connection: close` and is the last; a request whose head is read after that is answered with
+/// 503 and `Retry-After`, before any of its body is read. Until then the connection is a
+/// [hold](traps::shutdown::hold) of the drain; a handler that is cancelled when that is over is
+/// answered for with 503, unless its answer has begun. A request that crosses the end of an idle
+/// connection on its way meets that end, with not a byte of an answer: the client may send it again.
+///
 /// # Errors
 ///
 /// The stream's own, for example `ConnectionReset`; an interrupt from further out, for example the
@@ -83,6 +93,7 @@ pub async fn serve_connection<S: Stream, H: Handler>(
     handler: &H,
     config: &Config,
 ) -> io::Result<()> {
+    let _hold = hold();
     let wire = RefCell::new(Wire::new(stream));
     let mut connection = Connection { wire: &wire, inbox: Inbox::default(), config };
     let end = connection.converse(handler).await;
@@ -91,7 +102,7 @@ pub async fn serve_connection<S: Stream, H: Handler>(
     match end {
         Ok(()) => Ok(()),
         Err(Trouble::Expired(phase)) => {
-            note_expired(phase, config);
+            phase.note_expired(config);
             Ok(())
         }
         Err(Trouble::Failed(error)) => Err(error),
@@ -99,15 +110,17 @@ pub async fn serve_connection<S: Stream, H: Handler>(
 }
 
 /// One connection.
-struct Connection<'c, S> {
-    wire: &'c RefCell<Wire<S>>,
-    inbox: Inbox,
-    config: &'c Config,
+pub(super) struct Connection<'c, S> {
+    pub(super) wire: &'c RefCell<Wire<S>>,
+    pub(super) inbox: Inbox,
+    pub(super) config: &'c Config,
 }
 
 /// What came instead of a request, or with it.
 enum Next {
     Head(Head),
+    /// One that came when the server had begun to shut down.
+    Late(Head),
     /// The peer is done, or had nothing to say in time.
     Silence,
     Refused {
@@ -122,7 +135,11 @@ impl<S: Stream> Connection<'_, S> {
         let mut phase = Phase::Head;
         loop {
             match self.next(phase).await? {
-                Next::Silence => return Ok(()),
+                Next::Silence => {
+                    self.wire.borrow_mut().close_quietly();
+                    return Ok(());
+                }
+                Next::Late(head) => return self.turn_away(head).await,
                 Next::Refused { refusal, no_body } => return self.refuse(refusal, no_body).await,
                 Next::Head(head) => match self.answer(head, handler).await? {
                     After::Next => {}
@@ -164,7 +181,7 @@ impl<S: Stream> Connection<'_, S> {
                         self.inbox.finish();
                         self.inbox.take(0, head.len);
                         wire.watch.leave();
-                        return Ok(Next::Head(head));
+                        return Ok(if has_begun() { Next::Late(head) } else { Next::Head(head) });
                     }
                     Parsed::Refused { refusal, no_body } => {
                         return Ok(Next::Refused { refusal, no_body });
@@ -174,7 +191,10 @@ impl<S: Stream> Connection<'_, S> {
             if !self.inbox.is_empty() {
                 phase = Phase::Head;
             }
-            match self.fill(wire, phase).await {
+            wire.idle = self.inbox.is_empty();
+            let filled = self.fill(wire, phase).await;
+            wire.idle = false;
+            match filled {
                 Ok(0) if self.inbox.is_empty() => return Ok(Next::Silence),
                 Ok(0) => {
                     let refusal = Refusal::bad("the head breaks off\n");
@@ -185,7 +205,7 @@ impl<S: Stream> Connection<'_, S> {
                     return Ok(Next::Silence);
                 }
                 Err(Trouble::Expired(Phase::Head)) => {
-                    note_expired(Phase::Head, config);
+                    Phase::Head.note_expired(config);
                     let refusal = Refusal::new(408, "the head took too long\n");
                     return Ok(Next::Refused { refusal, no_body: false });
                 }
@@ -200,7 +220,9 @@ impl<S: Stream> Connection<'_, S> {
             wire.flush(self.config).await?;
             wire.give_buffer(self.config);
             self.inbox.give_up(&self.config.pool);
-            wire.wait(phase, self.config).await?;
+            if !wire.wait(phase, self.config).await? {
+                return Ok(0);
+            }
         }
         let room = self.inbox.room(&self.config.pool, self.config.limits.head);
         wire.read(room, phase, self.config).await
@@ -212,6 +234,8 @@ impl<S: Stream> Connection<'_, S> {
         let outcome = attend(self.wire, pin!(handler.handle(&mut request))).await;
         let Outlet { fault, streamed, .. } = request.outlet;
         let response = match (outcome, fault, streamed) {
+            // The drain is over: the client is told, and the grace is long enough for that.
+            (Err(error), None, Streamed::No) if is_cut_by_shutdown(&error) => unavailable(),
             (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
             (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
@@ -235,18 +259,9 @@ impl<S: Stream> Connection<'_, S> {
         request.settle(response).await
     }
 
-    /// Answers for the server, and closes.
-    async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> Result<(), Trouble> {
-        note_refusal(refusal);
-        let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
-        request.head.no_body = no_body;
-        request.settle(Response::new(refusal.status).with_text(refusal.why).and_close()).await?;
-        self.part(After::Linger).await
-    }
-
     /// Ends the connection so that the peer reads what was written to it: a stream that is closed
     /// while there is unread input resets, and the answer may be lost.
-    async fn part(&mut self, after: After) -> Result<(), Trouble> {
+    pub(super) async fn part(&mut self, after: After) -> Result<(), Trouble> {
         let wire = &mut *self.wire.borrow_mut();
         wire.flush(self.config).await?;
         let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
@@ -271,7 +286,7 @@ impl<S: Stream> Connection<'_, S> {
 
 /// How a connection goes on after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+pub(super) enum After {
     /// With the next request.
     Next,
     /// It closes.
@@ -280,21 +295,7 @@ enum After {
     Linger,
 }
 
-/// Stands for a head that was refused.
-const REFUSED: Head = Head {
-    len: 0,
-    method: Method::Get,
-    no_body: false,
-    version: Version::Http11,
-    path: Span { start: 0, end: 0 },
-    query: Span { start: 0, end: 0 },
-    fields: 0,
-    framing: Framing::Length(0),
-    keep_alive: false,
-    expects: false,
-};
-
-fn request<'r, S>(
+pub(super) fn request<'r, S>(
     head: Head,
     inbox: &'r mut Inbox,
     wire: &'r RefCell<Wire<S>>,
@@ -318,9 +319,9 @@ fn request<'r, S>(
 
 impl<S: Stream> Request<'_, S> {
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
-    async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
+    pub(super) async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
         let doubt = self.has_doubt();
-        self.outlet.keep_alive &= !response.close && !doubt;
+        self.outlet.keep_alive &= !response.close && !doubt && !has_begun();
         if !response.sent {
             let (body, field) = match response.has_body() {
                 true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
@@ -378,19 +379,4 @@ impl<S: Stream> Request<'_, S> {
             _ => Trouble::Failed(error),
         }
     }
-}
-
-#[cold]
-fn note_expired(phase: Phase, config: &Config) {
-    let (name, limit) = match phase {
-        Phase::Head => ("head_wait", config.deadlines.head),
-        Phase::Body => ("body_wait", config.deadlines.body),
-        Phase::SlowBody => {
-            let Deadlines { body_rate, body_window, .. } = config.deadlines;
-            return note_cap(format!("name=body_rate limit={body_rate} window={body_window:?}"));
-        }
-        Phase::Write => ("write_wait", config.deadlines.write),
-        Phase::Idle | Phase::Linger => return,
-    };
-    note_cap(format!("name={name} limit={limit:?}"));
 }

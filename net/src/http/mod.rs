@@ -4,7 +4,8 @@
 //! [`Response`] that comes back, in order, until the connection ends. The parts are nouns, one file
 //! each: `head` and `chunked` are pure functions over bytes; `inbox` is what was read and not yet
 //! used; `wire` is the stream, what is to be written, and every wait; `request` and `response` are
-//! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events.
+//! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events, and
+//! `drain` what it says to whom it does not serve.
 //!
 //! What is absent: no listener, no task is spawned, no TLS, no HTTP/2, no routing framework.
 
@@ -12,6 +13,7 @@ mod chunked;
 mod config;
 mod connection;
 mod date;
+mod drain;
 mod head;
 mod host;
 mod inbox;

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
 use traps::Interruptible;
+use traps::shutdown::has_begun;
 
 use super::config::Config;
 use super::head::{Head, Version};
@@ -89,7 +90,7 @@ impl<S: Stream> Outlet<'_, S> {
             (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
             (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
         };
-        self.keep_alive &= !response.close && streamed != Streamed::UntilClose;
+        self.keep_alive &= !response.close && streamed != Streamed::UntilClose && !has_begun();
         // A client that waits for it sends no body after a final head.
         self.go_on();
         self.write_head(response, field, head.version).await;

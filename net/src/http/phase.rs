@@ -7,9 +7,9 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Guard, Time, connection_deadline};
+use traps::{ConnectionDeadline, Guard, Time, connection_deadline, note_cap};
 
-use super::config::Deadlines;
+use super::config::{Config, Deadlines};
 use super::wire::Trouble;
 use crate::min_rate::MinRate;
 use crate::stream::Stream;
@@ -32,8 +32,28 @@ pub enum Phase {
     Linger,
 }
 
+impl Phase {
+    /// A line for the log: the deadline of this phase passed.
+    #[cold]
+    pub(crate) fn note_expired(self, config: &Config) {
+        let (name, limit) = match self {
+            Phase::Head => ("head_wait", config.deadlines.head),
+            Phase::Body => ("body_wait", config.deadlines.body),
+            Phase::SlowBody => {
+                let Deadlines { body_rate, body_window, .. } = config.deadlines;
+                return note_cap(format!(
+                    "name=body_rate limit={body_rate} window={body_window:?}"
+                ));
+            }
+            Phase::Write => ("write_wait", config.deadlines.write),
+            Phase::Idle | Phase::Linger => return,
+        };
+        note_cap(format!("name={name} limit={limit:?}"));
+    }
+}
+
 /// The deadline of the phase that a connection is in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Watch {
     /// The one of this connection.
     deadline: Option<ConnectionDeadline>,
@@ -42,9 +62,14 @@ pub(crate) struct Watch {
     /// How fast the body in hand has come. Made by the first wait for one, then kept: most
     /// connections never need it, and it is larger than all the rest of them.
     rate: Option<Box<MinRate>>,
-    counting: bool,
-    /// When the wait that counts began.
+    /// When the wait that counts for it began; never, while none does.
     begun: Time,
+}
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch { deadline: None, total: None, rate: None, begun: Time::NEVER }
+    }
 }
 
 /// How long one wait may last.
@@ -86,10 +111,9 @@ impl Watch {
     fn enter_body(&mut self, now: Time, deadlines: &Deadlines) -> Until {
         let new = || Box::new(MinRate::new(deadlines.body_rate, deadlines.body_window));
         let rate = self.rate.get_or_insert_with(new);
-        if !std::mem::replace(&mut self.counting, true) {
+        if std::mem::replace(&mut self.begun, now) == Time::NEVER {
             rate.restart();
         }
-        self.begun = now;
         let patience = rate.before_wait();
         let (phase, span) = match patience {
             Some(patience) if patience < deadlines.body => (Phase::SlowBody, patience),
@@ -120,7 +144,7 @@ impl Watch {
             Phase::Head | Phase::Linger => {
                 self.total = Some((until.phase, self.deadline().until()));
             }
-            Phase::Body | Phase::SlowBody if self.counting => {
+            Phase::Body | Phase::SlowBody if self.counts() => {
                 let waited = self.deadline().now().since(self.begun);
                 let rate = self.rate.as_mut().expect("a rate counts");
                 rate.after_wait(waited, 0);
@@ -132,7 +156,7 @@ impl Watch {
 
     /// So much of a body was read.
     pub(crate) fn count(&mut self, bytes: usize) {
-        if let Some(rate) = self.rate.as_mut().filter(|_| self.counting) {
+        if let Some(rate) = self.rate.as_mut().filter(|_| self.begun != Time::NEVER) {
             rate.after_wait(Duration::ZERO, bytes);
         }
     }
@@ -154,6 +178,10 @@ impl Watch {
         write_deadline::end(stream, written)?.ok_or(Trouble::Expired(Phase::Write))
     }
 
+    fn counts(&self) -> bool {
+        self.begun != Time::NEVER
+    }
+
     fn deadline(&self) -> &ConnectionDeadline {
         self.deadline.as_ref().expect("the first wait makes it")
     }
@@ -161,6 +189,6 @@ impl Watch {
     /// The phase in hand is over: the next one gets a limit of its own.
     #[inline]
     pub(crate) fn leave(&mut self) {
-        (self.total, self.counting) = (None, false);
+        (self.total, self.begun) = (None, Time::NEVER);
     }
 }

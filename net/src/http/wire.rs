@@ -7,8 +7,10 @@ use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use traps::wall_clock;
+use traps::shutdown::until_begun;
+use traps::{ignore_after, wall_clock};
 
 use super::config::Config;
 use super::date::DATE;
@@ -19,6 +21,10 @@ use crate::write_deadline::PIECE;
 
 /// Bytes that wait to be written before no more are gathered.
 pub(crate) const GATHER: usize = 16 * 1024;
+
+/// How long a connection that has said nothing may take for its first byte when the server shuts
+/// down: its request and its handshake travel together.
+const LAST_CALL: Duration = Duration::from_millis(100);
 
 /// Why a wait for the peer came to nothing.
 #[derive(Debug)]
@@ -48,13 +54,18 @@ pub(crate) struct Wire<S> {
     pub(crate) ended: bool,
     /// The date was read since this task last waited.
     dated: bool,
+    /// Nothing of a request is in hand: when the server shuts down, nobody waits for a first byte.
+    pub(crate) idle: bool,
+    /// It does, and the stream was looked into once more.
+    looked: bool,
 }
 
 impl<S: Stream> Wire<S> {
     pub(crate) fn new(stream: S) -> Wire<S> {
         // Nothing was read, but a new connection has seldom anything to read.
-        let (drained, ended, dated) = (true, false, false);
-        Wire { stream, out: Vec::new(), watch: Watch::default(), drained, ended, dated }
+        let (drained, ended, dated, idle, looked) = (true, false, false, false, false);
+        let (out, watch) = (Vec::new(), Watch::default());
+        Wire { stream, out, watch, drained, ended, dated, idle, looked }
     }
 
     /// Whether a read would begin with a wait.
@@ -63,17 +74,33 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Waits for something to read, or the end. Flushes first: the peer may wait for an answer.
-    pub(crate) async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
+    /// False: it is idle, the server shuts down, and nothing is there.
+    pub(crate) async fn wait(&mut self, phase: Phase, config: &Config) -> Result<bool, Trouble> {
         self.flush(config).await?;
         self.dated = false;
         let until = self.watch.enter(phase, &config.deadlines).await;
-        let waited = self.watch.guard(&until, self.stream.readable()).await;
-        self.watch.end(&until, waited)?;
+        let wait = self.watch.guard(&until, self.stream.readable());
+        let waited = until_begun(wait).only_if(self.idle).await;
         self.drained = false;
-        Ok(())
+        match waited {
+            Some(waited) => self.watch.end(&until, waited).map(|()| true),
+            // What was on its way is in the socket by now, or crosses the end of the stream.
+            None if !std::mem::replace(&mut self.looked, true) => self.last_call(phase).await,
+            None => Ok(false),
+        }
     }
 
-    /// Reads what is there, waiting for it if need be. Zero: the peer has finished.
+    /// The server shuts down: one more look for what was sent before the peer could know. A
+    /// connection that has said nothing yet has a moment for its first request.
+    async fn last_call(&mut self, phase: Phase) -> Result<bool, Trouble> {
+        if phase == Phase::Head {
+            ignore_after(LAST_CALL, self.stream.readable()).await?;
+        }
+        Ok(true)
+    }
+
+    /// Reads what is there, waiting for it if need be. Zero: the peer has finished, or nobody waits
+    /// for it any more.
     pub(crate) async fn read(
         &mut self,
         buffer: &mut [u8],
@@ -81,8 +108,8 @@ impl<S: Stream> Wire<S> {
         config: &Config,
     ) -> Result<usize, Trouble> {
         loop {
-            if self.drained {
-                self.wait(phase, config).await?;
+            if self.drained && !self.wait(phase, config).await? {
+                return Ok(0);
             }
             // No guard around a read that does not wait.
             let tried = now(pin!(self.stream.read(buffer))).await;
