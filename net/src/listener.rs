@@ -14,6 +14,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Type};
 use traps::Sleep;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
+use traps::protocol::Site;
 use traps::shutdown::until_begun;
 
 use crate::attempt::{Attempt, First};
@@ -123,8 +124,12 @@ impl TcpListener {
     pub fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_> {
+        self.accept_from(Location::caller())
+    }
+
+    fn accept_from(&mut self, site: Site) -> Accept<'_> {
         let TcpListener { io, back_off } = self;
-        let ready = io.ready(Direction::Read, Location::caller());
+        let ready = io.ready(Direction::Read, site);
         Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
     }
 
@@ -135,10 +140,21 @@ impl TcpListener {
     /// # Errors
     ///
     /// As for [`TcpListener::accept`].
-    pub async fn accept_until_shutdown(&mut self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
-        if let Some(accepted) = until_begun(self.accept()).await {
-            return accepted.map(Some);
+    #[track_caller]
+    pub fn accept_until_shutdown(
+        &mut self,
+    ) -> impl Future<Output = io::Result<Option<(TcpStream, SocketAddr)>>> + use<'_> {
+        let site = Location::caller();
+        async move {
+            match until_begun(self.accept_from(site)).await {
+                Some(accepted) => accepted.map(Some),
+                None => self.accept_waiting().await,
+            }
         }
+    }
+
+    /// One that waits in the backlog, if one does.
+    async fn accept_waiting(&mut self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         loop {
             // A long backlog is no reason not to answer those that were taken from it.
             traps::budget().await?;
@@ -149,7 +165,7 @@ impl TcpListener {
                 Err(error) => match Trouble::of(&error) {
                     Some(Trouble::Connection) => {}
                     Some(Trouble::Exhausted(_)) => {
-                        traps::sleep(self.back_off.next()).await.map(drop)?
+                        traps::sleep(self.back_off.next()).await?;
                     }
                     None => return Err(error),
                 },

@@ -82,7 +82,8 @@ impl<H: Handler> Handler for &H {
 /// 503 and `Retry-After`, before any of its body is read. Until then the connection is a
 /// [hold](traps::shutdown::hold) of the drain; a handler that is cancelled when that is over is
 /// answered for with 503, unless its answer has begun. A request that crosses the end of an idle
-/// connection on its way meets that end, with not a byte of an answer: the client may send it again.
+/// connection on its way meets that end, with not a byte of an answer: the client may send it
+/// again.
 ///
 /// # Errors
 ///
@@ -191,10 +192,7 @@ impl<S: Stream> Connection<'_, S> {
             if !self.inbox.is_empty() {
                 phase = Phase::Head;
             }
-            wire.idle = self.inbox.is_empty();
-            let filled = self.fill(wire, phase).await;
-            wire.idle = false;
-            match filled {
+            match self.fill(wire, phase).await {
                 Ok(0) if self.inbox.is_empty() => return Ok(Next::Silence),
                 Ok(0) => {
                     let refusal = Refusal::bad("the head breaks off\n");
@@ -216,7 +214,8 @@ impl<S: Stream> Connection<'_, S> {
 
     /// Reads more of a head. While not a byte is there it waits without a buffer.
     async fn fill(&mut self, wire: &mut Wire<S>, phase: Phase) -> Result<usize, Trouble> {
-        if self.inbox.is_empty() && wire.is_drained() {
+        wire.idle = self.inbox.is_empty();
+        if wire.idle && wire.is_drained() {
             wire.flush(self.config).await?;
             wire.give_buffer(self.config);
             self.inbox.give_up(&self.config.pool);

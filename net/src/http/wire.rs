@@ -54,7 +54,7 @@ pub(crate) struct Wire<S> {
     pub(crate) ended: bool,
     /// The date was read since this task last waited.
     dated: bool,
-    /// Nothing of a request is in hand: when the server shuts down, nobody waits for a first byte.
+    /// Nothing was read of the head that is waited for: when the server shuts down, nobody waits.
     pub(crate) idle: bool,
     /// It does, and the stream was looked into once more.
     looked: bool,
@@ -79,8 +79,9 @@ impl<S: Stream> Wire<S> {
         self.flush(config).await?;
         self.dated = false;
         let until = self.watch.enter(phase, &config.deadlines).await;
+        let idle = self.idle && matches!(phase, Phase::Idle | Phase::Head);
         let wait = self.watch.guard(&until, self.stream.readable());
-        let waited = until_begun(wait).only_if(self.idle).await;
+        let waited = until_begun(wait).only_if(idle).await;
         self.drained = false;
         match waited {
             Some(waited) => self.watch.end(&until, waited).map(|()| true),
