@@ -20,7 +20,8 @@
 //! `table.rs` (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and
 //! queues), `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs`, `delivery.rs`,
 //! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
-//! `signals.rs`, `shutdown.rs`; `quiescence.rs` says whether anything can still happen. The tables that they use are pure structures: `tasks.rs`, `waits.rs`,
+//! `signals.rs`, `shutdown.rs`; `quiescence.rs` says whether anything can still happen. The tables
+//! that they use are pure structures: `tasks.rs`, `waits.rs`,
 //! `scopes.rs`, `pending.rs`, `timers.rs`, `registrations.rs`. What other threads see is in
 //! `wake.rs`, `waker.rs` and `threads.rs`; what the world is, in `machine/`. [`testing`] is for the
 //! tests of programs; `inject.rs` is all that the kernel does for it.
