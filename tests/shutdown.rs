@@ -228,6 +228,25 @@ fn c32_who_has_not_run_yet_may_hold_the_drain() {
 }
 
 #[test]
+fn c32_who_is_told_at_the_gate_may_still_hold_the_drain() {
+    let mut kernel = sim();
+    let finished = Rc::new(Cell::new(false));
+    kernel.go(async {
+        let finished = finished.clone();
+        let told = async move {
+            begun().await.unwrap();
+            let _hold = hold();
+            sleep(secs(1)).await.unwrap();
+            finished.set(true);
+        };
+        spawn("told", told).await;
+        yield_now().await.unwrap();
+    });
+    kernel.end();
+    assert!(finished.get());
+}
+
+#[test]
 fn c32_a_hold_that_no_task_can_drop_holds_nothing_up() {
     let mut kernel = sim();
     let clock = kernel.machine().clock();

@@ -88,7 +88,6 @@ fn serve(options: Options, scripts: &[&[(u64, &[u8])]]) -> (Vec<Seen>, u64) {
                 spawn("conn", conn).await;
                 // Clients live elsewhere: the shutdown of this kernel is not theirs.
                 let client = async move {
-                    let _hold = shutdown::hold();
                     let script: Vec<(u64, &[u8])> =
                         script.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
                     traps::shield(client(end, &script, &seen)).await;
