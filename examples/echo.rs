@@ -8,34 +8,33 @@ use std::process::ExitCode;
 use common::About;
 use common::workers::{self, Place};
 use net::{TcpListener, TcpStream};
-use traps::{Either, Signal, race, spawn, wait_signal};
+use traps::shutdown::{hold, until_begun};
+use traps::spawn;
 
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
+    // What was read is sent back before the kernel ends.
+    let _hold = hold();
     let mut buf = [0; 16 * 1024];
-    loop {
-        let n = stream.read(&mut buf).await?;
+    while let Some(n) = until_begun(stream.read(&mut buf)).await.transpose()? {
         if n == 0 {
-            return Ok(());
+            break;
         }
         stream.write_all(&buf[..n]).await?;
     }
+    Ok(())
 }
 
 async fn serve(mut listener: TcpListener) -> io::Result<()> {
-    loop {
-        let (stream, _) = listener.accept().await?;
+    while let Some((stream, _)) = listener.accept_until_shutdown().await? {
         // Nobody joins it: a connection that fails ends alone.
         spawn("conn", echo(stream)).await;
     }
+    Ok(())
 }
 
 async fn main_task(place: Place) -> io::Result<()> {
-    let listener = place.listen().await?;
-    let stop = wait_signal(&[Signal::Interrupt, Signal::Terminate]);
-    match race(serve(listener), stop).await {
-        Either::Left(failed) => failed,
-        Either::Right(signal) => signal.map(|_| ()).map_err(io::Error::from),
-    }
+    let listener = place.listen()?;
+    serve(listener).await
 }
 
 fn main() -> ExitCode {

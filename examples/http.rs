@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use common::About;
 use common::workers::{self, Place};
-use net::http::{Config, Handler, Method, Request, Response, serve_connection};
-use net::{Stream, TcpListener};
-use traps::{Either, Signal, race, spawn, wait_signal};
+use net::Stream;
+use net::http::{Config, Handler, Method, Request, Response, serve};
 
 /// What this server answers.
 struct App;
@@ -52,24 +51,9 @@ async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     answer.finish()
 }
 
-/// Accepts connections and gives each a task of its own.
-async fn serve(mut listener: TcpListener, config: Config) -> io::Result<()> {
-    let config = Rc::new(config);
-    loop {
-        let (stream, _) = listener.accept().await?;
-        let config = config.clone();
-        // Nobody joins it: a connection that fails ends alone.
-        spawn("conn", async move { serve_connection(stream, &App, &config).await }).await;
-    }
-}
-
 async fn main_task(place: Place) -> io::Result<()> {
-    let listener = place.listen().await?;
-    let stop = wait_signal(&[Signal::Interrupt, Signal::Terminate]);
-    match race(serve(listener, Config::default()), stop).await {
-        Either::Left(failed) => failed,
-        Either::Right(signal) => signal.map(|_| ()).map_err(io::Error::from),
-    }
+    let listener = place.listen()?;
+    serve(listener, Rc::new(App), Rc::new(Config::default())).await
 }
 
 fn main() -> ExitCode {

@@ -56,11 +56,11 @@ fn serve() {
 }
 
 #[test]
-fn a_listener_without_descriptors_backs_off_says_so_and_goes_on() {
+fn curio_d10_a_listener_without_descriptors_backs_off_says_so_and_goes_on() {
     if std::env::var_os(SERVER).is_some() {
         return serve();
     }
-    let test = "a_listener_without_descriptors_backs_off_says_so_and_goes_on";
+    let test = "curio_d10_a_listener_without_descriptors_backs_off_says_so_and_goes_on";
     let mut server = Command::new("sh")
         .args(["-c", &format!("ulimit -n {LIMIT} && exec \"$0\" --exact {test} --nocapture")])
         .arg(std::env::current_exe().unwrap())

@@ -80,6 +80,7 @@ fn every_golden_has_its_test() {
         include_str!("longrun.rs"),
         include_str!("deadlines.rs"),
         include_str!("registrations.rs"),
+        include_str!("shutdown.rs"),
         include_str!("watchdog.rs"),
         include_str!("http_deadline.rs"),
     ];

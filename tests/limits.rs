@@ -116,7 +116,12 @@ fn f29_each_option_is_on_the_page_once_and_each_name_too() {
     assert_eq!(names.len(), count, "{names:?}");
     // The fields of each struct of options, by its source.
     for (file, head, prefix, unbounded) in [
-        ("kernel/src/options.rs", "pub struct Options {", "Options", &["policy"][..]),
+        (
+            "kernel/src/options.rs",
+            "pub struct Options {",
+            "Options",
+            &["policy", "shutdown_on"][..],
+        ),
         (
             "net/src/listener.rs",
             "pub struct Options {",

@@ -2,10 +2,12 @@
 //! end cleanly at a signal.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
 
 use kernel::trace;
 
@@ -65,18 +67,33 @@ impl Server {
         answer
     }
 
-    /// Sends the signal; the server ends with code 0, says so in few lines, and its trace is sound.
+    fn send(&self, signal: &str) {
+        let command = format!("kill -{signal} {}", self.process.id());
+        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+    }
+
+    /// Sends the signal; the server ends as it should.
     fn stop(self, signal: &str) {
+        self.send(signal);
+        self.ends_well();
+    }
+
+    /// It ends with code 0, says so in few lines, and its trace is sound.
+    fn ends_well(self) {
         let trace = self.trace.clone();
-        let log = self.end(signal);
+        let log = self.log();
         assert!(log.lines().count() < 10, "{log}");
         assert_sound(&trace);
     }
 
     /// Sends the signal; the server ends with code 0. Gives what it logged.
-    fn end(mut self, signal: &str) -> String {
-        let command = format!("kill -{signal} {}", self.process.id());
-        assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+    fn end(self, signal: &str) -> String {
+        self.send(signal);
+        self.log()
+    }
+
+    /// What it logged until it ended, with code 0.
+    fn log(mut self) -> String {
         let mut log = String::new();
         self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         assert!(self.process.wait().unwrap().success(), "{log}");
@@ -211,4 +228,161 @@ fn a_port_in_use_is_a_clear_error() {
     let errors = String::from_utf8_lossy(&second.stderr);
     assert!(errors.contains(&server.addr) && errors.contains("in use"), "{errors}");
     server.stop("TERM");
+}
+
+// ---- SIGTERM in the midst of it ----------------------------------------------------------------
+
+/// What a request came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Came {
+    /// A whole answer; whether the connection goes on.
+    Answer { status: u16, more: bool },
+    /// Not a byte: the connection was not accepted, or was idle when it closed.
+    Nothing,
+}
+
+/// Sends a request and reads its answer by its length.
+fn ask_on(stream: &mut TcpStream, path: &str) -> Came {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
+    // It may have ended: then there is an end to read.
+    let _ = stream.write_all(request.as_bytes());
+    let (mut text, mut buf) = (String::new(), [0; 4096]);
+    loop {
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let field = |name| head.lines().find_map(|line: &str| line.strip_prefix(name));
+            let length: usize = field("Content-Length: ").unwrap().parse().unwrap();
+            assert!(body.len() <= length, "more than one answer: {text}");
+            if body.len() == length {
+                let status = text["HTTP/1.1 ".len()..][..3].parse().unwrap();
+                return Came::Answer { status, more: field("Connection: close").is_none() };
+            }
+        }
+        match stream.read(&mut buf) {
+            Ok(n @ 1..) => text.push_str(std::str::from_utf8(&buf[..n]).unwrap()),
+            ended => {
+                assert!(text.is_empty(), "an answer breaks off, by {ended:?}: {text}");
+                return Came::Nothing;
+            }
+        }
+    }
+}
+
+/// Asks until the server is gone, on one connection after the other; tells of each answer. With
+/// `often`, many times on each. Gives how many were refused.
+fn hammer(addr: &str, often: usize, answers: &Sender<()>) -> u64 {
+    let mut refused = 0;
+    for _ in 0..1_000_000 {
+        let Ok(mut stream) = TcpStream::connect(addr) else { return refused };
+        for _ in 0..often {
+            match ask_on(&mut stream, "/plaintext") {
+                Came::Answer { status: 200, more } => {
+                    let _ = answers.send(());
+                    if !more {
+                        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "it said that it closes");
+                        break;
+                    }
+                }
+                Came::Answer { status, more } => {
+                    assert_eq!((status, more), (503, false));
+                    refused += 1;
+                    break;
+                }
+                // Nobody accepts any more, or it was idle when it closed.
+                Came::Nothing => break,
+            }
+        }
+    }
+    panic!("the server never ends");
+}
+
+/// Every request of an accepted connection is answered or refused, whole; who is idle is let go
+/// before who is busy is answered.
+#[test]
+fn f18_sigterm_under_load_answers_or_refuses_and_lets_the_idle_go() {
+    const ENOUGH: usize = 600;
+    let server = start("http", "hammered");
+    let (order, events) = mpsc::channel();
+    let watch = |name: &'static str, mut stream: TcpStream| {
+        let order = order.clone();
+        thread::spawn(move || {
+            let end: io::Result<usize> = stream.read(&mut [0]);
+            assert_eq!(end.unwrap(), 0, "{name}");
+            order.send(name).unwrap();
+        })
+    };
+    let busy = thread::spawn({
+        let (mut stream, order) = (server.connect(), order.clone());
+        stream.write_all(get("/sleep?ms=1500").as_bytes()).unwrap();
+        move || {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+            order.send("busy").unwrap();
+        }
+    });
+    let mut idle = server.connect();
+    assert_eq!(ask_on(&mut idle, "/"), Came::Answer { status: 200, more: true });
+    let watchers = [watch("idle", idle), watch("silent", server.connect())];
+    let (answers, answered) = mpsc::channel();
+    let hammers: Vec<_> = [1, 1, 1, 50, 50, usize::MAX]
+        .map(|often| {
+            let (addr, answers) = (server.addr.clone(), answers.clone());
+            thread::spawn(move || hammer(&addr, often, &answers))
+        })
+        .into_iter()
+        .collect();
+    answered.iter().take(ENOUGH).for_each(drop);
+    server.send("TERM");
+    for hammer in hammers {
+        hammer.join().unwrap();
+    }
+    watchers.into_iter().for_each(|watcher| watcher.join().unwrap());
+    busy.join().unwrap();
+    drop(order);
+    let order: Vec<&str> = events.iter().collect();
+    assert_eq!(order.last(), Some(&"busy"), "{order:?}");
+    assert_eq!(order.len(), 3);
+    server.ends_well();
+}
+
+#[test]
+fn f20_the_phases_of_a_server_that_is_told_to_end_are_in_its_log() {
+    let mut server = start("http", "phases");
+    let mut idle = server.connect();
+    assert_eq!(ask_on(&mut idle, "/"), Came::Answer { status: 200, more: true });
+    server.send("INT");
+    let mut log = String::new();
+    server.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(server.process.wait().unwrap().success(), "{log}");
+    let phases: Vec<&str> = log.lines().filter_map(|line| line.split("phase    ").nth(1)).collect();
+    let first = |line: &&str| line.split(' ').next().unwrap().to_owned();
+    let names: Vec<String> = phases.iter().map(first).collect();
+    assert_eq!(names, ["gate", "drain", "cancel", "cleanup"], "{log}");
+    assert!(phases[0].contains("reason=SIGINT tasks=2") && phases[1].contains("holds=1"), "{log}");
+    assert!(phases[2].contains("tasks=0 after=drained"), "{log}");
+}
+
+#[test]
+fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
+    let mut server = start("echo", "table");
+    let mut stream = server.connect();
+    stream.write_all(b"x").unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    let mut log = BufReader::new(server.process.stderr.take().unwrap()).lines();
+    for _ in 0..2 {
+        server.send("USR1");
+        let mut table = log.by_ref().map(Result::unwrap).skip_while(|line| !line.contains("since"));
+        for (name, parked) in [("main", "io l1 read"), ("conn", "io c1 read")] {
+            let _head = if name == "main" { table.next() } else { None };
+            let row = table.next().unwrap();
+            let words: Vec<&str> = row.split_whitespace().collect();
+            assert_eq!(
+                (words[1], words[2], words[3..6].join(" ").as_str()),
+                (name, "parked", parked)
+            );
+            assert!(row.contains("examples/echo.rs:"), "{row}");
+        }
+    }
+    server.send("TERM");
+    assert!(server.process.wait().unwrap().success());
 }

@@ -14,6 +14,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
+use traps::Signal;
 
 /// A parsed command line.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub struct Args {
     pub watchdog: Option<Duration>,
     pub workers: u32,
     pub backlog: u32,
+    pub server: bool,
 }
 
 /// What an example is, for its `--help`.
@@ -91,6 +93,7 @@ impl About {
             watchdog: None,
             workers: 1,
             backlog: net::listener::Options::default().backlog,
+            server: self.server,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("expected a value after {word}"));
@@ -149,7 +152,11 @@ impl Args {
     }
 
     fn options(&self) -> Options {
-        Options::new().policy(self.policy).watchdog(self.watchdog)
+        let options = Options::new().policy(self.policy).watchdog(self.watchdog);
+        match self.server {
+            true => options.shutdown_on(&[Signal::Interrupt, Signal::Terminate]),
+            false => options,
+        }
     }
 
     /// How to listen.
@@ -184,6 +191,8 @@ impl Args {
                 eprintln!("{stuck}");
             }
         });
+        // Whoever closed our standard error does not want to know.
+        kernel.on_signal(Signal::User1, |table| drop(write!(io::stderr(), "{table}")));
         if self.timed {
             kernel.time_the_trace();
         }

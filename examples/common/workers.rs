@@ -28,22 +28,17 @@ pub struct Place {
 }
 
 impl Place {
-    /// Listens. Says so when this task has come to its next wait, in which it should also wait for
-    /// signals: one that is sent to a server that says that it listens must not be missed.
-    pub async fn listen(self) -> io::Result<TcpListener> {
+    /// Listens, and says so.
+    pub fn listen(self) -> io::Result<TcpListener> {
         let listener = TcpListener::bind_with(self.addr, self.options)?;
         let addr = listener.local_addr()?;
         let (asked, backlog) = (self.options.backlog, listener.backlog());
         log::info!("listening on {addr} backlog={backlog} asked={asked}");
-        let news = self.news;
-        let say = async move {
-            match news {
-                None => say_listening(addr),
-                // The main thread outlives its workers.
-                Some(news) => news.send(News::Listening(addr)).unwrap_or(()),
-            }
-        };
-        drop(traps::spawn("listening", say).await);
+        match self.news {
+            None => say_listening(addr),
+            // The main thread outlives its workers.
+            Some(news) => news.send(News::Listening(addr)).unwrap_or(()),
+        }
         Ok(listener)
     }
 }

@@ -273,8 +273,7 @@ impl<M: Machine> Kernel<M> {
     ///   line names those that still run.
     ///
     /// All together take no longer than the drain and one grace, and no step that fails skips the
-    /// next. Nothing is said of phases that have nothing to wait for. The kernel does not run
-    /// again.
+    /// next. A shutdown that finds nothing says only that it halts. The kernel does not run again.
     ///
     /// # Errors
     ///

@@ -14,6 +14,8 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Type};
 use traps::Sleep;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
+use traps::protocol::Site;
+use traps::shutdown::until_begun;
 
 use crate::attempt::{Attempt, First};
 use crate::errno;
@@ -132,9 +134,53 @@ impl TcpListener {
     pub fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_> {
+        self.accept_from(Location::caller())
+    }
+
+    fn accept_from(&mut self, site: Site) -> Accept<'_> {
         let TcpListener { io, back_off, .. } = self;
-        let ready = io.ready(Direction::Read, Location::caller());
+        let ready = io.ready(Direction::Read, site);
         Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
+    }
+
+    /// Like [`TcpListener::accept`] until the kernel shuts down; then gives, one after the other,
+    /// the connections that wait in the backlog already, and at last `None`. Drop the listener
+    /// then: whom the system has let in since that last look is reset, and nobody else gets in.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TcpListener::accept`].
+    #[track_caller]
+    pub fn accept_until_shutdown(
+        &mut self,
+    ) -> impl Future<Output = io::Result<Option<(TcpStream, SocketAddr)>>> + use<'_> {
+        let site = Location::caller();
+        async move {
+            match until_begun(self.accept_from(site)).await {
+                Some(accepted) => accepted.map(Some),
+                None => self.accept_waiting().await,
+            }
+        }
+    }
+
+    /// One that waits in the backlog, if one does.
+    async fn accept_waiting(&mut self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+        loop {
+            // A long backlog is no reason not to answer those that were taken from it.
+            traps::budget().await?;
+            match accept(&self.io) {
+                Ok(accepted) => return Ok(Some(accepted)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => match Trouble::of(&error) {
+                    Some(Trouble::Connection) => {}
+                    Some(Trouble::Exhausted(_)) => {
+                        traps::sleep(self.back_off.next()).await?;
+                    }
+                    None => return Err(error),
+                },
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use common::App;
 use kernel::{Counters, Kernel, Real};
 use net::TcpListener;
 use net::http::{Config, serve_connection};
-use traps::run_in_thread;
+use traps::{run_in_thread, shutdown, spawn, yield_now};
 
 /// Serves one connection while `client` talks to it from a thread; gives the client's result.
 fn talk<T: Send + 'static>(client: impl FnOnce(SocketAddr) -> T + Send + 'static) -> (T, Counters) {
@@ -77,4 +77,42 @@ fn a_reset_in_the_middle_of_a_request_ends_that_connection_only() {
         drop(stream);
     });
     assert_eq!((counters.tasks, counters.tickets, counters.registered), (0, 0, 0));
+}
+
+/// The request comes when the server has begun to shut down and before the poller can tell of it.
+#[test]
+fn f17_the_last_look_goes_into_the_socket_itself() {
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let mut client = kernel
+        .run(async {
+            let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
+            client.write_all(request).unwrap();
+            let mut late = client.try_clone().unwrap();
+            let config = Rc::new(Config::default());
+            let stop = config.clone();
+            let sender = async move {
+                assert!(shutdown::until_begun(std::future::pending::<()>()).await.is_none());
+                late.write_all(request).unwrap();
+                stop.drain();
+            };
+            spawn("sender", sender).await;
+            yield_now().await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let serve = async move {
+                let _hold = shutdown::hold();
+                serve_connection(stream, &App, &config).await
+            };
+            spawn("conn", serve).await;
+            yield_now().await.unwrap();
+            yield_now().await.unwrap();
+            client
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+    let mut answers = String::new();
+    client.read_to_string(&mut answers).unwrap();
+    assert!(answers.starts_with("HTTP/1.1 200 OK\r\n"), "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 503 ").count(), 1, "{answers}");
 }

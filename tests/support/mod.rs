@@ -148,6 +148,12 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.trace"))
 }
 
+/// The same for a kernel that the test ran by hand: with the sites as they are.
+#[track_caller]
+pub fn compare_raw(name: &str, raw: &str) {
+    compare(name, &with_own_sites(raw, Location::caller()));
+}
+
 /// Compares a trace with its golden, or writes it anew under `BLESS=1`.
 #[track_caller]
 pub fn compare(name: &str, trace: &str) {

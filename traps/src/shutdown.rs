@@ -85,7 +85,7 @@ pub fn hold() -> Hold {
 /// # }
 /// ```
 pub fn until_begun<F: Future>(wait: F) -> UntilBegun<F> {
-    UntilBegun { wait, seat: Seat(None) }
+    UntilBegun { wait, seat: Seat { closing: None, place: 0, heeds: true } }
 }
 
 /// The future of [`begun`].
@@ -137,6 +137,15 @@ pin_project! {
     }
 }
 
+impl<F> UntilBegun<F> {
+    /// Heeds the shutdown only if `heeds`: for a wait that is sometimes idle and sometimes not,
+    /// without two futures for it.
+    pub fn only_if(mut self, heeds: bool) -> UntilBegun<F> {
+        self.seat.heeds = heeds;
+        self
+    }
+}
+
 impl<F: Future> Future for UntilBegun<F> {
     type Output = Option<F::Output>;
 
@@ -147,39 +156,45 @@ impl<F: Future> Future for UntilBegun<F> {
             this.seat.leave();
             return Poll::Ready(Some(value));
         }
-        if has_begun() {
-            this.seat.leave();
-            return Poll::Ready(None);
+        if this.seat.heeds {
+            if has_begun() {
+                this.seat.leave();
+                return Poll::Ready(None);
+            }
+            this.seat.take(cx);
         }
-        this.seat.take(cx);
         Poll::Pending
     }
 }
 
 /// A place among those who are woken at the gate; given back when dropped.
 #[derive(Debug)]
-struct Seat(Option<(Rc<Closing>, usize)>);
+struct Seat {
+    closing: Option<Rc<Closing>>,
+    place: u32,
+    /// Else it takes none.
+    heeds: bool,
+}
 
 impl Seat {
     /// Whoever polls now is the one to be woken.
     fn take(&mut self, cx: &Context<'_>) {
         let Some((task, own)) = gate::polled_by(cx.waker()) else { return };
-        if self.0.is_none() {
-            self.0 = current().map(|closing| {
-                let place = closing.reserve();
-                (closing, place)
-            });
+        if self.closing.is_none() {
+            let Some(closing) = current() else { return };
+            self.place = closing.reserve();
+            self.closing = Some(closing);
         }
-        let Some((closing, place)) = &self.0 else { return };
-        let waker = if own { None } else { Some(cx.waker().clone()) };
-        let earlier = closing.seats.borrow_mut().taken[*place].replace(Watcher { task, waker });
+        let Some(closing) = &self.closing else { return };
+        let watcher = Watcher { task, waker: if own { None } else { Some(cx.waker().clone()) } };
+        let earlier = closing.seats.borrow_mut().taken[self.place as usize].replace(watcher);
         drop(earlier);
     }
 
     #[inline]
     fn leave(&mut self) {
-        if let Some((closing, place)) = self.0.take() {
-            closing.free(place);
+        if let Some(closing) = self.closing.take() {
+            closing.free(self.place);
         }
     }
 }
@@ -214,7 +229,7 @@ pub struct Watcher {
 #[derive(Debug, Default)]
 struct Seats {
     taken: Vec<Option<Watcher>>,
-    free: Vec<usize>,
+    free: Vec<u32>,
 }
 
 impl Closing {
@@ -259,19 +274,19 @@ impl Closing {
         self.line.core()
     }
 
-    fn reserve(&self) -> usize {
+    fn reserve(&self) -> u32 {
         let seats = &mut *self.seats.borrow_mut();
         seats.free.pop().unwrap_or_else(|| {
             seats.taken.push(None);
-            seats.taken.len() - 1
+            u32::try_from(seats.taken.len() - 1).expect("fewer than 2^32 waits")
         })
     }
 
-    fn free(&self, place: usize) {
+    fn free(&self, place: u32) {
         let watcher = {
             let seats = &mut *self.seats.borrow_mut();
             seats.free.push(place);
-            mem::take(&mut seats.taken[place])
+            mem::take(&mut seats.taken[place as usize])
         };
         drop(watcher);
     }

@@ -49,6 +49,7 @@ impl Signals {
     ///
     /// [`Error::Interrupt`] if the wait ended early, [`Error::Io`] if the system refused a handler.
     #[track_caller]
+    #[expect(clippy::should_implement_trait, reason = "a stream is no iterator: it waits")]
     pub fn next(&mut self) -> NextSignal<'_> {
         NextSignal { line: &self.line, call: Call::here() }
     }

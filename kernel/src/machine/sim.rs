@@ -24,6 +24,9 @@ use crate::threads::{Done, JobId};
 use crate::wake::Bell;
 use crate::workers::Parcel;
 
+/// How long a job takes.
+type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
+
 /// A virtual clock and a script. How to write tests with it: [`testing`](crate::testing).
 ///
 /// ```
@@ -44,7 +47,7 @@ pub struct Sim {
     /// Registered descriptors, and readiness that came before its registration.
     tokens: BTreeMap<u32, u64>,
     early: Vec<(u32, Direction)>,
-    job_spans: Option<Box<dyn FnMut(&JobView) -> Option<Duration>>>,
+    job_spans: Option<Box<JobSpans>>,
     /// So many threads will not start.
     failing_starts: u32,
     bell: Arc<SimBell>,

@@ -5,9 +5,10 @@
 //! each: `head` and `chunked` are pure functions over bytes; `inbox` is what was read and not yet
 //! used; `wire` is the stream, what is to be written, and every wait; `request` and `response` are
 //! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events,
-//! `parting` how it ends; `seats` is what the server sees of all connections.
+//! `parting` how it ends; `seats` is what the server sees of all connections. [`serve`] is all of
+//! it behind a listener.
 //!
-//! What is absent: no listener, no task is spawned, no TLS, no HTTP/2, no routing framework.
+//! What is absent: no TLS, no HTTP/2, no routing framework.
 
 mod chunked;
 mod config;
@@ -22,6 +23,7 @@ mod phase;
 mod request;
 mod response;
 mod seats;
+mod server;
 mod status;
 mod wire;
 
@@ -33,3 +35,4 @@ pub use connection::{Handler, serve_connection};
 pub use head::{Method, Version};
 pub use request::{Answer, Request};
 pub use response::{InvalidHeader, Response};
+pub use server::serve;
