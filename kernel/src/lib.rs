@@ -52,6 +52,7 @@ mod lines;
 mod log;
 mod machine;
 mod options;
+mod outside;
 mod pending;
 mod posts;
 mod registrations;

@@ -47,6 +47,9 @@ impl<M: Machine> Kernel<M> {
             Request::Offload(_) => Op::Offload { job: self.jobs.last + 1 },
             Request::Signal(_) => Op::Signal,
             Request::Foreign { external } => Op::Foreign { external: *external },
+            Request::Outside { what, external } => {
+                Op::Outside { what: (*what).into(), external: *external }
+            }
         }
     }
 
@@ -64,6 +67,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Job(job) => format!("offload o{job}"),
             Wait::Signal(_) => "signal".to_owned(),
             Wait::Foreign { .. } => "foreign".to_owned(),
+            Wait::Outside { what, .. } => format!("outside {what}"),
         }
     }
 }

@@ -9,7 +9,7 @@ use traps::deadline_table::{BARE, DeadlineTable, GUARD};
 use traps::gate::Gate;
 use traps::protocol::Site;
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{drop_quietly, emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::log;
 use crate::machine::{Machine, Until};
@@ -18,6 +18,7 @@ use crate::tasks::{End, NONE, Place};
 use crate::timers::{Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
+use crate::wake;
 use crate::waker::Message;
 
 /// Turns that may go by without a look at the machine while tasks only hand work to each other.
@@ -54,11 +55,12 @@ impl<M: Machine> Kernel<M> {
                 "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
                  threads={threads}"
             ));
-            self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
+            self.wakeup.seq =
+                emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, cause: None, at: None });
         }
         self.main_ended = false;
         let task = self.add_task(Place::Main, 0, site).index;
-        let event = Event::Spawn { parent: None, at: Some(log::site(site)) };
+        let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
         self.make_ready(task, seq);
         while !self.main_ended {
@@ -130,6 +132,7 @@ impl<M: Machine> Kernel<M> {
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
             self.shut = true;
+            drop_quietly(self.wakes.close());
             return Err(Error::Machine(error));
         }
         if hang { Err(Error::Hang(self.report())) } else { Ok(()) }
@@ -153,17 +156,27 @@ impl<M: Machine> Kernel<M> {
         let run = emit_for!(self, 1, "wakeup", event);
         let mut messages = mem::take(&mut self.scratch.messages);
         self.wakes.drain(&mut messages);
+        let came = messages.len();
+        self.counts.batches += u64::from(came > 0);
+        self.counts.wakes += came as u64;
         for message in messages.drain(..) {
-            match message {
-                Message::Wake(task) => self.wake_task(task, run),
-                Message::Done(done) => self.job_done(done),
-            }
+            self.heed_message(message, run);
         }
+        wake::trim(&mut messages, came);
         self.scratch.messages = messages;
         self.wakeup.parked = true;
         let op = Op::Io { alias, direction };
         let event = Event::Block { op, ticket: None, at: None };
         self.wakeup.seq = emit_for!(self, 1, "wakeup", event);
+    }
+
+    /// Does what another thread asked for.
+    fn heed_message(&mut self, message: Message, run: trace::Seq) {
+        match message {
+            Message::Wake(task) => self.wake_task(task, run),
+            Message::Done(done) => self.job_done(done),
+            Message::WakeTicket(ticket) => self.wake_ticket(ticket, run),
+        }
     }
 
     /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from

@@ -36,6 +36,10 @@ pub(crate) enum Wait {
     Foreign {
         external: bool,
     },
+    Outside {
+        what: &'static str,
+        external: bool,
+    },
 }
 
 pub(crate) struct Entry {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 
 use traps::gate;
-use traps::protocol::TaskRef;
+use traps::protocol::{TaskRef, Ticket};
 
 use crate::threads::Done;
 use crate::wake::WakeQueue;
@@ -20,6 +20,8 @@ pub(crate) enum Message {
     Wake(TaskRef),
     /// A job came back from its thread.
     Done(Done),
+    /// The wait of that ticket was ended from outside.
+    WakeTicket(Ticket),
 }
 
 pub(crate) struct TaskWaker {
