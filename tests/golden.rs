@@ -82,6 +82,7 @@ fn every_golden_has_its_test() {
         include_str!("watchdog.rs"),
         include_str!("http_deadline.rs"),
         include_str!("outside.rs"),
+        include_str!("universal.rs"),
     ];
     for name in goldens() {
         let quoted = format!("\"{name}\"");

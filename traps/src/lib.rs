@@ -33,7 +33,7 @@
 //! ```
 //!
 //! What is absent: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
-//! unsafe code.
+//! unsafe code. (Threads that block in [`universal`] read the system's clock for their timeouts.)
 
 #![forbid(unsafe_code)]
 
@@ -63,6 +63,7 @@ mod task;
 pub mod threads;
 pub mod time;
 mod timeout;
+pub mod universal;
 mod verbs;
 mod watchdog;
 

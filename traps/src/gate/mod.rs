@@ -23,7 +23,7 @@ use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
 use outside::Outsides;
-pub(crate) use outside::outside_waker;
+pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
 use register::{Register, Stage};
 use tables::{END, Slot, State, Tables};
 

@@ -5,9 +5,10 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::{GATE, Gate};
+use super::{GATE, Gate, post};
+use crate::interrupt::Interrupt;
 use crate::outside::{Outside, OutsideWaker};
-use crate::protocol::Ticket;
+use crate::protocol::{Post, Ticket};
 
 /// The carriers of the kernels of one thread, which are few.
 pub(super) struct Outsides(RefCell<Vec<(u32, Arc<dyn Outside>)>>);
@@ -45,4 +46,19 @@ impl Gate {
 pub(crate) fn outside_waker(ticket: Ticket) -> OutsideWaker {
     let outside = GATE.with(|gate| gate.outsides.of(ticket.epoch));
     OutsideWaker::new(ticket, outside.expect("rule: a kernel says who carries its wakes"))
+}
+
+/// Whether a task is being polled on this thread.
+pub(crate) fn is_polling() -> bool {
+    GATE.try_with(|gate| gate.task.get().is_some()).unwrap_or(false)
+}
+
+/// Whether a kernel runs on this thread.
+pub(crate) fn kernel_runs() -> bool {
+    GATE.try_with(|gate| gate.epoch.get() != 0).unwrap_or(false)
+}
+
+/// An interrupt came for an operation that was done by then: it is pending again.
+pub(crate) fn post_unread(interrupt: Interrupt) {
+    post(Post::Unread(interrupt));
 }
