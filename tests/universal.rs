@@ -859,6 +859,7 @@ fn what_is_shared_may_be_shared() {
     shared::<UniversalQueue<std::cell::Cell<u8>>>();
     shared::<UniversalEvent>();
     shared::<traps::OutsideWaker>();
+    shared::<kernel::Remote>();
     let (sender, receiver) = mpsc::channel::<UniversalQueue<u8>>();
     sender.send(UniversalQueue::bounded(1)).unwrap();
     receiver.recv().unwrap().close();

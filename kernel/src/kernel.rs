@@ -74,6 +74,9 @@ pub struct Kernel<M: Machine> {
     /// What main panicked with, kept until the run ends.
     pub(crate) main_panic: Option<Box<dyn std::any::Any + Send>>,
     pub(crate) shut: bool,
+    /// Another thread asked for a shutdown, for this reason.
+    #[allow(dead_code, reason = "heeded by the phases of a shutdown")]
+    pub(crate) shutdown_asked: Option<&'static str>,
 }
 
 /// The kernel's own task, number 1.
@@ -188,6 +191,7 @@ impl<M: Machine> Kernel<M> {
             main_ended: false,
             main_panic: None,
             shut: false,
+            shutdown_asked: None,
             machine,
             options,
         }

@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::options::Error;
 use crate::tasks::{End, State};
 use crate::timers::Rank;
-use crate::trace::Event;
+use crate::trace::{Event, Seq};
 use crate::turn::{Fired, Running};
 
 /// Why a future is dropped that would not end.
@@ -74,6 +74,11 @@ impl<M: Machine> Kernel<M> {
             }
         );
         failed
+    }
+
+    /// Another thread asked for a shutdown.
+    pub(crate) fn begin_shutdown(&mut self, reason: &'static str, _cause: Seq) {
+        self.shutdown_asked.get_or_insert(reason);
     }
 
     fn cancel_all(&mut self, older: u64) {

@@ -176,6 +176,9 @@ impl<M: Machine> Kernel<M> {
             Message::Wake(task) => self.wake_task(task, run),
             Message::Done(done) => self.job_done(done),
             Message::WakeTicket(ticket) => self.wake_ticket(ticket, run),
+            Message::Spawn(order) => self.spawn_from_outside(order, run),
+            Message::Cancel { task, reason } => self.cancel_from_outside(&task, reason, run),
+            Message::ShutDown(reason) => self.begin_shutdown(reason, run),
         }
     }
 

@@ -48,7 +48,8 @@ pub struct Counters {
     pub rings: u64,
     /// Scans of the far deadlines so far.
     pub scans: u64,
-    /// Messages of other threads that were heeded so far: wakes, and jobs that came back.
+    /// Messages of other threads that were heeded so far: wakes, jobs that came back, what a
+    /// [`Remote`](crate::Remote) asked for.
     pub wakes: u64,
     /// How often there were any: the batches in which they came.
     pub batches: u64,

@@ -112,7 +112,6 @@ impl<T: Send> WakeQueue<T> {
     }
 
     /// Makes the kernel go round once more before it blocks, from any thread; false if it is gone.
-    #[allow(dead_code, reason = "for the handle of other threads, to come")]
     pub(crate) fn nudge(&self) -> bool {
         let bell = {
             let mut state = self.enter();
