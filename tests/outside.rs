@@ -24,6 +24,7 @@ use traps::{
 struct Shelf(Rc<RefCell<Option<OutsideWaker>>>);
 
 impl Shelf {
+    #[track_caller]
     fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> + use<> {
         let shelf = self.clone();
         outside("a_test", move |waker| {
@@ -60,19 +61,30 @@ fn c25_a_wake_that_comes_too_late_wakes_nobody() {
         let shelf = Shelf::default();
         timeout_after(ms(1), shelf.wait()).await.unwrap_err();
         let late = shelf.waker();
-        // The next wait has the same place in the table.
-        let mut next = spawn("next", sleep(ms(5))).await;
+        // The next waits take the place that it had in the table, one of them.
+        let shelves: Vec<Shelf> = (0..4).map(|_| Shelf::default()).collect();
+        let mut tasks = Vec::new();
+        for shelf in &shelves {
+            tasks.push(spawn("next", shelf.wait()).await);
+        }
+        yield_now().await.unwrap();
         yield_now().await.unwrap();
         late.wake();
         thread::scope(|threads| {
             threads.spawn(|| late.wake());
         });
-        assert_eq!(next.join().await.unwrap().unwrap(), clock().await);
-        assert_eq!(clock().await.as_micros(), 6_000);
+        sleep(ms(5)).await.unwrap();
+        // They sleep on, until each is woken itself.
+        shelves.iter().for_each(|shelf| shelf.waker().wake());
+        for task in &mut tasks {
+            task.join().await.unwrap().unwrap();
+        }
     });
     assert_eq!(stale.counters().stale, 2);
     let trace = stale.end();
-    assert_lines(&trace, "wake     outside", 0);
+    assert_lines(&trace, "wake     outside", 4);
+    let early = |line: &&str| line.contains("wake     outside") && !line.contains(" 0.006000 ");
+    assert_eq!(trace.lines().find(early), None);
 }
 
 #[test]
@@ -228,7 +240,10 @@ fn an_external_wait_stops_the_virtual_clock_until_a_thread_wakes_it() {
         let wait = outside("a_thread", move |waker| wakers.send(waker).is_ok()).external();
         let end = timeout_after(tenths(1), wait).await;
         thread.join().unwrap();
-        (end, clock().await.as_micros())
+        let stood_still = clock().await.as_micros();
+        // And goes on when nobody waits for a thread any more.
+        sleep(ms(1)).await.unwrap();
+        (end, stood_still)
     });
     assert_eq!(end, (Ok(()), 0));
     assert_lines(&trace, "block    outside a_thread external k=1", 1);

@@ -249,6 +249,18 @@ fn nothing_hangs_on_a_kernel_that_was_shut_down() {
 }
 
 #[test]
+fn what_the_last_turn_of_a_kernel_finds_is_not_begun() {
+    let mut kernel = sim();
+    let remote = kernel.remote();
+    kernel.go(async {});
+    // There is no task to wait for, so no turn is taken.
+    let mut task = remote.spawn("guest", || async {});
+    kernel.shutdown().unwrap();
+    assert_eq!(task.join(), Err(RemoteError::Gone));
+    kernel.end();
+}
+
+#[test]
 fn what_is_on_its_way_to_a_kernel_that_is_dropped_is_dropped_on_its_thread() {
     struct Where(mpsc::Sender<thread::ThreadId>);
     impl Drop for Where {

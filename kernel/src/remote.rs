@@ -383,4 +383,18 @@ mod tests {
             .unwrap();
         assert_eq!(kernel.shutdown_asked, Some("enough"));
     }
+
+    #[test]
+    fn a_burst_leaves_no_large_buffer_behind() {
+        let mut kernel = Kernel::new(Sim::new());
+        let remote = kernel.remote();
+        (0..100_000).for_each(|_| remote.shut_down("a message like any other").unwrap());
+        for _ in 0..3 {
+            kernel.run(async {}).unwrap();
+            remote.shut_down("one").unwrap();
+        }
+        assert!(kernel.scratch.messages.capacity() <= 1_024);
+        assert_eq!(kernel.counters().wakes, 100_002);
+        assert_eq!(kernel.counters().batches, 3);
+    }
 }
