@@ -4,6 +4,7 @@
 mod common_kernel;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -18,6 +19,7 @@ use futures_util::{join, select_biased};
 use kernel::{Kernel, Options, Policy, Sim, SimClock};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
+use traps::universal::{QueueError, UniversalEvent, UniversalQueue};
 use traps::{
     ConnectionDeadline, Interrupt, Kind, Task, Time, WaitQueue, branch, budget, check_interrupt,
     clock, connection_deadline, foreign, held_interrupt, ignore_after, race, run_in_thread, shield,
@@ -51,6 +53,11 @@ struct World {
     queue: WaitQueue,
     lock: Lock<u64>,
     event: Event,
+    /// The same for tasks and threads, items ascending.
+    shared: UniversalQueue<u64>,
+    items: Cell<u64>,
+    got: RefCell<BTreeSet<u64>>,
+    flag: UniversalEvent,
     handles: RefCell<Vec<Task<Out>>>,
     deadlines: RefCell<Vec<Rc<ConnectionDeadline>>>,
     /// Futures on their way from one task to another.
@@ -156,11 +163,37 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             }
             Ok(())
         }),
-        15 => Box::pin(async move {
-            w.event.set();
-            w.event.clear();
-            w.event.wait().await
-        }),
+        15 => match w.roll(4) {
+            0 => Box::pin(async move {
+                w.event.set();
+                w.event.clear();
+                w.event.wait().await
+            }),
+            1 => Box::pin(async move {
+                let item = w.items.get() + 1;
+                w.items.set(item);
+                match w.shared.put(item).await {
+                    Ok(()) => Ok(()),
+                    Err(error) => {
+                        assert_eq!(error.item, Some(item));
+                        Err(interrupt_of(error.why))
+                    }
+                }
+            }),
+            2 => Box::pin(async move {
+                let item = w.shared.get().await.map_err(interrupt_of)?;
+                assert!(w.got.borrow_mut().insert(item), "{item} came twice");
+                Ok(())
+            }),
+            _ => Box::pin(async move {
+                if w.roll(2) == 0 {
+                    w.flag.set();
+                } else {
+                    w.flag.clear();
+                }
+                w.flag.wait().await
+            }),
+        },
         16 => Box::pin(async {
             match wait_signal(&[traps::Signal::User1]).await {
                 Err(traps::Error::Interrupt(why)) => Err(why),
@@ -360,6 +393,13 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
     }
 }
 
+fn interrupt_of(error: QueueError) -> Interrupt {
+    match error {
+        QueueError::Interrupt(interrupt) => interrupt,
+        other => panic!("the queue is open: {other}"),
+    }
+}
+
 fn machine() -> Sim {
     let mut machine = Sim::new().jobs_take(tenths(2));
     for n in 1..10 {
@@ -381,6 +421,10 @@ fn world(seed: u64, clock: SimClock) -> Rc<World> {
         queue: WaitQueue::new(),
         lock: Lock::new(0),
         event: Event::new(),
+        shared: UniversalQueue::bounded(1),
+        items: Cell::new(0),
+        got: RefCell::default(),
+        flag: UniversalEvent::new(),
         handles: RefCell::default(),
         deadlines: RefCell::default(),
         shelf: RefCell::default(),
@@ -425,9 +469,13 @@ fn life(seed: u64) -> String {
     world.handles.take();
     world.shelf.take();
     world.deadlines.take();
+    let (shared, flag) = (world.shared.clone(), world.flag.clone());
     drop(world);
 
-    kernel.end()
+    let trace = kernel.end();
+    // Who gave up, or was dropped, has left both lines.
+    assert_eq!((shared.waiting(), flag.waiting()), (0, 0));
+    trace
 }
 
 #[test]

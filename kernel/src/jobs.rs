@@ -294,8 +294,8 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Has `hook` called with the value of each job that ends when nobody waits for it any more: a
-    /// connection that is to be closed, for example (row X8). Called inside the kernel's loop, so it
-    /// must not block; a panic in it is caught. Replaces an earlier one.
+    /// connection that is to be closed, for example (row X8). Called inside the kernel's loop, so
+    /// it must not block; a panic in it is caught. Replaces an earlier one.
     pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
         self.jobs.on_orphan = Some(Box::new(hook));
     }

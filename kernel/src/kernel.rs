@@ -128,6 +128,11 @@ pub(crate) struct Counts {
     pub(crate) registers: u64,
     pub(crate) unregisters: u64,
     pub(crate) traps: u64,
+    /// Messages of other threads that were heeded, and how often there were any.
+    pub(crate) wakes: u64,
+    pub(crate) batches: u64,
+    /// Outside wakes that came too late.
+    pub(crate) stale: u64,
 }
 
 impl<M: Machine> Kernel<M> {
@@ -146,10 +151,13 @@ impl<M: Machine> Kernel<M> {
         let gate = Gate::of_this_thread();
         let epoch = gate.open();
         let wakes = Arc::new(WakeQueue::new(machine.bell()));
+        gate.set_outside(epoch, wakes.clone());
         let queue = wakes.clone();
         let table = DeadlineTable::new(tick, machine.coarse_clock());
         let outlook = Arc::new(Outlook::new(options.threads, machine.thread_clock()));
-        let deliver: Deliver = Arc::new(move |done| queue.push(Message::Done(done)));
+        let deliver: Deliver = Arc::new(move |done| {
+            queue.push(Message::Done(done));
+        });
         Kernel {
             gate,
             epoch,
@@ -287,6 +295,8 @@ impl<M: Machine> Kernel<M> {
             return Ok(());
         }
         let ended = self.shut_down(reason);
+        // Whoever waits for what was not heeded hears that it never will be.
+        drop_quietly(self.wakes.close());
         // What is dropped from now on, such as a socket, is not kept for a next run.
         self.gate.close(self.epoch);
         ended

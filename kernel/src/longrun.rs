@@ -137,6 +137,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Queue(queue) => WakeOp::Wait { queue: queue.number.get() },
             Wait::Job(job) => WakeOp::Offload { job: *job },
             Wait::Signal(_) | Wait::Stream(_) => WakeOp::Signal,
+            Wait::Outside { .. } => WakeOp::Outside,
             Wait::Foreign { .. } => return Came::Foreign(entry.site),
         };
         Came::Wait(op, entry.site)

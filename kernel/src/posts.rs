@@ -75,6 +75,7 @@ impl<M: Machine> Kernel<M> {
             }
             Post::Drop(task) => self.drop_task(task),
             Post::Woken(task) => self.wake_task(task, cause),
+            Post::WakeTicket(ticket) => self.wake_ticket(ticket, cause),
             Post::Permit { queue, keep } => {
                 if self.wake_queue(&queue, 1, cause) == 0 && keep {
                     queue.permits.set(queue.permits.get() + 1);
@@ -173,7 +174,9 @@ impl<M: Machine> Kernel<M> {
             Wait::Signal(_) | Wait::Stream(_) => {
                 self.signals.waiting.retain(|ticket| *ticket != index)
             }
-            Wait::Foreign { external } => self.external -= usize::from(*external),
+            Wait::Foreign { external } | Wait::Outside { external, .. } => {
+                self.external -= usize::from(*external);
+            }
         }
     }
 }

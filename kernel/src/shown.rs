@@ -47,6 +47,9 @@ impl<M: Machine> Kernel<M> {
             Request::Offload { .. } => Op::Offload { job: self.workers.next_number() },
             Request::Signal(_) | Request::NextSignal(_) => Op::Signal,
             Request::Foreign { external } => Op::Foreign { external: *external },
+            Request::Outside { what, external } => {
+                Op::Outside { what: (*what).into(), external: *external }
+            }
         }
     }
 
@@ -64,6 +67,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Job(job) => format!("offload o{job}"),
             Wait::Signal(_) | Wait::Stream(_) => "signal".to_owned(),
             Wait::Foreign { .. } => "foreign".to_owned(),
+            Wait::Outside { what, .. } => format!("outside {what}"),
         }
     }
 }

@@ -105,7 +105,8 @@ impl<M: Machine> Kernel<M> {
                     // Nobody will see the operation, so its name is not copied.
                     self.answer(task, ticket, Ok(Answer::Task(child)), Op::CurrentTask, site);
                 }
-                let event = Event::Spawn { parent: Some(parent), at: Some(log::site(site)) };
+                let (parent, at) = (Some(parent), Some(log::site(site)));
+                let event = Event::Spawn { parent, cause: None, at };
                 let seq = emit!(self, child.index, event);
                 self.make_ready(child.index, seq);
             }
@@ -146,6 +147,7 @@ impl<M: Machine> Kernel<M> {
                 self.external += usize::from(external);
                 self.park(at, Wait::Foreign { external }, Op::Foreign { external });
             }
+            Request::Outside { what, external } => self.wait_outside(at, what, external),
         }
     }
 

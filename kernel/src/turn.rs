@@ -9,7 +9,7 @@ use traps::deadline_table::{BARE, DeadlineTable, GUARD};
 use traps::gate::Gate;
 use traps::protocol::Site;
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{drop_quietly, emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::limits::SKIPPED;
 use crate::log;
@@ -19,6 +19,7 @@ use crate::tasks::{End, NONE, Place};
 use crate::timers::{Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
+use crate::wake;
 use crate::waker::Message;
 
 /// Ends the kernel's hold on its thread's gate, also by a panic.
@@ -45,7 +46,7 @@ impl<M: Machine> Kernel<M> {
         self.start()?;
         self.main_ended = false;
         let task = self.add_task(Place::Main, 0, site).index;
-        let event = Event::Spawn { parent: None, at: Some(log::site(site)) };
+        let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
         self.make_ready(task, seq);
         while !self.main_ended {
@@ -68,21 +69,27 @@ impl<M: Machine> Kernel<M> {
         self.look();
         self.log.now = self.machine.now();
         if self.wakeup.seq == 0 {
-            let Options { policy, budget, grace, threads, longrun, watchdog, .. } = &self.options;
-            let shown = |span: &Option<_>| {
-                span.map_or_else(|| "off".to_owned(), |span| trace::Span(span).to_string())
-            };
-            let (longrun, watchdog) = (shown(longrun), shown(watchdog));
-            let tick = trace::Span(self.options.tick_over(None));
-            let grace = trace::Span(*grace);
-            let clock = self.machine.clock_name();
-            self.log.boot(&format!(
-                "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
-                 threads={threads} longrun={longrun} watchdog={watchdog}"
-            ));
-            self.wakeup.seq = emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, at: None });
+            self.boot();
         }
         Ok(())
+    }
+
+    /// The first lines of a trace.
+    fn boot(&mut self) {
+        let Options { policy, budget, grace, threads, longrun, watchdog, .. } = &self.options;
+        let shown = |span: &Option<_>| {
+            span.map_or_else(|| "off".to_owned(), |span| trace::Span(span).to_string())
+        };
+        let (longrun, watchdog) = (shown(longrun), shown(watchdog));
+        let tick = trace::Span(self.options.tick_over(None));
+        let grace = trace::Span(*grace);
+        let clock = self.machine.clock_name();
+        self.log.boot(&format!(
+            "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
+                 threads={threads} longrun={longrun} watchdog={watchdog}"
+        ));
+        self.wakeup.seq =
+            emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, cause: None, at: None });
     }
 
     /// One turn of the loop.
@@ -146,6 +153,7 @@ impl<M: Machine> Kernel<M> {
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
             self.shut = true;
+            drop_quietly(self.wakes.close());
             return Err(Error::Machine(error));
         }
         if hang { Err(Error::Hang(self.report())) } else { Ok(()) }
@@ -154,8 +162,12 @@ impl<M: Machine> Kernel<M> {
     /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
     pub(crate) fn run_wakeup(&mut self) {
         let started = self.wakeup.parked;
-        if started && self.wakes.is_empty() {
+        if self.wakes.is_empty() && (started || self.wakeup.seq == 0) {
             return;
+        }
+        if self.wakeup.seq == 0 {
+            // A kernel that is shut down before its first run.
+            self.boot();
         }
         // It waits without a ticket: nothing of it is left at a halt.
         let alias = self.registrations.bell();
@@ -169,17 +181,30 @@ impl<M: Machine> Kernel<M> {
         let run = emit_for!(self, 1, "wakeup", event);
         let mut messages = mem::take(&mut self.scratch.messages);
         self.wakes.drain(&mut messages);
+        let came = messages.len();
+        self.counts.batches += u64::from(came > 0);
+        self.counts.wakes += came as u64;
         for message in messages.drain(..) {
-            match message {
-                Message::Wake(task) => self.wake_task(task, run),
-                Message::Done(done) => self.job_done(done),
-            }
+            self.heed_message(message, run);
         }
+        wake::trim(&mut messages, came);
         self.scratch.messages = messages;
         self.wakeup.parked = true;
         let op = Op::Io { alias, direction };
         let event = Event::Block { op, ticket: None, at: None };
         self.wakeup.seq = emit_for!(self, 1, "wakeup", event);
+    }
+
+    /// Does what another thread asked for.
+    fn heed_message(&mut self, message: Message, run: trace::Seq) {
+        match message {
+            Message::Wake(task) => self.wake_task(task, run),
+            Message::Done(done) => self.job_done(done),
+            Message::WakeTicket(ticket) => self.wake_ticket(ticket, run),
+            Message::Spawn(order) => self.spawn_from_outside(order, run),
+            Message::Cancel { task, reason } => self.cancel_from_outside(&task, reason, run),
+            Message::ShutDown(reason) => self.begin_shutdown(reason, run),
+        }
     }
 
     /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from

@@ -60,6 +60,13 @@ pub struct Counters {
     pub rings: u64,
     /// Scans of the far deadlines so far.
     pub scans: u64,
+    /// Messages of other threads that were heeded so far: wakes, jobs that came back, what a
+    /// [`Remote`](crate::Remote) asked for.
+    pub wakes: u64,
+    /// How often there were any: the batches in which they came.
+    pub batches: u64,
+    /// Wakes through an [`OutsideWaker`](traps::OutsideWaker) that came when the wait had ended.
+    pub stale: u64,
 }
 
 /// A task as a reader of the task table sees it.
@@ -186,6 +193,9 @@ impl<M: Machine> Kernel<M> {
             traps: self.counts.traps,
             rings: self.wakes.rings(),
             scans: self.timers.counters().scans,
+            wakes: self.counts.wakes,
+            batches: self.counts.batches,
+            stale: self.counts.stale,
         }
     }
 }

@@ -37,6 +37,10 @@ pub(crate) enum Wait {
     Foreign {
         external: bool,
     },
+    Outside {
+        what: &'static str,
+        external: bool,
+    },
 }
 
 pub(crate) struct Entry {

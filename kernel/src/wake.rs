@@ -34,7 +34,6 @@ pub(crate) struct WakeQueue<T> {
     state: Mutex<State<T>>,
     /// Whether `state.messages` holds anything. Written under the lock only.
     filled: AtomicBool,
-    bell: Arc<dyn Bell>,
 }
 
 /// What the lock guards.
@@ -43,38 +42,89 @@ struct State<T> {
     /// The kernel may be blocked in a wait, and nobody has rung since it said so.
     /// Never true while `messages` holds anything.
     asleep: bool,
+    /// Asked not to block the next time, though nothing is to be heeded.
+    nudged: bool,
     /// How many pushes found `asleep` and so owed a ring.
     rings: u64,
-    /// The kernel is gone: what is pushed is dropped.
-    closed: bool,
+    /// `None`: the kernel is gone, and what is pushed is dropped. Wakers that outlive it do not
+    /// keep its descriptor open.
+    bell: Option<Arc<dyn Bell>>,
+}
+
+impl<T> State<T> {
+    /// Takes the mark that the kernel is asleep, and gives the bell that is to be rung for that.
+    fn rouse(&mut self) -> Option<Arc<dyn Bell>> {
+        if !mem::take(&mut self.asleep) {
+            return None;
+        }
+        self.rings += 1;
+        self.bell.clone()
+    }
+}
+
+/// Room for so many messages is kept, however few come.
+const KEPT: usize = 1024;
+
+/// Gives back most of what a burst took, once `used` shows that it is over. A batch that fills a
+/// quarter of the buffer lets it be.
+pub(crate) fn trim<T>(buffer: &mut Vec<T>, used: usize) {
+    if buffer.capacity() > KEPT && used < buffer.capacity() / 4 {
+        buffer.shrink_to(KEPT);
+    }
 }
 
 impl<T: Send> WakeQueue<T> {
     /// Makes an empty queue of a kernel that is awake.
     pub(crate) fn new(bell: Arc<dyn Bell>) -> WakeQueue<T> {
-        let state = State { messages: Vec::new(), asleep: false, rings: 0, closed: false };
-        WakeQueue { state: Mutex::new(state), filled: AtomicBool::new(false), bell }
+        let state = State {
+            messages: Vec::new(),
+            asleep: false,
+            nudged: false,
+            rings: 0,
+            bell: Some(bell),
+        };
+        WakeQueue { state: Mutex::new(state), filled: AtomicBool::new(false) }
     }
 
     /// Adds a message, from any thread, and rings if the kernel may be asleep and nobody
-    /// rang since it fell asleep. Never fails. The kernel may drain before this returns.
-    pub(crate) fn push(&self, message: T) {
-        let owes_ring = {
+    /// rang since it fell asleep. The kernel may drain before this returns. Never fails; false if
+    /// the kernel is gone, and the message was dropped here.
+    ///
+    /// Waits for no more than another push, or one of the kernel's steps, each of which is O(1).
+    pub(crate) fn push(&self, message: T) -> bool {
+        let bell = {
             let mut state = self.enter();
-            if state.closed {
+            if state.bell.is_none() {
                 drop(state);
-                return drop(message);
+                drop(message);
+                return false;
             }
             state.messages.push(message);
             self.filled.store(true, Ordering::Relaxed);
-            state.rings += u64::from(state.asleep);
-            mem::take(&mut state.asleep)
+            state.rouse()
         };
         // After the lock, or the kernel would wake up only to wait for it. A ring that comes so
         // late that the kernel was up already for another reason costs one empty wait.
-        if owes_ring {
-            self.bell.ring();
+        if let Some(bell) = bell {
+            bell.ring();
         }
+        true
+    }
+
+    /// Makes the kernel go round once more before it blocks, from any thread; false if it is gone.
+    pub(crate) fn nudge(&self) -> bool {
+        let bell = {
+            let mut state = self.enter();
+            if state.bell.is_none() {
+                return false;
+            }
+            state.nudged = !state.asleep;
+            state.rouse()
+        };
+        if let Some(bell) = bell {
+            bell.ring();
+        }
+        true
     }
 
     /// Whether nothing came, as far as the kernel thread can see: one relaxed load.
@@ -88,12 +138,12 @@ impl<T: Send> WakeQueue<T> {
 
     /// Asks, on the kernel thread and before a wait that may block, whether it may.
     ///
-    /// True: the queue is empty, and from now on a push rings. False: something is there, and
-    /// the wait must not block.
+    /// True: the queue is empty, and from now on a push rings. False: something is there, or a
+    /// nudge came since the last time, and the wait must not block.
     #[must_use = "a kernel that may not sleep must not block"]
     pub(crate) fn fall_asleep(&self) -> bool {
         let mut state = self.enter();
-        state.asleep = state.messages.is_empty();
+        state.asleep = !mem::take(&mut state.nudged) && state.messages.is_empty();
         state.asleep
     }
 
@@ -120,11 +170,16 @@ impl<T: Send> WakeQueue<T> {
 
     /// Ends the queue, on the kernel thread: wakers that outlive their kernel keep nothing alive.
     /// What was pushed and not drained comes back.
+    /// A second time gives nothing.
     pub(crate) fn close(&self) -> Vec<T> {
-        let mut state = self.enter();
-        state.closed = true;
-        self.filled.store(false, Ordering::Relaxed);
-        mem::take(&mut state.messages)
+        let (bell, messages) = {
+            let mut state = self.enter();
+            state.asleep = false;
+            self.filled.store(false, Ordering::Relaxed);
+            (state.bell.take(), mem::take(&mut state.messages))
+        };
+        drop(bell);
+        messages
     }
 
     /// How many times a push rang the bell; at most once for each [`WakeQueue::fall_asleep`]
@@ -183,7 +238,7 @@ mod tests {
     fn start_pushers(queue: &Arc<WakeQueue<(u64, u64)>>) -> Vec<thread::JoinHandle<()>> {
         let pusher = |id| {
             let queue = queue.clone();
-            thread::spawn(move || (0..EACH).for_each(|count| queue.push((id, count))))
+            thread::spawn(move || (0..EACH).for_each(|count| assert!(queue.push((id, count)))))
         };
         (0..THREADS).map(pusher).collect()
     }
@@ -242,7 +297,7 @@ mod tests {
         let (_, queue) = queue();
         let from = queue.clone();
         let task: Task = Box::new(|| thread::current().id());
-        thread::spawn(move || from.push(task)).join().unwrap();
+        assert!(thread::spawn(move || from.push(task)).join().unwrap());
         let mut got = Vec::new();
         queue.drain(&mut got);
         assert_eq!(got.pop().unwrap()(), thread::current().id());
@@ -282,6 +337,56 @@ mod tests {
     }
 
     #[test]
+    fn a_nudge_is_heard_once_and_rings_only_a_kernel_that_sleeps() {
+        let (bell, queue) = queue::<u8>();
+        let rings = || bell.rings.load(Ordering::Relaxed);
+        (0..1_000).for_each(|_| assert!(queue.nudge()));
+        assert_eq!(rings(), 0, "the kernel is awake");
+        assert!(!queue.fall_asleep(), "it goes round once more");
+        assert!(queue.fall_asleep(), "and no more than once");
+        (0..1_000).for_each(|_| assert!(queue.nudge()));
+        assert_eq!((rings(), queue.rings()), (1, 1));
+        queue.wake_up();
+        // The first ended the sleep, the others came when it was over.
+        assert!(!queue.fall_asleep());
+        assert!(queue.fall_asleep());
+        drop(queue.close());
+        assert!(!queue.nudge());
+        assert_eq!(rings(), 1);
+    }
+
+    #[test]
+    fn a_queue_that_was_closed_lets_go_of_the_bell() {
+        let (bell, queue) = queue();
+        assert!(queue.fall_asleep());
+        assert!(queue.push(1));
+        assert_eq!(queue.close(), [1]);
+        assert_eq!(Arc::strong_count(&bell), 1);
+        assert!(!queue.push(2));
+        assert_eq!(queue.close(), []);
+    }
+
+    #[test]
+    fn what_a_burst_took_is_given_back_when_it_is_over() {
+        let (_, queue) = queue();
+        let mut into = Vec::new();
+        let mut batch = |n: usize| {
+            (0..n).for_each(|count| assert!(queue.push(count)));
+            queue.drain(&mut into);
+            let came = into.len();
+            into.clear();
+            trim(&mut into, came);
+            into.capacity()
+        };
+        let burst = batch(100_000);
+        assert!(burst >= 100_000);
+        batch(50_000); // the other buffer
+        assert_eq!(batch(50_000), burst, "it goes on, and nothing is allocated anew");
+        batch(10);
+        assert!(batch(10) <= KEPT && batch(10) <= KEPT);
+    }
+
+    #[test]
     fn draining_goes_to_the_end_and_two_buffers_serve_for_ever() {
         let (_, queue) = queue();
         let mut into = vec![1];
@@ -292,7 +397,7 @@ mod tests {
         let mut buffers = Vec::new();
         for _ in 0..6 {
             into.clear();
-            (0..64).for_each(|count| queue.push(count));
+            (0..64).for_each(|count| assert!(queue.push(count)));
             queue.drain(&mut into);
             buffers.push(into.as_ptr());
         }
@@ -356,7 +461,7 @@ mod model {
 
     fn start_pusher(queue: &Queue, id: usize, messages: usize) -> thread::JoinHandle<()> {
         let queue = queue.clone();
-        thread::spawn(move || (0..messages).for_each(|count| queue.push((id, count))))
+        thread::spawn(move || (0..messages).for_each(|count| assert!(queue.push((id, count)))))
     }
 
     /// The kernel's part of a turn, until it has `wanted` messages. Returns them and the number
@@ -402,6 +507,47 @@ mod model {
             got.retain(|(id, _)| *id == 0);
             assert_eq!(got, [(0, 0), (0, 1)]);
             assert!(queue.rings() <= sleeps);
+        });
+    }
+
+    #[test]
+    fn a_nudge_is_never_lost_beside_pushes_and_a_close() {
+        loom::model(|| {
+            let (bell, queue) = queue();
+            let nudger = {
+                let queue = queue.clone();
+                thread::spawn(move || assert!(queue.nudge()))
+            };
+            let pusher = start_pusher(&queue, 0, 1);
+            let (mut got, mut rounds) = (Vec::new(), 0);
+            // Two things were asked for; each ends a sleep, or keeps the kernel from one.
+            while got.is_empty() || rounds == 0 {
+                if queue.fall_asleep() {
+                    bell.wait();
+                    queue.wake_up();
+                }
+                rounds += 1;
+                queue.drain(&mut got);
+            }
+            nudger.join().unwrap();
+            pusher.join().unwrap();
+            assert_eq!(got, [(0, 0)]);
+            assert!(queue.close().is_empty() && !queue.nudge() && !queue.push((0, 1)));
+        });
+    }
+
+    #[test]
+    fn what_is_pushed_while_the_queue_closes_is_handed_back_or_refused() {
+        loom::model(|| {
+            let (_, queue) = queue();
+            let pusher = {
+                let queue = queue.clone();
+                thread::spawn(move || queue.push((0, 0)))
+            };
+            let left = queue.close();
+            let taken = pusher.join().unwrap();
+            assert_eq!(left.len(), usize::from(taken));
+            assert!(queue.is_empty());
         });
     }
 

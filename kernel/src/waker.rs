@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 
 use traps::gate;
-use traps::protocol::TaskRef;
+use traps::protocol::{TaskRef, Ticket};
 
+use crate::remote::Order;
 use crate::threads::Done;
 use crate::wake::WakeQueue;
 
@@ -20,6 +21,19 @@ pub(crate) enum Message {
     Wake(TaskRef),
     /// A job came back from its thread.
     Done(Done),
+    /// The wait of that ticket was ended from outside.
+    WakeTicket(Ticket),
+    /// A task is to be made.
+    Spawn(Order),
+    /// A task that another thread asked for is to be cancelled.
+    Cancel {
+        /// Which, if it was made.
+        task: Arc<OnceLock<TaskRef>>,
+        /// Shown in the log and in the interrupt.
+        reason: &'static str,
+    },
+    /// The kernel is to shut down.
+    ShutDown(&'static str),
 }
 
 pub(crate) struct TaskWaker {

@@ -36,6 +36,11 @@ impl Call {
         self.site
     }
 
+    /// Where the result will be, once the request is filed.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        self.ticket
+    }
+
     /// Whether the request is filed and its result not yet read.
     pub(crate) fn is_filed(&self) -> bool {
         self.ticket.is_some()

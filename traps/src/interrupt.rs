@@ -12,6 +12,7 @@ use crate::protocol::{ScopeId, Site};
 use crate::task::TaskId;
 use crate::threads::ThreadError;
 use crate::time::Time;
+use crate::universal::QueueError;
 
 /// Which of the four an interrupt is, seen from where it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,13 +318,13 @@ macro_rules! look {
 fn look<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Interrupt> {
     look!(error, downcast_ref, interrupt;
         Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
-        GroupError<io::Error>, GroupError<crate::Error>)
+        GroupError<io::Error>, GroupError<crate::Error>, QueueError)
 }
 
 fn look_mut<'a>(error: &'a mut (dyn StdError + 'static)) -> Option<&'a mut Interrupt> {
     look!(error, downcast_mut, interrupt_mut;
         Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
-        GroupError<io::Error>, GroupError<crate::Error>)
+        GroupError<io::Error>, GroupError<crate::Error>, QueueError)
 }
 
 impl Interruptible for io::Error {

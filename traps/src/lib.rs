@@ -33,7 +33,7 @@
 //! ```
 //!
 //! What is absent: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
-//! unsafe code.
+//! unsafe code. (Threads that block in [`universal`] read the system's clock for their timeouts.)
 
 #![forbid(unsafe_code)]
 
@@ -53,6 +53,7 @@ mod interrupt;
 pub mod io;
 pub mod limits;
 mod local;
+pub mod outside;
 pub mod protocol;
 mod queue;
 mod queue_core;
@@ -66,6 +67,7 @@ mod task;
 pub mod threads;
 pub mod time;
 mod timeout;
+pub mod universal;
 mod verbs;
 mod watchdog;
 
@@ -78,6 +80,7 @@ pub use foreign::{Foreign, foreign};
 pub use group::{GroupError, GroupSpawn, Member, TaskGroup};
 pub use interrupt::{Interrupt, Interruptible, Kind};
 pub use local::{InheritedLocal, TaskLocal};
+pub use outside::{OutsideWaker, WaitOutside, outside};
 pub use queue::{Wait, WaitQueue, Wake};
 pub use scope::{Branch, Shield, branch, shield, shield_for};
 pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};

@@ -150,6 +150,14 @@ pub enum Request {
         /// Whether something outside the kernel will wake it (a virtual clock waits for that).
         external: bool,
     },
+    /// *Blocks* until its ticket is woken from outside the task: by another thread, or by another
+    /// task without a trap.
+    Outside {
+        /// For the log.
+        what: &'static str,
+        /// Whether something outside the kernel will wake it (a virtual clock waits for that).
+        external: bool,
+    },
 }
 
 impl Request {
@@ -165,7 +173,8 @@ impl Request {
             | Request::Offload { .. }
             | Request::Signal(_)
             | Request::NextSignal(_)
-            | Request::Foreign { .. } => true,
+            | Request::Foreign { .. }
+            | Request::Outside { .. } => true,
             Request::Clock
             | Request::WallClock
             | Request::CurrentTask
@@ -263,6 +272,8 @@ pub enum Post {
     Drop(TaskRef),
     /// The task's waker was called on the kernel's own thread.
     Woken(TaskRef),
+    /// The ticket of a [`Request::Outside`] was woken on the kernel's own thread.
+    WakeTicket(Ticket),
     /// Wake one waiter, or keep a permit for the next.
     Permit {
         /// Where.
@@ -291,7 +302,9 @@ impl Post {
     #[must_use]
     pub fn epoch(&self) -> Option<u32> {
         match self {
-            Post::Withdraw(ticket) | Post::Rehome(ticket) => Some(ticket.epoch),
+            Post::Withdraw(ticket) | Post::Rehome(ticket) | Post::WakeTicket(ticket) => {
+                Some(ticket.epoch)
+            }
             Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),
             Post::RehomeScope { scope, .. } | Post::CloseScope { scope, .. } => Some(scope.epoch),
             Post::SetDeadline { deadline, .. }

@@ -127,7 +127,7 @@ impl Parts {
 
     fn op(&self) -> Op<'static> {
         let (n, span, until) = (self.n[2], self.span(0), self.times[1]);
-        match self.pick[0] % 25 {
+        match self.pick[0] % 26 {
             0 => Op::Clock,
             1 => Op::WallClock,
             2 => Op::CurrentTask,
@@ -155,13 +155,14 @@ impl Parts {
             21 => Op::Guard { deadline: n },
             22 => Op::CheckInterrupt,
             23 => Op::HeldInterrupt,
+            24 => Op::Outside { what: self.word(1), external: self.some[0] },
             _ => Op::Parked { tickets: n },
         }
     }
 
     fn wake_op(&self) -> WakeOp {
         let n = self.n[2];
-        match self.pick[1] % 10 {
+        match self.pick[1] % 11 {
             0 => WakeOp::Yield,
             1 => WakeOp::Sleep,
             2 => WakeOp::Io { alias: self.alias(), direction: self.direction() },
@@ -171,6 +172,7 @@ impl Parts {
             6 => WakeOp::Signal,
             7 => WakeOp::Waker,
             8 => WakeOp::Closed { alias: self.alias() },
+            9 => WakeOp::Outside,
             _ => WakeOp::Scope { scope: n },
         }
     }
@@ -197,7 +199,7 @@ impl Parts {
         let (outcome, at) = (self.outcome(self.pick[2]), self.site());
         let (ticket, text) = (self.n[1], self.text(1, sentence));
         match verb {
-            0 => Event::Spawn { parent: self.task(), at },
+            0 => Event::Spawn { parent: self.task(), cause: self.some[3].then_some(cause), at },
             1 => Event::Run { cause, answered: self.answered() },
             2 => Event::Trap { op: self.op(), outcome, cause: self.some[2].then_some(cause), at },
             3 => Event::Block { op: self.op(), ticket: self.ticket(), at },

@@ -122,7 +122,10 @@ impl Oracle {
     fn line(&mut self, line: &Line<'_>) {
         self.order(line);
         match &line.event {
-            Event::Spawn { .. } => self.spawn(line),
+            Event::Spawn { cause, .. } => {
+                cause.iter().for_each(|cause| self.cause(line, *cause));
+                self.spawn(line);
+            }
             Event::Run { cause, answered } => {
                 self.cause(line, *cause);
                 self.run(line, answered);

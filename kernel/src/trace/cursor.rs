@@ -149,6 +149,26 @@ impl<'t> Words<'t> {
         Ok(Event::Longrun { ran, from, to })
     }
 
+    /// Reads a cause that may be missing.
+    pub(super) fn any_cause(&mut self) -> Option<Seq> {
+        self.field("cause", |value| number('#', value))
+    }
+
+    /// Reads that word, if it is the next.
+    pub(super) fn flag(&mut self, flag: &str) -> bool {
+        self.try_with(|word| (word == flag).then_some(())).is_some()
+    }
+
+    /// Reads an error's words, after the first: up to the next that is a field or `=`.
+    pub(super) fn phrase(&mut self, first: &str) -> Text<'static> {
+        let mut text = first.to_owned();
+        while let Some(word) = self.try_with(|word| (!word.contains('=')).then_some(word)) {
+            text.push(' ');
+            text.push_str(word);
+        }
+        text.into()
+    }
+
     pub(super) fn ticket(&mut self) -> Result<u64, ParseError> {
         self.value("k", "the ticket, k=N")
     }

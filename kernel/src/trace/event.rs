@@ -95,10 +95,13 @@ pub struct Answered<'a> {
 /// What happened. One variant a verb; the fields stand in the order in which they are printed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<'a> {
-    /// `spawn parent=1 at=FILE:LINE` : a task exists. `parent=-` for the kernel's own and main.
+    /// `spawn parent=1 at=FILE:LINE` : a task exists. `parent=-` for the kernel's own, main, and
+    /// what other threads spawn.
     Spawn {
         /// Who spawned it.
         parent: Option<u64>,
+        /// The line behind it, if another thread did; left out where there is none.
+        cause: Option<Seq>,
         /// Where.
         at: Option<Site<'a>>,
     },

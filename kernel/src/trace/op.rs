@@ -113,6 +113,13 @@ pub enum Op<'a> {
         /// Whether something outside the kernel will wake it.
         external: bool,
     },
+    /// `outside queue_get` / `outside queue_get external`: until it is woken from any thread.
+    Outside {
+        /// What it is for, in one word.
+        what: Text<'a>,
+        /// Whether something outside the kernel will wake it.
+        external: bool,
+    },
     /// `parked n=3`: polled, made no trap, and stays parked in these many earlier ones.
     Parked {
         /// How many tickets.
@@ -248,6 +255,8 @@ pub enum WakeOp {
     Signal,
     /// `waker`
     Waker,
+    /// `outside`
+    Outside,
     /// `closed c1`: the handle was closed under it.
     Closed {
         /// Which descriptor.

@@ -100,6 +100,7 @@ fn event(words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
     let event = match verb {
         "spawn" => Event::Spawn {
             parent: words.by("parent", "parent=TASK or parent=-")?,
+            cause: words.any_cause(),
             at: words.site("at"),
         },
         "run" => Event::Run { cause: words.cause()?, answered: answered(words)? },
@@ -107,8 +108,7 @@ fn event(words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
             let op = op(words)?;
             words.equals()?;
             let outcome = outcome(words)?;
-            let cause = words.field("cause", |value| number('#', value));
-            Event::Trap { op, outcome, cause, at: words.site("at") }
+            Event::Trap { op, outcome, cause: words.any_cause(), at: words.site("at") }
         }
         "block" => Event::Block {
             op: op(words)?,
@@ -328,9 +328,9 @@ fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
         "offload" => Op::Offload { job: words.numbered('o', "a job, such as o1")? },
         "signal" => Op::Signal,
         "waker" => Op::Waker,
-        "foreign" => {
-            let external = words.try_with(|word| (word == "external").then_some(()));
-            Op::Foreign { external: external.is_some() }
+        "foreign" => Op::Foreign { external: words.flag("external") },
+        "outside" => {
+            Op::Outside { what: words.text("its name")?, external: words.flag("external") }
         }
         "parked" => Op::Parked { tickets: words.value("n", "n=COUNT")? },
         _ => {
@@ -352,6 +352,7 @@ fn wake_op(words: &mut Words<'_>) -> Result<WakeOp, ParseError> {
         "offload" => WakeOp::Offload { job: words.numbered('o', "a job, such as o1")? },
         "signal" => WakeOp::Signal,
         "waker" => WakeOp::Waker,
+        "outside" => WakeOp::Outside,
         "closed" => WakeOp::Closed { alias: words.alias()? },
         "scope" => WakeOp::Scope { scope: words.with("a scope, such as s1, or `root`", scope)? },
         _ => {
@@ -374,7 +375,7 @@ fn outcome(words: &mut Words<'_>) -> Result<Outcome<'static>, ParseError> {
                 by: words.field("by", by).flatten(),
                 reason: words.reason(),
             },
-            None => Outcome::Error(Cow::Owned(phrase(error, words))),
+            None => Outcome::Error(words.phrase(error)),
         });
     }
     words.with(
@@ -391,14 +392,4 @@ fn outcome(words: &mut Words<'_>) -> Result<Outcome<'static>, ParseError> {
             })
         },
     )
-}
-
-/// An error's words: up to the first that is a field or `=`.
-fn phrase(first: &str, words: &mut Words<'_>) -> String {
-    let mut text = first.to_owned();
-    while let Some(word) = words.try_with(|word| (!word.contains('=')).then_some(word)) {
-        text.push(' ');
-        text.push_str(word);
-    }
-    text
 }

@@ -79,8 +79,10 @@ impl Display for Event<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{:<8} ", self.verb())?;
         match self {
-            Event::Spawn { parent, at } => {
-                write!(f, "parent={}{}", By(*parent), site(at))
+            Event::Spawn { parent, cause, at } => {
+                write!(f, "parent={}", By(*parent))?;
+                cause.iter().try_for_each(|cause| write!(f, " cause=#{cause:04}"))?;
+                write!(f, "{}", site(at))
             }
             Event::Run { cause, answered } => run(f, *cause, answered),
             Event::Trap { op, outcome, cause, at } => {
@@ -208,6 +210,9 @@ impl Display for Op<'_> {
             Op::Offload { job } => write!(f, " o{job}"),
             Op::Foreign { external: true } => f.write_str(" external"),
             Op::Foreign { external: false } => Ok(()),
+            Op::Outside { what, external } => {
+                write!(f, " {}{}", word(what), if *external { " external" } else { "" })
+            }
             Op::Parked { tickets } => write!(f, " n={tickets}"),
         }
     }
@@ -218,7 +223,8 @@ impl Display for WakeOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
         match self {
-            WakeOp::Yield | WakeOp::Sleep | WakeOp::Signal | WakeOp::Waker => Ok(()),
+            WakeOp::Yield | WakeOp::Sleep | WakeOp::Signal => Ok(()),
+            WakeOp::Waker | WakeOp::Outside => Ok(()),
             WakeOp::Io { alias, direction } => write!(f, " {alias} {direction}"),
             WakeOp::Join { task } => write!(f, " {task}"),
             WakeOp::Wait { queue } => write!(f, " q{queue}"),

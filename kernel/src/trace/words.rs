@@ -101,6 +101,7 @@ impl Op<'_> {
             Op::Signal => "signal",
             Op::Waker => "waker",
             Op::Foreign { .. } => "foreign",
+            Op::Outside { .. } => "outside",
             Op::Parked { .. } => "parked",
         }
     }
@@ -119,6 +120,7 @@ impl WakeOp {
             WakeOp::Offload { .. } => "offload",
             WakeOp::Signal => "signal",
             WakeOp::Waker => "waker",
+            WakeOp::Outside => "outside",
             WakeOp::Closed { .. } => "closed",
             WakeOp::Scope { .. } => "scope",
         }

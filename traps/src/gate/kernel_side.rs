@@ -53,6 +53,11 @@ pub fn post_woken(task: TaskRef) {
     post(Post::Woken(task));
 }
 
+/// Tells the kernel that runs on this thread that a ticket was woken from outside its task.
+pub fn post_wake_ticket(ticket: Ticket) {
+    post(Post::WakeTicket(ticket));
+}
+
 impl Gate {
     /// The gate of this thread.
     #[must_use]
@@ -72,7 +77,7 @@ impl Gate {
     pub fn close(&self, epoch: u32) {
         let mut dropped = Vec::new();
         let mut posts = Vec::new();
-        let locals = self.locals.close(epoch);
+        let locals = (self.locals.close(epoch), self.outsides.close(epoch));
         {
             let tables = &mut *self.tables.borrow_mut();
             tables.kernels.retain(|kernel| *kernel != epoch);

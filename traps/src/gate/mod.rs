@@ -13,14 +13,17 @@
 
 mod kernel_side;
 mod locals;
+mod outside;
 mod register;
 mod tables;
 
-pub use kernel_side::{Completion, First, is_running, post_woken};
+pub use kernel_side::{Completion, First, is_running, post_wake_ticket, post_woken};
 pub(crate) use kernel_side::{note, polled_by};
 use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
+use outside::Outsides;
+pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
 use register::{Register, Stage};
 use tables::{END, Slot, State, Tables};
 
@@ -68,6 +71,7 @@ pub struct Gate {
     serial: Cell<u64>,
     register: Register,
     locals: Locals,
+    outsides: Outsides,
     /// Those of the kernel that runs.
     deadlines: RefCell<Option<Rc<DeadlineTable>>>,
     tables: RefCell<Tables>,
@@ -87,6 +91,7 @@ thread_local! {
         serial: Cell::new(0),
         register: Register::new(),
         locals: Locals::new(),
+        outsides: Outsides::new(),
         deadlines: RefCell::new(None),
         tables: RefCell::new(Tables::new()),
     });

@@ -1,0 +1,174 @@
+//! Waiting to be woken from outside the task: the one trap that any thread may end.
+//!
+//! What is shared between tasks and threads is built on it, as [`universal`](crate::universal) is.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::call::Call;
+use crate::combine::Either;
+use crate::error::{only_interrupt, wrong_answer};
+use crate::gate;
+use crate::interrupt::Interrupt;
+use crate::protocol::{Answer, Request, Ticket, TrapResult};
+
+/// Carries the wakes of a kernel's tickets to it. A kernel implements it.
+pub trait Outside: Send + Sync {
+    /// Ends the wait of that ticket, from any thread. Never blocks for the kernel and never fails:
+    /// where the ticket, or the kernel, is gone, nothing happens.
+    fn wake(&self, ticket: Ticket);
+}
+
+/// Wakes one wait, from any thread, and no other: it names the ticket with its serial number, so
+/// one that comes too late, or twice, wakes nobody (row C25).
+///
+/// Cheap to clone: a reference count. On the kernel's own thread a wake needs no lock.
+#[derive(Clone)]
+pub struct OutsideWaker {
+    ticket: Ticket,
+    outside: Arc<dyn Outside>,
+}
+
+impl OutsideWaker {
+    pub(crate) fn new(ticket: Ticket, outside: Arc<dyn Outside>) -> OutsideWaker {
+        OutsideWaker { ticket, outside }
+    }
+
+    /// Ends the wait, if that has not ended yet. Never blocks for the kernel, never fails.
+    pub fn wake(&self) {
+        self.outside.wake(self.ticket);
+    }
+}
+
+impl fmt::Debug for OutsideWaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutsideWaker").field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}
+
+/// Waits until it is woken through an [`OutsideWaker`], from any thread. *Blocks*. Can be
+/// interrupted, and a wake that comes after that is for nobody.
+///
+/// `register` gets the waker, in the poll in which the wait is filed and before the task leaves
+/// the CPU: it puts the waker where it will be found, and says whether to wait. It looks at the
+/// condition under the same lock as it puts the waker there, so that no wake is missed; if the
+/// condition has come true meanwhile it says no, and the wait ends at once and was never filed. It
+/// is called again, with a new waker, where the future goes on in another kernel.
+///
+/// `what` is one word for the log.
+///
+/// # Errors
+///
+/// The interrupt that ended the wait.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), traps::Interrupt> {
+/// traps::outside("a_thread", |waker| {
+///     std::thread::spawn(move || waker.wake());
+///     true
+/// })
+/// .await
+/// # }
+/// ```
+#[track_caller]
+pub fn outside<R>(what: &'static str, register: R) -> WaitOutside<R>
+where
+    R: FnMut(OutsideWaker) -> bool,
+{
+    WaitOutside { wait: Wait::here(what), register }
+}
+
+/// The future of [`outside()`].
+#[derive(Debug)]
+#[must_use = "a trap that is not awaited is never made"]
+pub struct WaitOutside<R> {
+    wait: Wait,
+    register: R,
+}
+
+impl<R> WaitOutside<R> {
+    /// Something outside the kernel will wake it: a virtual clock stands still until it does.
+    /// Without this a simulated kernel with nothing else to wait for calls it a hang.
+    pub fn external(mut self) -> WaitOutside<R> {
+        self.wait.external = true;
+        self
+    }
+}
+
+impl<R> Unpin for WaitOutside<R> {}
+
+impl<R> Future for WaitOutside<R>
+where
+    R: FnMut(OutsideWaker) -> bool,
+{
+    type Output = Result<(), Interrupt>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let WaitOutside { wait, register } = &mut *self;
+        let refuses = |waker| if register(waker) { None } else { Some(()) };
+        wait.poll(cx, refuses).map(|ended| match ended {
+            Either::Left(()) => Ok(()),
+            Either::Right(ended) => ended,
+        })
+    }
+}
+
+/// The trap below every wait for something outside.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    call: Call,
+    what: &'static str,
+    /// Whether a virtual clock stands still meanwhile.
+    pub(crate) external: bool,
+    /// The ticket whose waker was registered.
+    known: Option<Ticket>,
+}
+
+impl Wait {
+    #[track_caller]
+    pub(crate) fn here(what: &'static str) -> Wait {
+        Wait { call: Call::here(), what, external: false, known: None }
+    }
+
+    /// Files the trap and hands its waker to `register`, which gives a value if there is nothing
+    /// to wait for any more: that comes on the left, and the end of the trap on the right.
+    pub(crate) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        register: impl FnOnce(OutsideWaker) -> Option<T>,
+    ) -> Poll<Either<T, Result<(), Interrupt>>> {
+        let Wait { call, what, external, known } = self;
+        let request = || Request::Outside { what, external: *external };
+        let polled = call.poll(cx, request);
+        if let Poll::Ready(result) = polled {
+            *known = None;
+            return Poll::Ready(Either::Right(woken(result)));
+        }
+        let ticket = call.ticket().expect("a call that pends is filed");
+        if *known != Some(ticket) {
+            *known = Some(ticket);
+            if let Some(value) = register(gate::outside_waker(ticket)) {
+                self.abandon();
+                return Poll::Ready(Either::Left(value));
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Gives the trap up, whatever came of it.
+    pub(crate) fn abandon(&mut self) {
+        self.known = None;
+        drop(self.call.abandon());
+    }
+}
+
+fn woken(result: TrapResult) -> Result<(), Interrupt> {
+    match result {
+        Ok(Answer::Unit) => Ok(()),
+        Ok(other) => wrong_answer(&other),
+        Err(failure) => Err(only_interrupt(failure)),
+    }
+}
