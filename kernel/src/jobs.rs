@@ -371,7 +371,8 @@ mod tests {
                 std::thread::yield_now();
             }
             by_hand.advance(SECOND);
-            // Others are ready, so this turn ends and the next begins without a look at the machine.
+            // Others are ready, so this turn ends and the next begins without a look at the
+            // machine.
             clock().await;
             yield_now().await.unwrap();
             guarded.join().await.unwrap().map_err(|error| error.kind())
