@@ -22,9 +22,9 @@
 //! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
 //! `longrun.rs`, `signals.rs`, `shutdown.rs`; `quiescence.rs` says whether anything can still
 //! happen. The tables that they use are pure structures: `tasks.rs`, `waits.rs`, `scopes.rs`,
-//! `pending.rs`, `timers.rs`, `registrations.rs`, `workers.rs`. What other threads see is in `wake.rs`,
-//! `waker.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`. [`testing`] is for
-//! the tests of programs; `inject.rs` is all that the kernel does for it.
+//! `pending.rs`, `timers.rs`, `registrations.rs`, `workers.rs`. What other threads see is in
+//! `wake.rs`, `waker.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`.
+//! [`testing`] is for the tests of programs; `inject.rs` is all that the kernel does for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, a seed for the simulated machine.
