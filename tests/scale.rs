@@ -179,7 +179,10 @@ fn f2_ten_thousand_connections_take_no_thread_and_leave_nothing_behind() {
             let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let addr = listener.local_addr().unwrap();
             let child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "f2_ten_thousand_connections_take_no_thread_and_leave_nothing_behind"])
+                .args([
+                    "--exact",
+                    "f2_ten_thousand_connections_take_no_thread_and_leave_nothing_behind",
+                ])
                 .env(CLIENT, addr.to_string())
                 .stdout(Stdio::null())
                 .spawn()

@@ -51,7 +51,7 @@ fn orphans<M: Machine, T: 'static>(kernel: &mut Traced<M>) -> Rc<RefCell<Vec<(u6
     seen
 }
 
-// ---- A timeout on a job --------------------------------------------------------------------------
+// ---- A timeout on a job ------------------------------------------------------------------------
 
 #[test]
 fn r6_a_timeout_on_a_job_is_heard_at_its_time() {
@@ -208,7 +208,7 @@ fn x8_the_message_of_a_late_panic_is_given_too_and_a_hook_may_panic() {
     kernel.end();
 }
 
-// ---- States and tokens ---------------------------------------------------------------------------
+// ---- States and tokens -------------------------------------------------------------------------
 
 #[test]
 fn r16_a_job_is_queued_runs_is_abandoned_and_is_gone() {
@@ -321,7 +321,7 @@ fn r10_a_thousand_timed_jobs_start_at_most_as_many_threads_as_there_are_tokens()
     kernel.end();
 }
 
-// ---- Limiters ------------------------------------------------------------------------------------
+// ---- Limiters ----------------------------------------------------------------------------------
 
 #[test]
 fn a_limiter_leaves_the_pool_to_the_others() {
@@ -352,7 +352,8 @@ fn a_job_that_is_withdrawn_at_its_limiter_gives_its_place_to_the_next() {
             let (disk, seen) = (theirs.clone(), seen.clone());
             let call = async move {
                 if disk.run_in_thread(|| ()).await.is_ok() {
-                    seen.borrow_mut().push((n, clock().await));
+                    let now = clock().await;
+                    seen.borrow_mut().push((n, now));
                 }
             };
             callers.push(spawn("caller", call).await);
@@ -383,7 +384,7 @@ fn a_limiter_serves_another_kernel_when_the_first_is_gone() {
     }
 }
 
-// ---- What a job knows ----------------------------------------------------------------------------
+// ---- What a job knows --------------------------------------------------------------------------
 
 static USER: InheritedLocal<String> = InheritedLocal::new();
 
@@ -500,7 +501,7 @@ fn r1_a_job_that_asks_for_a_job_is_told_so() {
     assert!(text.contains("run it right there"), "{text}");
 }
 
-// ---- Threads that cannot be started --------------------------------------------------------------
+// ---- Threads that cannot be started ------------------------------------------------------------
 
 #[test]
 fn a_thread_that_cannot_be_started_is_said_and_tried_again_and_no_job_is_lost() {
