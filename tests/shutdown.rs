@@ -16,8 +16,8 @@ use kernel::{Error, Options, Sim};
 use support::{Notes, check_with, compare_raw, ms, tenths};
 use traps::shutdown::{begun, has_begun, hold, until_begun};
 use traps::{
-    Interruptible, Signal, Time, clock, foreign, run_in_thread, signals, sleep, spawn, wait_signal,
-    yield_now,
+    Interruptible, Signal, Time, clock, connection_deadline, foreign, run_in_thread, signals,
+    sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 fn at(tenth: u64) -> Time {
@@ -602,4 +602,38 @@ fn f26_a_signal_with_a_hook_is_not_kept_for_a_later_wait() {
     });
     assert_eq!(calls.get(), 1);
     assert_eq!(count(&kernel.end(), "SIGUSR1"), 0);
+}
+
+#[test]
+fn a_signal_that_one_waiter_has_no_time_for_is_for_the_next() {
+    let sim = Sim::new().signal_at(Time::ZERO + secs(1), Signal::Hangup);
+    let mut kernel = Traced::new(sim, Options::new());
+    let (first, second) = kernel.go(async {
+        let first = async {
+            let deadline = connection_deadline().await;
+            let wait = async { Ok(wait_signal(&[Signal::Hangup]).await?) };
+            deadline.guard(secs(1), wait).await.map_err(|error: std::io::Error| error.kind())
+        };
+        let mut first = spawn("first", first).await;
+        let second = timeout_after(secs(50), wait_signal(&[Signal::Hangup]));
+        let mut second = spawn("second", second).await;
+        (first.join().await.unwrap(), second.join().await.unwrap())
+    });
+    assert_eq!(first, Err(std::io::ErrorKind::TimedOut), "the deadline wins in its turn");
+    assert_eq!(second.unwrap(), Signal::Hangup);
+    kernel.end();
+}
+
+#[test]
+fn a_wait_until_the_shutdown_heeds_the_kernel_that_it_goes_on_in() {
+    let mut wait = Box::pin(until_begun(never::<()>()));
+    let mut first = sim();
+    first.go(async { assert!(futures_util::poll!(wait.as_mut()).is_pending()) });
+    first.end();
+    let options = Options::new().shutdown_on(&[Signal::Terminate]);
+    let term = Sim::new().signal_at(Time::ZERO + secs(1), Signal::Terminate);
+    let mut second = Traced::new(term, options);
+    let ended = second.go(async { (wait.as_mut().await, clock().await) });
+    assert_eq!(ended, (None, Time::ZERO + secs(1)));
+    second.end();
 }

@@ -395,7 +395,7 @@ fn context() -> (Option<Option<Duration>>, Option<String>) {
 }
 
 #[test]
-fn r2_a15_a_job_sees_the_deadline_and_the_inherited_locals_of_its_task() {
+fn r2_a15_x7_a_job_sees_the_deadline_and_the_inherited_locals_of_its_task() {
     let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
     kernel.go(async {
         USER.set("ada".to_owned());
@@ -515,5 +515,128 @@ fn a_thread_that_cannot_be_started_is_said_and_tried_again_and_no_job_is_lost() 
     assert_eq!(values, (vec![0, 1, 2], at(ms(700))));
     let trace = kernel.end();
     assert_lines(&trace, "warn     no thread could be started", 1);
-    assert_lines(&trace, "warn     threads can be started again", 1);
+    assert_lines(&trace, "warn     jobs find threads again", 1);
+}
+
+#[test]
+fn a_retry_that_nobody_needs_any_more_is_forgotten_and_says_nothing() {
+    let mut kernel = Traced::new(Sim::new().thread_starts_fail(1_000), Options::new());
+    kernel.go(async {
+        assert!(is_timeout(&timeout_after(ms(50), run_in_thread(|| ())).await));
+        sleep(ms(10)).await.unwrap();
+    });
+    assert!(kernel.is_quiescent(), "{}", kernel.outstanding());
+    let trace = kernel.end();
+    assert_lines(&trace, "warn     ", 1);
+    assert_lines(&trace, "timers=0", 1);
+}
+
+// ---- The end -----------------------------------------------------------------------------------
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a bomb");
+    }
+}
+
+#[test]
+fn r9_a_job_that_no_thread_has_taken_at_the_halt_is_dropped_with_a_line() {
+    for _ in 0..50 {
+        let mut kernel = Traced::new(Real::new().unwrap(), Options::new());
+        kernel.go(async {
+            for _ in 0..4 {
+                let bomb = Bomb;
+                // It is dropped where it never runs, and forgotten where it does.
+                let job = move || std::mem::forget(bomb);
+                spawn("caller", async { run_in_thread(job).await.is_ok() }).await;
+            }
+            yield_now().await.unwrap();
+        });
+        let trace = kernel.end();
+        assert_lines(&trace, "left alone", 0);
+        let ends = ["orphan   o", "done     o", "_before_it_ran"];
+        let ends: usize = ends.iter().map(|end| common_kernel::count(&trace, end)).sum();
+        assert_eq!(ends, 4, "{trace}");
+    }
+}
+
+#[test]
+fn what_two_threads_and_two_jobs_leave_with_a_kernel_may_panic_and_ends_no_process() {
+    let (release, released) = mpsc::channel::<()>();
+    let mut kernel = kernel::Kernel::with_options(Real::new().unwrap(), Options::new().threads(1));
+    let remote = kernel.remote();
+    let ran = kernel.run(async {
+        let first = move || released.recv().is_err();
+        spawn("first", async { run_in_thread(first).await.is_ok() }).await;
+        for _ in 0..2 {
+            let bomb = Bomb;
+            let job = move || drop(bomb);
+            spawn("queued", async { run_in_thread(job).await.is_ok() }).await;
+        }
+        yield_now().await.unwrap();
+    });
+    ran.unwrap();
+    for _ in 0..2 {
+        let bomb = Bomb;
+        drop(remote.spawn("guest", move || {
+            drop(bomb);
+            async {}
+        }));
+    }
+    drop(kernel);
+    drop(release);
+}
+
+#[test]
+fn a_job_that_asks_its_kernel_for_something_does_not_hold_the_halt_up() {
+    let mut kernel = Traced::new(Real::new().unwrap(), Options::new().grace(secs(600)));
+    let remote = kernel.remote();
+    let (told, heard) = mpsc::channel();
+    kernel.go(async {
+        let (started, is_started) = mpsc::channel();
+        let job = move || {
+            started.send(()).unwrap();
+            // Until the kernel refuses, which it does when it halts.
+            while remote.wake().is_ok() {
+                thread::yield_now();
+            }
+            told.send(remote.spawn("guest", || async {}).join()).unwrap();
+        };
+        spawn("caller", async { run_in_thread(job).await.is_ok() }).await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        is_started.recv().unwrap();
+    });
+    let trace = kernel.end();
+    assert_eq!(heard.recv().unwrap(), Err(kernel::RemoteError::Gone));
+    assert_lines(&trace, "left alone", 0);
+}
+
+#[test]
+fn x8_a_value_that_came_and_was_not_read_is_an_orphan_too() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+    let unread = orphans::<_, u64>(&mut kernel);
+    kernel.go(async {
+        let job = async { run_in_thread(|| 7_u64).await.map_err(std::io::Error::from).map(drop) };
+        let nap = async { sleep(secs(1)).await.map_err(std::io::Error::from).map(drop) };
+        assert!(matches!(traps::race(nap, job).await, traps::Either::Left(Ok(()))));
+        yield_now().await.unwrap();
+    });
+    assert_eq!(*unread.borrow(), [(1, 7)]);
+    let trace = kernel.end();
+    assert_lines(&trace, "done     o1", 1);
+    assert_lines(&trace, "orphan   o1", 1);
+}
+
+#[test]
+fn a_process_that_a_job_starts_can_be_told_to_end() {
+    let (status, _) = on_real(async {
+        let show =
+            || std::process::Command::new("grep").args(["SigBlk", "/proc/self/status"]).output();
+        run_in_thread(show).await.unwrap().unwrap().stdout
+    });
+    assert_eq!(status, b"SigBlk:\t0000000000000000\n");
 }

@@ -246,7 +246,11 @@ where
     match kernel {
         Err(error) => Some(error.to_string()),
         Ok(mut kernel) => match kernel.run(main) {
-            Err(error) => Some(error.to_string()),
+            Err(error) => {
+                // What is left is ended, and the log says so.
+                drop(kernel.shutdown());
+                Some(error.to_string())
+            }
             Ok(output) => {
                 let output = output.error();
                 output.or(kernel.shutdown().err().map(|error| error.to_string()))

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
+use kernel::Remote;
 use net::TcpListener;
 use net::listener::Options;
 
@@ -14,7 +15,7 @@ use super::{Args, Outcome, outcome, report, run, say_listening};
 
 /// What a worker tells the main thread.
 enum News {
-    Listening(SocketAddr),
+    Listening(SocketAddr, Remote),
     /// With what went wrong.
     Ended(Option<String>),
 }
@@ -24,7 +25,7 @@ pub struct Place {
     addr: SocketAddr,
     options: Options,
     /// `None`: there is one worker, and whoever reads standard output is told.
-    news: Option<Sender<News>>,
+    news: Option<(Sender<News>, Remote)>,
 }
 
 impl Place {
@@ -37,14 +38,14 @@ impl Place {
         match self.news {
             None => say_listening(addr),
             // The main thread outlives its workers.
-            Some(news) => news.send(News::Listening(addr)).unwrap_or(()),
+            Some((news, remote)) => news.send(News::Listening(addr, remote)).unwrap_or(()),
         }
         Ok(listener)
     }
 }
 
-/// Runs a server in each of `--workers` threads; they end by the same signals. Says where they
-/// listen when all do. One that cannot begin ends them all.
+/// Runs a server in each of `--workers` threads; they end together. Says where they listen when all
+/// do. One that cannot begin ends them all.
 pub fn serve<F: Future + 'static>(args: &Args, main: fn(Place) -> F) -> ExitCode
 where
     F::Output: Outcome,
@@ -55,39 +56,79 @@ where
     }
     options.reuse_port = true;
     let (tell, news) = mpsc::channel();
+    let mut workers = Workers { news, remotes: Vec::new(), running: 0, failed: None };
     let mut addr = args.addr;
     for number in 1..=args.workers {
         let (args, tell) = (args.of_worker(number), tell.clone());
         let work = move || {
-            let place = Place { addr, options, news: Some(tell.clone()) };
-            let ended = catch_unwind(AssertUnwindSafe(|| outcome(args.real_kernel(), main(place))));
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                let kernel = args.real_kernel();
+                let remote = kernel.as_ref().ok().map(kernel::Kernel::remote);
+                let news = remote.map(|remote| (tell.clone(), remote));
+                outcome(kernel, main(Place { addr, options, news }))
+            }));
             let error = ended.unwrap_or_else(|_| Some("it panicked".to_owned()));
             tell.send(News::Ended(error.map(|error| format!("worker {number}: {error}"))))
         };
         let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(work);
-        let first_news = match thread {
-            Ok(_) => news.recv().expect("we have a sender ourselves"),
-            Err(error) => News::Ended(Some(format!("worker {number}: {error}"))),
-        };
-        match first_news {
+        if let Err(error) = thread {
+            workers.failed = Some(report(Some(format!("worker {number}: {error}"))));
+            return workers.end();
+        }
+        workers.running += 1;
+        match workers.hear() {
             // Port 0 is chosen for the first; the others share it.
-            News::Listening(found) => addr = found,
-            News::Ended(None) => return last_words(&news, number - 1),
-            // The other threads end with the process.
-            News::Ended(error) => return report(error),
+            Some(found) => addr = found,
+            None => return workers.end(),
         }
     }
     say_listening(addr);
-    last_words(&news, args.workers)
+    workers.end_with_the_first()
 }
 
-/// Waits for the end of so many workers; what went wrong is said at once.
-fn last_words(news: &mpsc::Receiver<News>, workers: u32) -> ExitCode {
-    let mut failed = None;
-    for _ in 0..workers {
-        if let Ok(News::Ended(Some(error))) = news.recv() {
-            failed = Some(report(Some(error)));
+/// The threads, as the main one sees them.
+struct Workers {
+    news: mpsc::Receiver<News>,
+    /// Those that listen.
+    remotes: Vec<Remote>,
+    running: u32,
+    failed: Option<ExitCode>,
+}
+
+impl Workers {
+    /// Waits for the next news: where one listens, or `None` if one has ended. What went wrong is
+    /// said at once.
+    fn hear(&mut self) -> Option<SocketAddr> {
+        match self.news.recv().expect("a worker that runs has news to come") {
+            News::Listening(addr, remote) => {
+                self.remotes.push(remote);
+                Some(addr)
+            }
+            News::Ended(error) => {
+                self.running -= 1;
+                if error.is_some() {
+                    self.failed = Some(report(error));
+                }
+                None
+            }
         }
     }
-    failed.unwrap_or(ExitCode::SUCCESS)
+
+    fn end_with_the_first(mut self) -> ExitCode {
+        // All of them listen, so this is an end.
+        self.hear();
+        self.end()
+    }
+
+    /// Sees to it that all end: a signal that came while they started has not reached them all.
+    fn end(mut self) -> ExitCode {
+        while self.running > 0 {
+            for remote in self.remotes.drain(..) {
+                // One that has ended, or is about to, does not mind.
+                let _ = remote.shut_down("another_worker_ended");
+            }
+            self.hear();
+        }
+        self.failed.unwrap_or(ExitCode::SUCCESS)
+    }
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use traps::Time;
-use traps::protocol::{Answer, Failure};
+use traps::protocol::{Answer, Failure, Site};
 use traps::threads::{LimiterCore, ThreadContext, Work};
 use traps::{Signal, SignalSet};
 
@@ -157,10 +157,25 @@ impl<M: Machine> Kernel<M> {
         }
         self.machine.may_start_thread()?;
         let parcel = self.workers.hand_over(job, true);
-        self.pool.submit(job, parcel).map(|()| true).map_err(|(error, parcel)| {
-            self.workers.take_back(job, parcel);
-            error
-        })
+        match self.pool.submit(job, parcel) {
+            Ok(()) => {
+                self.say_well();
+                Ok(true)
+            }
+            Err((error, parcel)) => {
+                self.workers.take_back(job, parcel);
+                Err(error)
+            }
+        }
+    }
+
+    /// Nothing is left that would have to be tried again.
+    fn forget_retry(&mut self) {
+        if self.workers.stalled().is_empty()
+            && let Some((timer, _)) = self.jobs.retry.take()
+        {
+            self.timers.disarm(timer);
+        }
     }
 
     /// Tries the jobs again that no thread took. Gives the error that stopped it.
@@ -176,9 +191,8 @@ impl<M: Machine> Kernel<M> {
     #[cold]
     pub(crate) fn retry_threads(&mut self) {
         let pause = self.jobs.retry.take().map_or(PAUSE.0, |(_, pause)| pause);
-        match self.retry_stalled() {
-            Ok(()) => self.say_well(),
-            Err(_) => self.try_again_after((pause * 2).min(PAUSE.1)),
+        if self.retry_stalled().is_err() {
+            self.try_again_after((pause * 2).min(PAUSE.1));
         }
     }
 
@@ -203,10 +217,9 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    #[cold]
     fn say_well(&mut self) {
         if std::mem::take(&mut self.jobs.failing) {
-            let text = "threads can be started again";
+            let text = "jobs find threads again";
             announce!(self, 0, "kernel", Event::Warn { text: text.into() });
         }
     }
@@ -217,28 +230,35 @@ impl<M: Machine> Kernel<M> {
         let seq = match ended.ticket {
             Some(index) if !self.is_doomed(index) => {
                 let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
-                self.complete(index, Ok(Answer::Job(work)), WakeOp::Offload { job }, seq);
+                let answer = Answer::Job { job, work };
+                self.complete(index, Ok(answer), WakeOp::Offload { job }, seq);
                 seq
             }
             Some(_) | None => {
                 let seq = emit_for!(self, 1, "wakeup", Event::Orphan { job });
-                self.give_orphan(job, &ended, work);
+                self.give_orphan(job, ended.task.serial.get(), ended.site, work);
                 seq
             }
         };
         if !self.workers.stalled().is_empty() && self.retry_stalled().is_ok() {
-            // Its worker is free now. The timer finds nothing left to do.
-            self.say_well();
+            // Its worker was free.
+            self.forget_retry();
         }
         self.grant_tokens(seq);
     }
 
-    fn give_orphan(&mut self, number: JobId, job: &Job, work: Box<dyn Work>) {
+    /// A job that ended in time, and whose future was dropped before it was read.
+    pub(crate) fn job_unheard(&mut self, job: JobId, task: u64, site: Site, work: Box<dyn Work>) {
+        emit_for!(self, 0, "kernel", Event::Orphan { job });
+        self.give_orphan(job, task, site, work);
+    }
+
+    fn give_orphan(&mut self, job: JobId, task: u64, site: Site, work: Box<dyn Work>) {
         let Some(mut hook) = self.jobs.on_orphan.take() else { return drop_quietly(work) };
-        let site = log::site(job.site).to_string();
+        let site = log::site(site).to_string();
         quietly(|| {
-            let (task, outcome) = (job.task.serial.get(), work.into_outcome());
-            hook(Orphan { job: number, task, site, outcome });
+            let outcome = work.into_outcome();
+            hook(Orphan { job, task, site, outcome });
         });
         // One that it set meanwhile stays.
         self.jobs.on_orphan.get_or_insert(hook);
@@ -250,6 +270,7 @@ impl<M: Machine> Kernel<M> {
             let what = || format!("o{job}_before_it_ran").into();
             let seq = emit!(self, task, Event::Drop { what: what() });
             drop_quietly(parcel);
+            self.forget_retry();
             self.grant_tokens(seq);
         } else if self.workers.get(job).is_some_and(|job| job.ticket.is_some()) {
             self.workers.abandon(job, self.tasks.label(task).1);
@@ -268,6 +289,14 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// A thread was to take this one, and none did before the end: it never runs.
+    pub(crate) fn drop_unbegun(&mut self, job: JobId, parcel: Parcel) {
+        self.workers.end(job, self.log.now);
+        let what = format!("o{job}_before_it_ran");
+        emit_for!(self, 0, "kernel", Event::Drop { what: what.into() });
+        drop_quietly(parcel);
+    }
+
     /// The jobs that have not ended, in the order of their numbers: a snapshot. A job that has a
     /// token, abandoned or not, has held it [since](JobView::since) (rows C37, F4).
     #[must_use]
@@ -281,7 +310,7 @@ impl<M: Machine> Kernel<M> {
         JobView {
             number,
             state: match (&job.state, job.ticket) {
-                (State::AtLimiter(_) | State::InLine(_), _) => "queued",
+                (State::AtLimiter(_) | State::InLine(..), _) => "queued",
                 (State::Ready(..) | State::Running { .. }, Some(_)) => "running",
                 (State::Ready(..) | State::Running { .. }, None) => "abandoned",
             },
@@ -293,9 +322,11 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Has `hook` called with the value of each job that ends when nobody waits for it any more: a
-    /// connection that is to be closed, for example (row X8). Called inside the kernel's loop, so
-    /// it must not block; a panic in it is caught. Replaces an earlier one.
+    /// Has `hook` called with the value of each job that ends when nobody waits for it any more, or
+    /// whose value is dropped unread: a connection that is to be closed, for example (row X8).
+    ///
+    /// Called inside the kernel's loop, so it must not block; a panic in it is caught. Replaces an
+    /// earlier one.
     pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
         self.jobs.on_orphan = Some(Box::new(hook));
     }
@@ -327,21 +358,24 @@ impl<M: Machine> Kernel<M> {
     }
 
     pub(crate) fn arrive_signal(&mut self, signal: Signal) {
-        let waits = &self.waits;
-        let wants = |index: &u32| {
-            let entry = waits.get(*index).expect("a waiting ticket is parked");
-            matches!(entry.wait, Wait::Signal(set) if set.contains(signal))
-        };
-        let who = self.signals.waiting.iter().copied().find(wants);
-        match who.filter(|index| !self.is_doomed(*index)) {
-            Some(index) => {
-                self.signals.waiting.retain(|waiting| *waiting != index);
-                let seq = self.waits.get(index).expect("found above").seq;
-                self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq);
+        for place in 0..self.signals.waiting.len() {
+            let index = self.signals.waiting[place];
+            let entry = self.waits.get(index).expect("a waiting ticket is parked");
+            let seq = entry.seq;
+            let wants = matches!(entry.wait, Wait::Signal(set) if set.contains(signal));
+            // One that is about to be interrupted leaves it to the next.
+            if wants && !self.is_doomed(index) {
+                self.signals.waiting.remove(place);
+                if self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq) {
+                    return;
+                }
+                // Its future was gone: as if it had not waited.
+                return self.arrive_signal(signal);
             }
-            // Nobody ever asked for it: it was for the kernel, or for streams.
-            None if !self.signals.asked.contains(signal) => {}
-            None => self.signals.kept = self.signals.kept.with(signal),
+        }
+        // If nobody ever asked for it, it was for the kernel, or for streams.
+        if self.signals.asked.contains(signal) {
+            self.signals.kept = self.signals.kept.with(signal);
         }
     }
 }

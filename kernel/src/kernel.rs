@@ -277,8 +277,8 @@ impl<M: Machine> Kernel<M> {
     /// - *cancel*: all tasks that are left, newest first;
     /// - *cleanup*: until they have ended, and those that they spawned, which are cancelled too; at
     ///   most [`Options::grace`]. Then what is left is dropped, newest first;
-    /// - *halt*: jobs on threads, those left behind too, have what remains of that grace. Then a
-    ///   line names those that still run.
+    /// - *halt*: jobs on threads, those left behind too, have what remains of that grace; jobs that
+    ///   a simulated machine plays have none. Then a line names those that still run.
     ///
     /// All together take no longer than the drain and one grace, and no step that fails skips the
     /// next. A shutdown that finds nothing says only that it halts. The kernel does not run again.
@@ -290,13 +290,19 @@ impl<M: Machine> Kernel<M> {
         self.shutdown_because("shutdown")
     }
 
+    /// Closes the wake queue. What is in it is foreign, each message for itself: two panics at once
+    /// would end the process.
+    pub(crate) fn drop_messages(&mut self) {
+        self.wakes.close().into_iter().for_each(drop_quietly);
+    }
+
     fn shutdown_because(&mut self, reason: &str) -> Result<(), Error> {
         if self.has_halted() {
             return Ok(());
         }
         let ended = self.shut_down(reason);
         // Whoever waits for what was not heeded hears that it never will be.
-        drop_quietly(self.wakes.close());
+        self.drop_messages();
         // What is dropped from now on, such as a socket, is not kept for a next run.
         self.gate.close(self.epoch);
         ended
@@ -324,7 +330,8 @@ impl<M: Machine> Drop for Kernel<M> {
             }
         }
         self.workers.reset_limiters();
-        drop_quietly(self.wakes.close());
+        self.workers.take_all().for_each(drop_quietly);
+        self.drop_messages();
         self.gate.close(self.epoch);
     }
 }
@@ -341,8 +348,11 @@ impl<M: Machine> Drop for Kernel<M> {
 #[track_caller]
 pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
     let mut kernel = Kernel::new(Real::new().map_err(Error::Machine)?);
-    let output = kernel.run(main)?;
-    kernel.shutdown()?;
+    let output = kernel.run(main);
+    // Also after a failure: what is left is ended, and the log says so.
+    let ended = kernel.shutdown();
+    let output = output?;
+    ended?;
     Ok(output)
 }
 

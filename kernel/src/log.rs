@@ -212,7 +212,7 @@ pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
 
 pub(crate) fn outcome(result: &Result<Answer, Failure>) -> Outcome<'static> {
     match result {
-        Ok(Answer::Unit | Answer::Ended(_) | Answer::Job(_) | Answer::Wall(_)) => Outcome::Ok,
+        Ok(Answer::Unit | Answer::Ended(_) | Answer::Job { .. } | Answer::Wall(_)) => Outcome::Ok,
         Ok(Answer::Time(time)) => Outcome::Time(*time),
         Ok(Answer::Deadline(Some(found))) => Outcome::Scope(found.scope),
         Ok(Answer::Deadline(None) | Answer::Held(None)) => Outcome::NoTime,

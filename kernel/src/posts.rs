@@ -32,6 +32,9 @@ impl<M: Machine> Kernel<M> {
             Post::Unread(interrupt) => self.unread(&interrupt),
             Post::Remember { handle, direction } => self.give_back(handle, direction),
             Post::Keep(signal) => self.arrive_signal(signal),
+            Post::Orphan { job, task, site, work } => {
+                self.job_unheard(job, task.serial.get(), site, work);
+            }
             Post::Rehome(ticket) => self.rehome(ticket),
             Post::RehomeScope { scope, task, parent } => {
                 let index = self.scopes.find(scope);

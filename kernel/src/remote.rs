@@ -135,7 +135,7 @@ impl Remote {
         };
         let task = Arc::new(OnceLock::new());
         let order = Order { site, build: Box::new(build), task: task.clone() };
-        self.queue.push(Message::Spawn(order));
+        self.queue.push_order(Message::Spawn(order));
         RemoteTask { end, task, remote: self.clone() }
     }
 
@@ -162,7 +162,7 @@ impl Remote {
     }
 
     fn send(&self, message: Message) -> Result<(), RemoteError> {
-        if self.queue.push(message) { Ok(()) } else { Err(RemoteError::Gone) }
+        if self.queue.push_order(message) { Ok(()) } else { Err(RemoteError::Gone) }
     }
 }
 

@@ -274,9 +274,17 @@ impl<M: Machine> Kernel<M> {
         self.shut = true;
         self.ending.stage = Stage::Halted;
         self.log.now = self.machine.now();
+        // Whoever asks for something from now on is told at once, and not when the wait is over: it
+        // may be a job that is waited for.
+        self.wakes.seal();
+        self.run_wakeup();
+        for (job, parcel) in self.pool.close() {
+            self.drop_unbegun(job, parcel);
+        }
+        self.serve();
         let threads = self.workers.counts.on_threads > 0;
         let left = if threads { self.ending.until.since(self.log.now) } else { Duration::ZERO };
-        self.pool.shut_down(left);
+        self.pool.wait_for_workers(left);
         self.log.now = self.machine.now();
         self.run_wakeup();
         self.serve();

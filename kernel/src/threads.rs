@@ -13,8 +13,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::emit::drop_quietly;
 use crate::limits::WORKER_STACK;
-use crate::machine::sys;
 use crate::workers::Parcel;
 
 pub(crate) use traps::threads::Work;
@@ -141,35 +141,35 @@ impl Pool {
         self.floor.enter().threads
     }
 
-    /// Ends the pool: no job starts any more, those queued are dropped here, oldest first, and
-    /// those running have `grace` to end and be delivered.
-    ///
-    /// Returns how many workers are still there. They are left alone, and deliver when they
-    /// end, if the process still lives.
-    pub(crate) fn shut_down(&mut self, grace: Duration) -> usize {
-        self.close();
-        let Floor { emptied, .. } = &*self.floor;
-        let (board, _) = emptied
-            .wait_timeout_while(self.floor.enter(), grace, |board| board.threads > 0)
-            .unwrap_or_else(PoisonError::into_inner);
-        board.threads
-    }
-
-    /// Sends the workers home after their present job and drops the jobs that none has.
-    fn close(&mut self) {
+    /// Ends the pool: no job starts any more, workers go home after their present one. Gives the
+    /// jobs that none has taken, oldest first.
+    pub(crate) fn close(&mut self) -> VecDeque<(JobId, Parcel)> {
         let never_run = {
             let mut board = self.floor.enter();
             board.closing = true;
             mem::take(&mut board.queue)
         };
         self.floor.called.notify_all();
-        drop(never_run);
+        never_run
+    }
+
+    /// Waits until all workers of a pool that was closed have gone, at most for so long. Blocks.
+    ///
+    /// Returns how many are still there. They are left alone, and deliver when they end, if the
+    /// process still lives.
+    pub(crate) fn wait_for_workers(&self, grace: Duration) -> usize {
+        let Floor { emptied, .. } = &*self.floor;
+        let (board, _) = emptied
+            .wait_timeout_while(self.floor.enter(), grace, |board| board.threads > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        board.threads
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.close();
+        // Foreign, each of them.
+        self.close().into_iter().for_each(drop_quietly);
     }
 }
 
@@ -181,7 +181,6 @@ impl Floor {
 
     /// The life of a worker. It comes in counted as idle.
     fn work(&self) {
-        sys::block_all_signals(); // they are for the kernel thread
         while let Some((job, Parcel { mut work, context })) = self.next_job() {
             // The job catches its own panics and keeps them; this is for one that does not.
             let ran = panic::catch_unwind(AssertUnwindSafe(|| work.run(context)));
@@ -276,6 +275,11 @@ mod tests {
         (call(run), open)
     }
 
+    fn shut_down(pool: &mut Pool, grace: Duration) -> usize {
+        assert!(pool.close().is_empty());
+        pool.wait_for_workers(grace)
+    }
+
     #[test]
     fn a_job_has_a_thread_at_once_and_an_idle_one_before_a_new_one() {
         let (mut pool, delivered) = pool(LONG);
@@ -294,7 +298,7 @@ mod tests {
         assert_eq!((delivered.recv(), pool.threads()), (Ok(3), 3));
         gates.clear();
         assert_eq!(delivered.iter().take(2).count(), 2);
-        assert_eq!((pool.running(), pool.shut_down(LONG)), (0, 0));
+        assert_eq!((pool.running(), shut_down(&mut pool, LONG)), (0, 0));
     }
 
     #[test]
@@ -349,12 +353,12 @@ mod tests {
         let (parcel, gate) = gated(1, &starts);
         submit(&mut pool, 1, parcel);
         assert_eq!(started.recv(), Ok(1));
-        assert_eq!(pool.shut_down(Duration::ZERO), 1, "it is left alone");
+        assert_eq!(shut_down(&mut pool, Duration::ZERO), 1, "it is left alone");
         assert_eq!(pool.running(), 1);
         let (error, _) = pool.submit(3, call(|| ())).unwrap_err();
         assert_eq!(error.to_string(), "the pool was shut down");
         drop(gate);
-        assert_eq!(pool.shut_down(LONG), 0);
+        assert_eq!(shut_down(&mut pool, LONG), 0);
         assert_eq!(delivered.try_recv(), Ok(1), "delivered before the worker had left");
     }
 
@@ -380,21 +384,23 @@ mod tests {
         assert_eq!((delivered.recv(), pool.threads()), (Ok(3), 1));
     }
 
+    /// A process that a job starts inherits the mask of its thread.
     #[test]
-    fn a_worker_has_a_name_and_no_signals() {
+    fn a_worker_has_a_name_and_the_signals_of_the_process() {
         let (mut pool, _delivered) = pool(LONG);
         let (sender, seen) = mpsc::channel();
+        let mask = || {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap()
+        };
         let look = move || {
             let name = thread::current().name().map(str::to_owned);
-            sender.send((name, fs::read_to_string("/proc/thread-self/status").unwrap())).unwrap();
+            sender.send((name, mask())).unwrap();
         };
         submit(&mut pool, 1, call(look));
-        let (name, status) = seen.recv().unwrap();
+        let (name, theirs) = seen.recv().unwrap();
         assert_eq!(name.as_deref(), Some("trapline-worker-1"));
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim();
-        let mask = u64::from_str_radix(mask, 16).unwrap();
-        for signal in [1, 2, 10, 12, 15, 17] {
-            assert!(mask & (1 << (signal - 1)) != 0, "signal {signal} would be delivered");
-        }
+        assert_eq!(theirs, mask());
     }
 }

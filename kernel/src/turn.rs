@@ -9,7 +9,7 @@ use traps::deadline_table::{BARE, DeadlineTable, GUARD};
 use traps::gate::Gate;
 use traps::protocol::Site;
 
-use crate::emit::{drop_quietly, emit, emit_for};
+use crate::emit::{emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::limits::SKIPPED;
 use crate::log;
@@ -153,7 +153,7 @@ impl<M: Machine> Kernel<M> {
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
             self.shut = true;
-            drop_quietly(self.wakes.close());
+            self.drop_messages();
             return Err(Error::Machine(error));
         }
         if hang { Err(Error::Hang(self.report())) } else { Ok(()) }

@@ -44,6 +44,8 @@ struct State<T> {
     asleep: bool,
     /// Asked not to block the next time, though nothing is to be heeded.
     nudged: bool,
+    /// Nothing new is taken in but what was under way.
+    sealed: bool,
     /// How many pushes found `asleep` and so owed a ring.
     rings: u64,
     /// `None`: the kernel is gone, and what is pushed is dropped. Wakers that outlive it do not
@@ -80,6 +82,7 @@ impl<T: Send> WakeQueue<T> {
             messages: Vec::new(),
             asleep: false,
             nudged: false,
+            sealed: false,
             rings: 0,
             bell: Some(bell),
         };
@@ -92,9 +95,18 @@ impl<T: Send> WakeQueue<T> {
     ///
     /// Waits for no more than another push, or one of the kernel's steps, each of which is O(1).
     pub(crate) fn push(&self, message: T) -> bool {
+        self.push_unless(message, |state| state.bell.is_none())
+    }
+
+    /// The same for what asks the kernel to begin something: refused too once the queue is sealed.
+    pub(crate) fn push_order(&self, message: T) -> bool {
+        self.push_unless(message, |state| state.sealed || state.bell.is_none())
+    }
+
+    fn push_unless(&self, message: T, refuses: impl FnOnce(&State<T>) -> bool) -> bool {
         let bell = {
             let mut state = self.enter();
-            if state.bell.is_none() {
+            if refuses(&state) {
                 drop(state);
                 drop(message);
                 return false;
@@ -115,7 +127,7 @@ impl<T: Send> WakeQueue<T> {
     pub(crate) fn nudge(&self) -> bool {
         let bell = {
             let mut state = self.enter();
-            if state.bell.is_none() {
+            if state.sealed || state.bell.is_none() {
                 return false;
             }
             state.nudged = !state.asleep;
@@ -166,6 +178,11 @@ impl<T: Send> WakeQueue<T> {
             into.append(&mut state.messages);
         }
         self.filled.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes no more orders, on the kernel thread.
+    pub(crate) fn seal(&self) {
+        self.enter().sealed = true;
     }
 
     /// Ends the queue, on the kernel thread: wakers that outlive their kernel keep nothing alive.

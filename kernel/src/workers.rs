@@ -28,8 +28,8 @@ pub struct Parcel {
 pub(crate) enum State {
     /// In its limiter's line.
     AtLimiter(Parcel),
-    /// In the pool's line.
-    InLine(Parcel),
+    /// In the pool's line, at this place.
+    InLine(Parcel, u64),
     /// It has a token, and nothing has taken it yet.
     Ready(Parcel, u32),
     /// It runs by this token: on a thread, or by a script.
@@ -66,7 +66,9 @@ pub(crate) struct Workers {
     in_use: usize,
     last: JobId,
     jobs: BTreeMap<JobId, Job>,
-    line: VecDeque<JobId>,
+    /// By their places: a job may leave it from the middle.
+    line: BTreeMap<u64, JobId>,
+    places: u64,
     /// Jobs in state `Ready` that could not be handed over, oldest first.
     stalled: VecDeque<JobId>,
     pub(crate) outlook: Arc<Outlook>,
@@ -96,7 +98,8 @@ impl Workers {
             in_use: 0,
             last: 0,
             jobs: BTreeMap::new(),
-            line: VecDeque::new(),
+            line: BTreeMap::new(),
+            places: 0,
             stalled: VecDeque::new(),
             outlook,
             counts: Counts::default(),
@@ -115,15 +118,14 @@ impl Workers {
         let Order { parcel, ticket, task, site, limiter } = order;
         let state = match &limiter {
             Some(limiter) if !limiter.line.borrow().is_empty() || is_full(limiter) => {
-                limiter.line.borrow_mut().push_back(self.last);
+                limiter.line.borrow_mut().insert(self.last);
                 State::AtLimiter(parcel)
             }
             limiter => {
                 if let Some(limiter) = limiter {
                     enter(limiter);
                 }
-                self.line.push_back(self.last);
-                State::InLine(parcel)
+                State::InLine(parcel, self.join_line(self.last))
             }
         };
         let job = Job { state, ticket: Some(ticket), task, name: None, site, since: now, limiter };
@@ -132,12 +134,19 @@ impl Workers {
         self.last
     }
 
+    /// At its end.
+    fn join_line(&mut self, number: JobId) -> u64 {
+        self.places += 1;
+        self.line.insert(self.places, number);
+        self.places
+    }
+
     /// Gives the oldest job in the pool's line a token, if there is one of each.
     pub(crate) fn grant(&mut self, now: Time) -> Option<JobId> {
         if self.in_use == self.tokens {
             return None;
         }
-        let number = self.line.pop_front()?;
+        let (_, number) = self.line.pop_first()?;
         let token = self.free.pop().unwrap_or_else(|| {
             u32::try_from(self.in_use).expect("there are fewer tokens than that")
         });
@@ -147,7 +156,7 @@ impl Workers {
         let job = self.jobs.get_mut(&number).expect("the line holds jobs");
         job.since = now;
         job.advance(|state| match state {
-            State::InLine(mut parcel) => {
+            State::InLine(mut parcel, _) => {
                 parcel.context.set_token(token);
                 State::Ready(parcel, token)
             }
@@ -202,11 +211,11 @@ impl Workers {
             State::Running { .. } => return None,
             State::AtLimiter(_) => {
                 let limiter = job.limiter.as_ref().expect("it waits at its limiter");
-                limiter.line.borrow_mut().retain(|waiting| *waiting != number);
+                limiter.line.borrow_mut().remove(&number);
                 self.counts.queued -= 1;
             }
-            State::InLine(_) => {
-                self.line.retain(|waiting| *waiting != number);
+            State::InLine(_, place) => {
+                self.line.remove(place);
                 self.counts.queued -= 1;
             }
             State::Ready(_, token) => {
@@ -218,7 +227,7 @@ impl Workers {
         let job = self.jobs.remove(&number).expect("looked at above");
         match job.state {
             State::AtLimiter(parcel) => Some(parcel),
-            State::InLine(parcel) | State::Ready(parcel, _) => {
+            State::InLine(parcel, _) | State::Ready(parcel, _) => {
                 self.leave(job.limiter);
                 Some(parcel)
             }
@@ -245,13 +254,13 @@ impl Workers {
     fn leave(&mut self, limiter: Option<Rc<LimiterCore>>) {
         let Some(limiter) = limiter else { return };
         limiter.in_use.set(limiter.in_use.get() - 1);
-        let next = limiter.line.borrow_mut().pop_front();
+        let next = limiter.line.borrow_mut().pop_first();
         let Some(next) = next else { return };
         enter(&limiter);
-        self.line.push_back(next);
+        let place = self.join_line(next);
         self.jobs.get_mut(&next).expect("a limiter's line holds jobs").advance(
             |state| match state {
-                State::AtLimiter(parcel) => State::InLine(parcel),
+                State::AtLimiter(parcel) => State::InLine(parcel, place),
                 _ => unreachable!("rule: only a job at its limiter goes on to the line"),
             },
         );
@@ -273,6 +282,11 @@ impl Workers {
     /// How many tokens jobs have, abandoned ones too.
     pub(crate) fn in_use(&self) -> usize {
         self.in_use
+    }
+
+    /// All that were not handed over, for a kernel that ends.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
+        std::mem::take(&mut self.jobs).into_values()
     }
 
     /// Their kernel is gone: limiters may serve another.

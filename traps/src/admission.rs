@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::gate;
 use crate::verbs::note_cap;
 
 /// Lets a bounded number in and refuses the others, in the turn in which they ask and before any
@@ -68,7 +69,8 @@ impl Gate {
     /// operations.
     ///
     /// The first refusal after an entry puts a `cap` line into the log; the next entry puts one
-    /// with the number of refusals if there were more.
+    /// with the number of refusals if there were more. Those on other threads are counted, and not
+    /// logged.
     ///
     /// # Errors
     ///
@@ -88,7 +90,8 @@ impl Gate {
             }
             Err(_) => {
                 refused.fetch_add(1, Ordering::Relaxed);
-                if turned_away.fetch_add(1, Ordering::Relaxed) == 0 {
+                // Where no kernel runs there is no log to tell.
+                if gate::epoch() != 0 && turned_away.fetch_add(1, Ordering::Relaxed) == 0 {
                     note_cap(format!("name={name} limit={limit}"));
                 }
                 Err(Refused { gate: name, limit: *limit })

@@ -45,7 +45,12 @@ pub enum Answer {
     /// A task has ended.
     Ended(Ended),
     /// A job came back from its thread.
-    Job(Box<dyn Work>),
+    Job {
+        /// Its number.
+        job: u64,
+        /// With its value.
+        work: Box<dyn Work>,
+    },
     /// A signal arrived.
     Signal(Signal),
 }

@@ -205,6 +205,17 @@ pub enum Post {
     },
     /// A signal arrived but its future was dropped unread: it is for the next who waits.
     Keep(Signal),
+    /// A job ended but its future was dropped unread: it is an orphan.
+    Orphan {
+        /// Its number.
+        job: u64,
+        /// Who asked for it.
+        task: TaskRef,
+        /// Where.
+        site: Site,
+        /// With its value.
+        work: Box<dyn Work>,
+    },
     /// The future of a parked ticket is now polled in another task or scope.
     Rehome(Ticket),
     /// A scope's future is now polled in another task or scope.
@@ -312,7 +323,7 @@ impl Post {
             | Post::DropDeadline { deadline, .. } => Some(deadline.epoch),
             Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
             Post::Detach(task) | Post::Woken(task) | Post::Drop(task) => Some(task.epoch),
-            Post::Cancel { task, .. } => Some(task.epoch),
+            Post::Cancel { task, .. } | Post::Orphan { task, .. } => Some(task.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
             Post::Note { .. } | Post::Keep(_) => None,
         }

@@ -180,10 +180,12 @@ impl Seat {
     /// Whoever polls now is the one to be woken.
     fn take(&mut self, cx: &Context<'_>) {
         let Some((task, own)) = gate::polled_by(cx.waker()) else { return };
-        if self.closing.is_none() {
-            let Some(closing) = current() else { return };
-            self.place = closing.reserve();
-            self.closing = Some(closing);
+        let Some(here) = current() else { return };
+        if !self.closing.as_ref().is_some_and(|closing| Rc::ptr_eq(closing, &here)) {
+            // The first time, or the first in this kernel.
+            self.leave();
+            self.place = here.reserve();
+            self.closing = Some(here);
         }
         let Some(closing) = &self.closing else { return };
         let watcher = Watcher { task, waker: if own { None } else { Some(cx.waker().clone()) } };

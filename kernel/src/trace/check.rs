@@ -11,6 +11,9 @@ use super::violation::Violation;
 use super::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
 
 mod end;
+mod job;
+
+use job::Job;
 
 /// Checks a whole trace.
 ///
@@ -115,6 +118,9 @@ struct Oracle {
     /// By the text of the timer.
     alarms: BTreeMap<String, (Timer, Alarm)>,
     scopes: BTreeMap<u64, Scope>,
+    jobs: BTreeMap<u64, Job>,
+    /// Those that are queued, have a token, and are over.
+    job_counts: [usize; 3],
     turn: Option<Turn>,
 }
 
@@ -160,9 +166,16 @@ impl Oracle {
                 self.cause(line, *cause);
                 self.ring(line, *timer, "fired");
             }
-            Event::Phase(phase) => self.phase(phase),
-            Event::Halt { tasks, tickets, timers, .. } => {
+            Event::Offload { .. }
+            | Event::OffloadStarts { .. }
+            | Event::Done { .. }
+            | Event::Abandon { .. }
+            | Event::Orphan { .. }
+            | Event::Drop { .. } => self.job(line),
+            Event::Phase(phase) => self.phase(line, phase),
+            Event::Halt { tasks, tickets, timers, threads, .. } => {
                 self.halt(line, *tasks, *tickets, *timers);
+                self.halt_jobs(line, *threads);
             }
             _ => {}
         }

@@ -72,8 +72,8 @@ fn a_whole_small_life_breaks_nothing() {
 
 #[test]
 fn numbers_are_gapless_and_time_and_turn_never_go_back() {
-    let text = " 0.000002       3  #0007   0 kernel   done     o1\n \
-                0.000001       2  #0009   0 kernel   done     o2\n";
+    let text = " 0.000002       3  #0007   0 kernel   tick     moved=1 far=0\n \
+                0.000001       2  #0009   0 kernel   tick     moved=1 far=0\n";
     assert_eq!(broken_text(text), ["#9 seq", "#9 time", "#9 turn"]);
     assert_eq!(broken_text(&text.replace("#0009", "#0007"))[0], "#7 seq");
 }
@@ -136,8 +136,8 @@ fn a_run_answers_tickets_that_have_ended_and_each_once() {
 
 #[test]
 fn a_task_runs_between_its_spawn_and_its_one_exit() {
-    assert_eq!(broken(&["0 0 done o1", "1 2 block signal k=1"]), ["#2 life"]);
-    assert_eq!(broken(&["0 0 done o1", "1 2 exit ok cause=#0001"]), ["#2 life"]);
+    assert_eq!(broken(&["0 0 tick moved=1 far=0", "1 2 block signal k=1"]), ["#2 life"]);
+    assert_eq!(broken(&["0 0 tick moved=1 far=0", "1 2 exit ok cause=#0001"]), ["#2 life"]);
     let exit = "1 2 exit ok cause=#0002";
     assert_eq!(after_run(&[exit, exit]), ["#4 exit"]);
     assert_eq!(after_run(&[exit, "1 2 spawn parent=-"]), ["#4 life"]);
@@ -269,4 +269,39 @@ fn a_violation_names_the_line_and_the_rule() {
     let lines = [line(trace(&["1 2 withdraw k=7"]).trim_end()).unwrap()];
     let shown = check(&lines).unwrap_err()[0].to_string();
     assert_eq!(shown, "#0001 ticket: k=7 was not opened");
+}
+
+#[test]
+fn a_job_has_one_life_and_its_counts_are_those_of_the_lines() {
+    let life = |lines: &[&str]| {
+        let mut all = vec!["0 1 spawn parent=-", "0 2 spawn parent=-", "1 2 run cause=#0002"];
+        all.extend(lines);
+        broken(&all)
+    };
+    let whole = [
+        "1 2 offload o1 running=1 queued=0",
+        "1 2 offload o2 running=1 queued=1 limiter=disk",
+        "1 2 offload o3 running=2 queued=1",
+        "1 2 abandon o1",
+        "2 1 done o3",
+        "2 1 orphan o1",
+        "2 1 offload o2 starts running=1 queued=0 cause=#0009",
+        "2 1 done o2",
+        "2 1 orphan o2",
+        "2 0 halt tasks=2 tickets=0 timers=0 handles=0",
+    ];
+    assert_eq!(life(&whole), NONE);
+    assert_eq!(life(&["1 1 done o7"]), ["#4 job"]);
+    assert_eq!(life(&["1 1 orphan o7"]), ["#4 job"]);
+    assert_eq!(life(&["1 2 offload o1 running=1 queued=1"]), ["#4 job"]);
+    assert_eq!(
+        life(&["1 2 offload o1 running=1 queued=0", "1 1 done o1", "1 1 done o1"]),
+        ["#6 job"]
+    );
+    let starts = "1 1 offload o1 starts running=1 queued=0 cause=#9999";
+    assert_eq!(life(&["1 2 offload o1 running=0 queued=1", starts]), ["#5 cause"]);
+    let left =
+        ["1 2 offload o1 running=1 queued=0", "1 0 halt tasks=2 tickets=0 timers=0 handles=0"];
+    assert_eq!(life(&left), ["#5 job"]);
+    assert_eq!(life(&["1 0 phase gate reason=x tasks=0 cause=#9999"]), ["#4 cause"]);
 }

@@ -329,7 +329,7 @@ pub enum Event<'a> {
         /// The job.
         job: u64,
     },
-    /// `orphan o1` : the late result of an abandoned job.
+    /// `orphan o1` : the result of a job that was abandoned, or that came and was not read.
     Orphan {
         /// The job.
         job: u64,

@@ -3,7 +3,7 @@
 //! Plain counts and a line of job numbers; the kernel keeps them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
@@ -106,8 +106,8 @@ pub struct LimiterCore {
     pub in_use: Cell<usize>,
     /// The most that had.
     pub peak: Cell<usize>,
-    /// The numbers of the jobs that wait, oldest first.
-    pub line: RefCell<VecDeque<u64>>,
+    /// The numbers of the jobs that wait, which are in the order of their coming.
+    pub line: RefCell<BTreeSet<u64>>,
     /// The kernel whose jobs these are; 0 for none.
     pub home: Cell<u32>,
 }

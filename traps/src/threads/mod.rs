@@ -21,7 +21,7 @@ use crate::cancellable::NotStarted;
 use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{Answer, Failure, Request, Site};
+use crate::protocol::{Answer, Failure, Post, Request, Site, TaskRef};
 
 pub use context::{NobodyWaits, Outlook, ThreadContext, ThreadDeadline, thread_deadline};
 pub(crate) use context::{crossed, is_in_job};
@@ -162,7 +162,8 @@ impl From<ThreadError> for std::io::Error {
 /// # Errors
 ///
 /// [`ThreadError`]. After an interrupt, a job that has not begun never runs; one that has begun
-/// keeps its thread until it ends, and its value goes to the kernel's hook for orphans (row X8).
+/// keeps its thread until it ends, and its value goes to the kernel's hook for orphans (row X8). So
+/// does a value that came and was not read, as that of a branch that lost a race.
 #[track_caller]
 pub fn run_in_thread<F, T>(closure: F) -> RunInThread<T>
 where
@@ -186,7 +187,8 @@ where
         let job = work.into_any().downcast::<Job<F, T>>().expect("a job comes back as it went");
         value_of(job.result)
     };
-    RunInThread { work: Some(work), limiter, result, call: Call::at(site), output: PhantomData }
+    let call = Call::at(site);
+    RunInThread { work: Some(work), limiter, result, call, task: None, output: PhantomData }
 }
 
 /// The future of [`run_in_thread`].
@@ -196,7 +198,22 @@ pub struct RunInThread<T> {
     limiter: Option<Rc<LimiterCore>>,
     result: fn(Box<dyn Work>) -> Result<T, String>,
     call: Call,
+    /// Who asked.
+    task: Option<TaskRef>,
     output: PhantomData<T>,
+}
+
+impl<T> Drop for RunInThread<T> {
+    fn drop(&mut self) {
+        if !self.call.is_filed() {
+            return;
+        }
+        let site = self.call.site();
+        if let (Some(Ok(Answer::Job { job, work })), Some(task)) = (self.call.abandon(), self.task)
+        {
+            gate::post(Post::Orphan { job, task, site, work });
+        }
+    }
 }
 
 impl<T> fmt::Debug for RunInThread<T> {
@@ -211,8 +228,9 @@ impl<T> Future for RunInThread<T> {
     type Output = Result<T, ThreadError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let RunInThread { work, limiter, result, call, .. } = &mut *self;
+        let RunInThread { work, limiter, result, call, task, .. } = &mut *self;
         if !call.is_filed() {
+            *task = gate::task();
             if is_in_job() {
                 return Poll::Ready(Err(ThreadError::WouldNest));
             }
@@ -230,7 +248,7 @@ impl<T> Future for RunInThread<T> {
             Request::Offload { work, limiter: limiter.clone() }
         };
         call.poll(cx, request).map(|answer| match answer {
-            Ok(Answer::Job(work)) => result(work).map_err(ThreadError::Panicked),
+            Ok(Answer::Job { work, .. }) => result(work).map_err(ThreadError::Panicked),
             Ok(other) => wrong_answer(&other),
             Err(Failure::Interrupt(interrupt)) => Err(ThreadError::Interrupt(interrupt)),
             Err(other) => unreachable!("rule: a job is not refused by {other:?}"),

@@ -5,7 +5,10 @@ use super::{Alarm, Oracle, Scope, Ticket};
 
 impl Oracle {
     /// Two phases of a shutdown set what ends them; all are between two tasks.
-    pub(super) fn phase(&mut self, phase: &Phase<'_>) {
+    pub(super) fn phase(&mut self, line: &Line<'_>, phase: &Phase<'_>) {
+        if let Phase::Gate { cause: Some(cause), .. } = phase {
+            self.cause(line, *cause);
+        }
         self.turn.iter_mut().for_each(|turn| turn.task = 0);
         match phase {
             Phase::Drain { .. } => self.set(Timer::Drain),
