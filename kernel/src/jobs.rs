@@ -237,8 +237,8 @@ impl<M: Machine> Kernel<M> {
         let Some(mut hook) = self.jobs.on_orphan.take() else { return drop_quietly(work) };
         let site = log::site(job.site).to_string();
         quietly(|| {
-            let (task, outcome) = (job.task.serial.get(), work.into_outcome());
-            hook(Orphan { job: number, task, site, outcome });
+            let Some(outcome) = work.into_outcome() else { return };
+            hook(Orphan { job: number, task: job.task.serial.get(), site, outcome });
         });
         // One that it set meanwhile stays.
         self.jobs.on_orphan.get_or_insert(hook);
@@ -296,6 +296,10 @@ impl<M: Machine> Kernel<M> {
     /// Has `hook` called with the value of each job that ends when nobody waits for it any more: a
     /// connection that is to be closed, for example (row X8). Called inside the kernel's loop, so
     /// it must not block; a panic in it is caught. Replaces an earlier one.
+    ///
+    /// An item of [`iterate_in_thread`](traps::iterate_in_thread()) is no such value: it waits for
+    /// the next call, or was dropped with its source. Only the panic of an iterator whose source
+    /// is gone comes here.
     pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
         self.jobs.on_orphan = Some(Box::new(hook));
     }
