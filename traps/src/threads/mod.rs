@@ -4,6 +4,7 @@
 //! the kernel's matter, and a `limiter`'s.
 
 mod context;
+mod item_slot;
 mod iterate;
 mod limiter;
 
