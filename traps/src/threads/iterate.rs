@@ -19,7 +19,7 @@ use crate::outside::Wait;
 use crate::protocol::Site;
 
 use super::item_slot::{Look, NextJob, Slot, look};
-use super::{LimiterCore, RunInThread, ThreadError, Work, is_in_job};
+use super::{LimiterCore, RunInThread, ThreadError, Work};
 
 /// Makes a source of the items of an iterator that blocks, as one that reads a file piece by piece
 /// does. Each item is a job of its own, as with [`run_in_thread`](crate::run_in_thread()): it takes
@@ -89,7 +89,7 @@ where
     /// the log; the kernel's hook for orphans does not hear of it (row X8).
     ///
     /// [`ThreadError::Panicked`], once: the iterator panicked, which ends it.
-    /// [`ThreadError::WouldNest`] inside a job.
+    /// [`ThreadError::WouldNest`] inside a job: call the iterator right there.
     #[track_caller]
     #[expect(clippy::should_implement_trait, reason = "a source is no iterator: it waits")]
     pub fn next(&mut self) -> NextItem<'_, I> {
@@ -149,7 +149,6 @@ where
         let NextItem { items, site, stage } = &mut *self;
         loop {
             let ended = match stage {
-                Stage::Looks if is_in_job() => return Poll::Ready(Err(ThreadError::WouldNest)),
                 Stage::Looks => {
                     *stage = match look(&items.slot) {
                         Look::There(item) => {
