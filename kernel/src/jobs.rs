@@ -257,7 +257,7 @@ impl<M: Machine> Kernel<M> {
         let Some(mut hook) = self.jobs.on_orphan.take() else { return drop_quietly(work) };
         let site = log::site(site).to_string();
         quietly(|| {
-            let outcome = work.into_outcome();
+            let Some(outcome) = work.into_outcome() else { return };
             hook(Orphan { job, task, site, outcome });
         });
         // One that it set meanwhile stays.
@@ -327,6 +327,10 @@ impl<M: Machine> Kernel<M> {
     ///
     /// Called inside the kernel's loop, so it must not block; a panic in it is caught. Replaces an
     /// earlier one.
+    ///
+    /// An item of [`iterate_in_thread`](traps::iterate_in_thread()) is no such value: it waits for
+    /// the next call, or was dropped with its source. Only the panic of an iterator whose source
+    /// is gone comes here.
     pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
         self.jobs.on_orphan = Some(Box::new(hook));
     }

@@ -242,8 +242,8 @@ mod tests {
             self
         }
 
-        fn into_outcome(self: Box<Self>) -> Result<Box<dyn std::any::Any>, String> {
-            Ok(self)
+        fn into_outcome(self: Box<Self>) -> Option<Result<Box<dyn std::any::Any>, String>> {
+            Some(Ok(self))
         }
     }
 

@@ -86,7 +86,7 @@ pub use scope::{Branch, Shield, branch, shield, shield_for};
 pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};
 pub use signals::{NextSignal, Signals, signals};
 pub use task::{Cancel, CancelNow, Join, Spawn, Task, TaskId, WaitTask, spawn};
-pub use threads::run_in_thread;
+pub use threads::{iterate_in_thread, run_in_thread};
 pub use time::Time;
 pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_after, timeout_at};
 pub use verbs::{

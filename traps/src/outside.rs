@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +14,7 @@ use crate::combine::Either;
 use crate::error::{only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Request, Ticket, TrapResult};
+use crate::protocol::{Answer, Request, Site, Ticket, TrapResult};
 
 /// Carries the wakes of a kernel's tickets to it. A kernel implements it.
 pub trait Outside: Send + Sync {
@@ -130,7 +131,11 @@ pub(crate) struct Wait {
 impl Wait {
     #[track_caller]
     pub(crate) fn here(what: &'static str) -> Wait {
-        Wait { call: Call::here(), what, external: false, known: None }
+        Wait::at(what, Location::caller())
+    }
+
+    pub(crate) fn at(what: &'static str, site: Site) -> Wait {
+        Wait { call: Call::at(site), what, external: false, known: None }
     }
 
     /// Files the trap and hands its waker to `register`, which gives a value if there is nothing

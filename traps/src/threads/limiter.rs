@@ -8,7 +8,7 @@ use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
 
-use super::{RunInThread, run_in_thread_at};
+use super::{IterateInThread, RunInThread, run_in_thread_at};
 
 /// Bounds how many jobs of one class have a thread at one time, so that a slow class leaves the
 /// others their threads. Jobs above the bound wait in its own line, first in, first out, and not in
@@ -52,6 +52,16 @@ impl Limiter {
         T: Send + 'static,
     {
         run_in_thread_at(closure, Some(self.0.clone()), Location::caller())
+    }
+
+    /// [`iterate_in_thread`](crate::iterate_in_thread()), with each item within this limit.
+    #[must_use]
+    pub fn iterate_in_thread<I>(&self, iterator: I) -> IterateInThread<I>
+    where
+        I: Iterator + Send + 'static,
+        I::Item: Send + 'static,
+    {
+        IterateInThread::new(iterator, Some(self.0.clone()))
     }
 
     /// As named when it was made.

@@ -4,6 +4,8 @@
 //! the kernel's matter, and a `limiter`'s.
 
 mod context;
+mod item_slot;
+mod iterate;
 mod limiter;
 
 use std::any::Any;
@@ -25,6 +27,7 @@ use crate::protocol::{Answer, Failure, Post, Request, Site, TaskRef};
 
 pub use context::{NobodyWaits, Outlook, ThreadContext, ThreadDeadline, thread_deadline};
 pub(crate) use context::{crossed, is_in_job};
+pub use iterate::{IterateInThread, NextItem, iterate_in_thread};
 pub use limiter::{Limiter, LimiterCore};
 
 /// A job for a worker thread: it runs once and keeps its own result.
@@ -33,12 +36,9 @@ pub trait Work: Send {
     fn run(&mut self, context: ThreadContext);
     /// The job itself, to get the result out.
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
-    /// Its value, or the message of its panic, for whoever hears of jobs that nobody waits for.
-    ///
-    /// # Errors
-    ///
-    /// The message of its panic.
-    fn into_outcome(self: Box<Self>) -> Result<Box<dyn Any>, String>;
+    /// Its value, or the message of its panic, for whoever hears of jobs that nobody waits for;
+    /// `None` if there is nothing to hear, for it has kept elsewhere what came of it.
+    fn into_outcome(self: Box<Self>) -> Option<Result<Box<dyn Any>, String>>;
 }
 
 impl fmt::Debug for dyn Work {
@@ -68,11 +68,11 @@ where
         self
     }
 
-    fn into_outcome(self: Box<Self>) -> Result<Box<dyn Any>, String> {
-        match value_of(self.result) {
+    fn into_outcome(self: Box<Self>) -> Option<Result<Box<dyn Any>, String>> {
+        Some(match value_of(self.result) {
             Ok(value) => Ok(Box::new(value)),
             Err(message) => Err(message),
-        }
+        })
     }
 }
 
