@@ -18,6 +18,9 @@ pub struct Config {
     pub limits: Limits,
     /// How long each phase may take.
     pub deadlines: Deadlines,
+    /// Takes a line of a head that ends in LF alone (RFC 9112, 2.2). Off: it is refused, for what
+    /// stands in front may see another request there. Chunks stay strict.
+    pub bare_lf: bool,
     pub(crate) date: Date,
     pub(crate) pool: Pool,
     pub(crate) seats: Seats,

@@ -32,6 +32,7 @@ const REFUSED: Head = Head {
     method: Method::Get,
     no_body: false,
     version: Version::Http11,
+    authority: Span { start: 0, end: 0 },
     path: Span { start: 0, end: 0 },
     query: Span { start: 0, end: 0 },
     fields: 0,
