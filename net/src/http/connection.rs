@@ -287,7 +287,7 @@ impl<S: Stream> Request<'_, S> {
         if !response.sent {
             let (body, field) = match response.has_body() {
                 true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
-                false => (&[][..], BodyField::None),
+                false => (&[][..], response.no_body_field()),
             };
             let body = if self.head.no_body { &[] } else { body };
             let room = self.outlet.make_room().await;
@@ -308,9 +308,9 @@ impl<S: Stream> Request<'_, S> {
     }
 
     /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
-    fn has_doubt(&mut self) -> bool {
-        // What came with the head costs nothing to skip.
-        while let Ok(Some(_)) = self.buffered() {}
+    /// Goes by what was said and not by what is here: how the body was cut may not change the
+    /// answer.
+    fn has_doubt(&self) -> bool {
         let most = self.outlet.config.limits.drain;
         let much = matches!(self.body, Body::Length(left) if left > most);
         let unasked = self.outlet.expects && !matches!(self.body, Body::End);

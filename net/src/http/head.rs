@@ -184,10 +184,9 @@ fn refused(window: &[u8], error: Error, limits: &Limits) -> Option<Refusal> {
             const WHY: &str = "there are too many fields\n";
             Refusal::over(431, WHY, "fields", limits.fields.min(FIELDS) as u64)
         }
+        Error::Version if is_line_too_long(window, limits) => line_too_long(window, limits),
         Error::Version => {
-            let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
-                return is_line_too_long(window, limits).then(|| line_too_long(window, limits));
-            };
+            let end = window.iter().position(|byte| *byte == b'\n')?;
             match window[..end].trim_ascii_end().splitn(3, |byte| *byte == b' ').nth(2) {
                 Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
                     if major.is_ascii_digit() && minor.is_ascii_digit() =>

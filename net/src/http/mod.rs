@@ -15,6 +15,8 @@ mod config;
 mod connection;
 mod date;
 mod fields;
+#[cfg(test)]
+mod fuzz_tests;
 mod head;
 mod host;
 mod inbox;
