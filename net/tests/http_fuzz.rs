@@ -4,6 +4,8 @@
 mod common;
 #[path = "common/corpus.rs"]
 mod corpus;
+#[path = "common/mistakes.rs"]
+mod mistakes;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use common::{Act, Seen, talk_in_pieces};
 use corpus::corpus;
 use kernel::{Kernel, Sim};
+use mistakes::requests;
 use net::Stream;
 use net::http::{Config, serve_connection};
 use net::pipe::duplex;
@@ -59,89 +62,6 @@ fn most_bytes<T>(work: impl FnOnce() -> T) -> (T, isize) {
     (done, LIVE.get().1 - before)
 }
 
-/// What may be wrong with a request.
-#[derive(Clone, Debug)]
-enum Mistake {
-    Byte(Index, u8),
-    Insert(Index, &'static str),
-    Remove(Index, usize),
-    Repeat(Index, usize),
-}
-
-const WORDS: &[&str] = &[
-    "\r\n",
-    "\n",
-    "\r",
-    " ",
-    "\t",
-    ":",
-    ";",
-    "\0",
-    "0",
-    "ffffffff",
-    "Host: a\r\n",
-    "\r\n\r\n",
-    "Content-Length: 3\r\n",
-    "Transfer-Encoding: chunked\r\n",
-    "Expect: 100-continue\r\n",
-    "Connection: close\r\n",
-    "HTTP/1.1",
-    "0\r\n\r\n",
-    "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-    "\u{e9}",
-];
-
-fn mistakes() -> impl Strategy<Value = Vec<Mistake>> {
-    let mistake = prop_oneof![
-        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Mistake::Byte(at, byte)),
-        (any::<Index>(), prop::sample::select(WORDS))
-            .prop_map(|(at, word)| Mistake::Insert(at, word)),
-        (any::<Index>(), 1_usize..12).prop_map(|(at, len)| Mistake::Remove(at, len)),
-        (any::<Index>(), 1_usize..60).prop_map(|(at, len)| Mistake::Repeat(at, len)),
-    ];
-    prop::collection::vec(mistake, 0..6)
-}
-
-fn make(mistake: &Mistake, request: &mut Vec<u8>) {
-    let span = |at: &Index, len: usize| {
-        let start = at.index(request.len() + 1);
-        start..(start + len).min(request.len())
-    };
-    match mistake {
-        Mistake::Byte(at, byte) if !request.is_empty() => {
-            let place = at.index(request.len());
-            request[place] = *byte;
-        }
-        Mistake::Byte(..) => {}
-        Mistake::Insert(at, word) => {
-            let span = span(at, 0);
-            request.splice(span, word.bytes());
-        }
-        Mistake::Remove(at, len) => {
-            let span = span(at, *len);
-            request.drain(span);
-        }
-        Mistake::Repeat(at, len) => {
-            let span = span(at, *len);
-            let again = request[span.clone()].to_vec();
-            request.splice(span.end..span.end, again);
-        }
-    }
-}
-
-fn requests() -> impl Strategy<Value = Vec<u8>> {
-    let all = corpus();
-    let picks = prop::collection::vec((prop::sample::select(all), mistakes()), 1..4);
-    let wrong = picks.prop_map(|picks| {
-        let with = |(mut request, mistakes): (Vec<u8>, Vec<Mistake>)| {
-            mistakes.iter().for_each(|mistake| make(mistake, &mut request));
-            request
-        };
-        picks.into_iter().flat_map(with).collect()
-    });
-    prop_oneof![4 => wrong, 1 => prop::collection::vec(any::<u8>(), 0..300)]
-}
-
 /// That what came begins with an answer; what follows is read where the requests are known.
 fn check(seen: &Seen) {
     if seen.text.is_empty() {
@@ -163,7 +83,7 @@ proptest! {
 
     #[test]
     fn no_request_brings_a_connection_down_or_keeps_it_up(
-        request in requests(),
+        request in requests(corpus()),
         cut in any::<Index>(),
         finish in any::<bool>(),
         most in prop_oneof![1_usize..40, Just(usize::MAX)],
