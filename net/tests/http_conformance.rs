@@ -1,4 +1,4 @@
-//! What RFC 9112 and RFC 9110 ask of an origin server, by section: `r9112_3_2_...` holds a rule of
+//! What RFC 9112 and RFC 9110 ask of an origin server, by section: `rfc9112_3_2_...` holds a rule of
 //! section 3.2 of RFC 9112. The page `net::guide::conformance` lists the rules.
 
 mod common;
@@ -6,7 +6,11 @@ mod common;
 use std::time::Duration;
 
 use common::{Act, Seen, talk, talk_with};
-use net::http::Config;
+use kernel::{Kernel, Sim};
+use net::Stream;
+use net::http::{Config, serve_connection};
+use net::pipe::duplex;
+use traps::spawn;
 
 const KEPT: bool = false;
 const CLOSED: bool = true;
@@ -48,7 +52,7 @@ fn body(seen: &Seen) -> &str {
 // ---- RFC 9112, 2: messages ---------------------------------------------------------------------
 
 #[test]
-fn r9112_2_2_each_byte_stands_where_the_grammar_lets_it_and_nowhere_else() {
+fn rfc9112_2_2_each_byte_stands_where_the_grammar_lets_it_and_nowhere_else() {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let text = |byte: u8| matches!(byte, b'\t' | b' '..=b'~' | 0x80..);
     let with = |before: &str, byte: u8, after: &str| {
@@ -83,7 +87,7 @@ fn r9112_2_2_each_byte_stands_where_the_grammar_lets_it_and_nowhere_else() {
 }
 
 #[test]
-fn r9112_2_2_octets_are_not_decoded() {
+fn rfc9112_2_2_octets_are_not_decoded() {
     let mut request = b"GET / HTTP/1.1\r\nHost: a\r\nX: \xff\xfe\xe2\x82\r\n\r\n".to_vec();
     assert_eq!(fate(&request), (vec![200], KEPT));
     request.splice(4..5, *b"/\xff");
@@ -91,7 +95,7 @@ fn r9112_2_2_octets_are_not_decoded() {
 }
 
 #[test]
-fn r9112_2_2_a_bare_cr_is_refused_wherever_it_stands() {
+fn rfc9112_2_2_a_bare_cr_is_refused_wherever_it_stands() {
     all_are(
         400,
         CLOSED,
@@ -113,7 +117,7 @@ fn r9112_2_2_a_bare_cr_is_refused_wherever_it_stands() {
 }
 
 #[test]
-fn r9112_2_2_a_bare_lf_is_refused_unless_it_is_allowed() {
+fn rfc9112_2_2_a_bare_lf_is_refused_unless_it_is_allowed() {
     let requests = [
         "GET / HTTP/1.1\nHost: a\n\n",
         "GET / HTTP/1.1\r\nHost: a\n\r\n",
@@ -144,7 +148,7 @@ fn r9112_2_2_a_bare_lf_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
-fn r9112_2_2_empty_lines_before_a_request_are_passed_over_within_a_bound() {
+fn rfc9112_2_2_empty_lines_before_a_request_are_passed_over_within_a_bound() {
     let request = |lines: usize| format!("{}{}", "\r\n".repeat(lines), get(""));
     assert_eq!(fate(request(1)), (vec![200], KEPT));
     assert_eq!(fate(request(8)), (vec![200], KEPT));
@@ -154,7 +158,7 @@ fn r9112_2_2_empty_lines_before_a_request_are_passed_over_within_a_bound() {
 }
 
 #[test]
-fn r9112_2_2_white_space_before_the_first_field_is_refused() {
+fn rfc9112_2_2_white_space_before_the_first_field_is_refused() {
     all_are(
         400,
         CLOSED,
@@ -167,7 +171,7 @@ fn r9112_2_2_white_space_before_the_first_field_is_refused() {
 }
 
 #[test]
-fn r9112_2_2_what_is_no_message_is_answered_with_400_and_the_close() {
+fn rfc9112_2_2_what_is_no_message_is_answered_with_400_and_the_close() {
     all_are(
         400,
         CLOSED,
@@ -178,7 +182,7 @@ fn r9112_2_2_what_is_no_message_is_answered_with_400_and_the_close() {
 }
 
 #[test]
-fn r9112_2_3_the_version_is_read_to_the_letter_and_a_later_minor_one_is_served_as_1_1() {
+fn rfc9112_2_3_the_version_is_read_to_the_letter_and_a_later_minor_one_is_served_as_1_1() {
     let with = |version: &str| fate(format!("GET / {version}\r\nHost: a\r\n\r\n"));
     assert_eq!(with("HTTP/1.0"), (vec![200], CLOSED));
     for version in ["HTTP/1.1", "HTTP/1.2", "HTTP/1.9"] {
@@ -201,7 +205,7 @@ fn r9112_2_3_the_version_is_read_to_the_letter_and_a_later_minor_one_is_served_a
 // ---- RFC 9112, 3: the request line -------------------------------------------------------------
 
 #[test]
-fn r9112_3_one_space_and_no_other_stands_between_the_parts() {
+fn rfc9112_3_one_space_and_no_other_stands_between_the_parts() {
     all_are(
         400,
         CLOSED,
@@ -219,7 +223,7 @@ fn r9112_3_one_space_and_no_other_stands_between_the_parts() {
 }
 
 #[test]
-fn r9112_3_a_line_of_8000_bytes_is_read_and_a_longer_target_is_414_a_longer_method_501() {
+fn rfc9112_3_a_line_of_8000_bytes_is_read_and_a_longer_target_is_414_a_longer_method_501() {
     let target = |n: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(n));
     assert_eq!(fate(target(8_000 - 14)), (vec![404], KEPT));
     assert_eq!(fate(target(9_000)), (vec![414], CLOSED));
@@ -230,7 +234,7 @@ fn r9112_3_a_line_of_8000_bytes_is_read_and_a_longer_target_is_414_a_longer_meth
 }
 
 #[test]
-fn r9112_3_a_line_that_is_no_request_is_not_read_on_for_ever() {
+fn rfc9112_3_a_line_that_is_no_request_is_not_read_on_for_ever() {
     for begin in ["GET / HTTQ", "GET / HTTP/1.1x", "GET / ", "GET / HTTP/1.2", "GET / HTTP/2.0"] {
         let flood = [begin.as_bytes(), &[b'x'; 200_000]].concat();
         let (statuses, closed) = fate(&flood);
@@ -239,7 +243,7 @@ fn r9112_3_a_line_that_is_no_request_is_not_read_on_for_ever() {
 }
 
 #[test]
-fn r9112_3_2_a_1_1_request_has_one_host_field_that_is_a_host() {
+fn rfc9112_3_2_a_1_1_request_has_one_host_field_that_is_a_host() {
     let host = |value: &str| fate(format!("GET / HTTP/1.1\r\nHost:{value}\r\n\r\n"));
     for good in [" a", "a", " a:80", " [::1]", " [::1]:80", "", " ", " 127.0.0.1", " %41", "\ta\t"]
     {
@@ -283,7 +287,7 @@ fn r9112_3_2_a_1_1_request_has_one_host_field_that_is_a_host() {
 }
 
 #[test]
-fn r9112_3_2_2_the_host_of_an_absolute_target_is_the_host_whatever_the_field_says() {
+fn rfc9112_3_2_2_the_host_of_an_absolute_target_is_the_host_whatever_the_field_says() {
     let host = |target: &str, field: &str| {
         let seen = send(format!("GET {target} HTTP/1.1\r\nHost: {field}\r\n\r\n"));
         body(&seen).to_owned()
@@ -306,7 +310,7 @@ fn r9112_3_2_2_the_host_of_an_absolute_target_is_the_host_whatever_the_field_say
 }
 
 #[test]
-fn r9110_4_2_an_absolute_target_has_a_known_scheme_a_host_and_no_user() {
+fn rfc9110_4_2_an_absolute_target_has_a_known_scheme_a_host_and_no_user() {
     all_are(
         400,
         CLOSED,
@@ -326,7 +330,7 @@ fn r9110_4_2_an_absolute_target_has_a_known_scheme_a_host_and_no_user() {
 }
 
 #[test]
-fn r9112_3_2_3_an_authority_alone_is_for_connect_which_is_not_known() {
+fn rfc9112_3_2_3_an_authority_alone_is_for_connect_which_is_not_known() {
     all_are(400, CLOSED, &["GET a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n"]);
     all_are(
         501,
@@ -340,7 +344,7 @@ fn r9112_3_2_3_an_authority_alone_is_for_connect_which_is_not_known() {
 }
 
 #[test]
-fn r9112_3_2_4_the_asterisk_is_for_options() {
+fn rfc9112_3_2_4_the_asterisk_is_for_options() {
     all_are(204, KEPT, &["OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"]);
     all_are(204, KEPT, &["OPTIONS http://a:80 HTTP/1.1\r\nHost: a\r\n\r\n"]);
     all_are(405, KEPT, &["OPTIONS http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"]);
@@ -358,7 +362,7 @@ fn r9112_3_2_4_the_asterisk_is_for_options() {
 // ---- RFC 9112, 5 and RFC 9110, 5: fields -------------------------------------------------------
 
 #[test]
-fn r9112_5_1_white_space_around_a_value_is_no_part_of_it_and_before_the_colon_refused() {
+fn rfc9112_5_1_white_space_around_a_value_is_no_part_of_it_and_before_the_colon_refused() {
     for value in ["a", " a", "\ta", " \t a \t ", "a "] {
         let seen = send(format!("GET /host HTTP/1.1\r\nHost:{value}\r\n\r\n"));
         assert_eq!(body(&seen), "a", "{value:?}");
@@ -377,7 +381,7 @@ fn r9112_5_1_white_space_around_a_value_is_no_part_of_it_and_before_the_colon_re
 }
 
 #[test]
-fn r9112_5_1_a_line_without_a_name_or_a_colon_is_refused_and_not_dropped() {
+fn rfc9112_5_1_a_line_without_a_name_or_a_colon_is_refused_and_not_dropped() {
     let lines =
         [": a\r\n", "X\r\n", "X y\r\n", "\u{e9}: a\r\n", "\"X\": a\r\n", "X(y): a\r\n", "@: a\r\n"];
     for line in lines {
@@ -386,7 +390,7 @@ fn r9112_5_1_a_line_without_a_name_or_a_colon_is_refused_and_not_dropped() {
 }
 
 #[test]
-fn r9112_5_2_a_folded_line_is_refused() {
+fn rfc9112_5_2_a_folded_line_is_refused() {
     all_are(
         400,
         CLOSED,
@@ -401,7 +405,7 @@ fn r9112_5_2_a_folded_line_is_refused() {
 }
 
 #[test]
-fn r9110_5_1_names_have_no_case_and_unknown_fields_are_let_pass() {
+fn rfc9110_5_1_names_have_no_case_and_unknown_fields_are_let_pass() {
     let upper = "GET /host HTTP/1.1\r\nHOST: b\r\nX-UNKNOWN: ?\r\nA!#$%&'*+-.^_`|~9: \r\n\r\n";
     assert_eq!(body(&send(upper)), "b");
     let length = post("/count", "cOnTeNt-LeNgTh: 2\r\n", "ab");
@@ -409,7 +413,7 @@ fn r9110_5_1_names_have_no_case_and_unknown_fields_are_let_pass() {
 }
 
 #[test]
-fn r9110_5_4_fields_without_end_are_431() {
+fn rfc9110_5_4_fields_without_end_are_431() {
     assert_eq!(fate(get(&"A: b\r\n".repeat(99))), (vec![200], KEPT));
     assert_eq!(fate(get(&"A: b\r\n".repeat(100))), (vec![431], CLOSED));
     let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(200_000));
@@ -419,7 +423,7 @@ fn r9110_5_4_fields_without_end_are_431() {
 }
 
 #[test]
-fn r9110_5_6_1_empty_members_of_a_list_do_not_count() {
+fn rfc9110_5_6_1_empty_members_of_a_list_do_not_count() {
     assert_eq!(fate(get("Connection: , ,close,\r\n")), (vec![200], CLOSED));
     assert_eq!(fate(get("Connection: closed, xclose\r\n")), (vec![200], KEPT));
     assert_eq!(fate(get("Connection: x\r\nConnection: CLOSE\r\n")), (vec![200], CLOSED));
@@ -429,7 +433,7 @@ fn r9110_5_6_1_empty_members_of_a_list_do_not_count() {
 // ---- RFC 9112, 6: how long a body is -----------------------------------------------------------
 
 #[test]
-fn r9112_6_1_chunked_is_the_only_coding_and_is_last_and_alone() {
+fn rfc9112_6_1_chunked_is_the_only_coding_and_is_last_and_alone() {
     let with = |value: &str| {
         fate(post("/count", &format!("Transfer-Encoding:{value}\r\n"), "1\r\nx\r\n0\r\n\r\n"))
     };
@@ -463,7 +467,7 @@ fn r9112_6_1_chunked_is_the_only_coding_and_is_last_and_alone() {
 }
 
 #[test]
-fn r9112_6_1_transfer_encoding_in_1_0_is_faulty_framing() {
+fn rfc9112_6_1_transfer_encoding_in_1_0_is_faulty_framing() {
     all_are(
         400,
         CLOSED,
@@ -475,14 +479,14 @@ fn r9112_6_1_transfer_encoding_in_1_0_is_faulty_framing() {
 }
 
 #[test]
-fn r9112_6_1_nothing_is_sent_in_chunks_to_1_0() {
+fn rfc9112_6_1_nothing_is_sent_in_chunks_to_1_0() {
     let seen = send("GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     assert!(!seen.text.contains("chunked"), "{}", seen.text);
     assert_eq!((body(&seen), seen.closed_at.is_some()), ("one and two", CLOSED));
 }
 
 #[test]
-fn r9112_6_2_a_content_length_is_digits_once_and_within_bounds() {
+fn rfc9112_6_2_a_content_length_is_digits_once_and_within_bounds() {
     let with = |value: &str| fate(post("/count", &format!("Content-Length:{value}\r\n"), "abc"));
     for good in [" 3", "3", " 003", "\t3\t", " 00000000000000000000000000003"] {
         assert_eq!(with(good), (vec![200], KEPT), "{good:?}");
@@ -517,7 +521,7 @@ fn r9112_6_2_a_content_length_is_digits_once_and_within_bounds() {
 }
 
 #[test]
-fn r9112_6_3_both_length_and_coding_are_refused() {
+fn rfc9112_6_3_both_length_and_coding_are_refused() {
     for fields in [
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
@@ -530,7 +534,7 @@ fn r9112_6_3_both_length_and_coding_are_refused() {
 }
 
 #[test]
-fn r9112_6_3_without_either_there_is_no_body() {
+fn rfc9112_6_3_without_either_there_is_no_body() {
     let two = post("/count", "", "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(fate(two), (vec![200, 200], KEPT));
     let zero = post("/count", "Content-Length: 0\r\n", &get(""));
@@ -540,7 +544,7 @@ fn r9112_6_3_without_either_there_is_no_body() {
 }
 
 #[test]
-fn r9112_6_3_a_refused_request_is_the_last_one() {
+fn rfc9112_6_3_a_refused_request_is_the_last_one() {
     let hidden = get("X : y\r\n") + &get("");
     assert_eq!(fate(hidden), (vec![400], CLOSED));
     let after = post("/count", "Content-Length: 1x\r\n", &get(""));
@@ -550,7 +554,7 @@ fn r9112_6_3_a_refused_request_is_the_last_one() {
 }
 
 #[test]
-fn r9112_8_a_message_that_breaks_off_is_answered_with_400_and_never_served() {
+fn rfc9112_8_a_message_that_breaks_off_is_answered_with_400_and_never_served() {
     for cut in [
         "GET / HTTP/1.1\r\nHost: a\r\n",
         "GET / HTTP/1.1",
@@ -568,7 +572,7 @@ fn r9112_8_a_message_that_breaks_off_is_answered_with_400_and_never_served() {
 // ---- RFC 9112, 7: chunks -----------------------------------------------------------------------
 
 #[test]
-fn r9112_7_1_chunks_are_joined_and_what_follows_is_the_next_request() {
+fn rfc9112_7_1_chunks_are_joined_and_what_follows_is_the_next_request() {
     let request =
         chunked("/count", "1\r\na\r\n00A\r\n0123456789\r\na\r\n0123456789\r\n000\r\n\r\n");
     let seen = send(request + &get(""));
@@ -577,7 +581,7 @@ fn r9112_7_1_chunks_are_joined_and_what_follows_is_the_next_request() {
 }
 
 #[test]
-fn r9112_7_1_a_size_is_hexadecimal_digits_that_do_not_overflow() {
+fn rfc9112_7_1_a_size_is_hexadecimal_digits_that_do_not_overflow() {
     for size in [
         "",
         " 1",
@@ -608,7 +612,7 @@ fn r9112_7_1_a_size_is_hexadecimal_digits_that_do_not_overflow() {
 }
 
 #[test]
-fn r9112_7_1_a_chunk_ends_where_its_size_says() {
+fn rfc9112_7_1_a_chunk_ends_where_its_size_says() {
     for wrong in [
         "3\r\nabcd\r\n0\r\n\r\n",
         "3\r\nab\r\n0\r\n\r\n",
@@ -620,7 +624,7 @@ fn r9112_7_1_a_chunk_ends_where_its_size_says() {
 }
 
 #[test]
-fn r9112_7_1_1_extensions_are_passed_over_within_a_bound() {
+fn rfc9112_7_1_1_extensions_are_passed_over_within_a_bound() {
     for good in [";a", ";a=b", " ; a = b", ";a=\"b;\\\"\"", ";a;b"] {
         let request = chunked("/count", &format!("1{good}\r\nx\r\n0{good}\r\n\r\n"));
         assert_eq!(fate(request), (vec![200], KEPT), "{good:?}");
@@ -637,7 +641,7 @@ fn r9112_7_1_1_extensions_are_passed_over_within_a_bound() {
 }
 
 #[test]
-fn r9112_7_1_2_trailers_are_given_to_the_handler_apart_from_the_fields_within_a_bound() {
+fn rfc9112_7_1_2_trailers_are_given_to_the_handler_apart_from_the_fields_within_a_bound() {
     let with = |lines: &str| send(chunked("/trailers", &format!("1\r\nx\r\n0\r\n{lines}\r\n")));
     assert_eq!(body(&with("X: a\r\n")), "a false");
     assert_eq!(body(&with("Y: b\r\nx:  c \r\nX:\r\n")), "c| false");
@@ -657,7 +661,7 @@ fn r9112_7_1_2_trailers_are_given_to_the_handler_apart_from_the_fields_within_a_
 // ---- RFC 9112, 9: connections ------------------------------------------------------------------
 
 #[test]
-fn r9112_9_3_a_connection_persists_as_version_and_connection_field_say() {
+fn rfc9112_9_3_a_connection_persists_as_version_and_connection_field_say() {
     let old = |fields: &str| format!("GET / HTTP/1.0\r\n{fields}\r\n");
     assert_eq!(fate(get("")), (vec![200], KEPT));
     assert_eq!(fate(get("Connection: close\r\n")), (vec![200], CLOSED));
@@ -670,7 +674,7 @@ fn r9112_9_3_a_connection_persists_as_version_and_connection_field_say() {
 }
 
 #[test]
-fn r9112_9_3_the_whole_body_is_read_or_the_connection_closes() {
+fn rfc9112_9_3_the_whole_body_is_read_or_the_connection_closes() {
     let ignored = post("/ignore", "Content-Length: 3\r\n", "abc") + &get("");
     assert_eq!(fate(ignored), (vec![200, 200], KEPT));
     let in_chunks = chunked("/ignore", "3\r\nabc\r\n0\r\nX: y\r\n\r\n") + &get("");
@@ -682,7 +686,7 @@ fn r9112_9_3_the_whole_body_is_read_or_the_connection_closes() {
 }
 
 #[test]
-fn r9112_9_3_2_pipelined_requests_are_answered_in_order() {
+fn rfc9112_9_3_2_pipelined_requests_are_answered_in_order() {
     let all: String =
         ["x", "y", "z"].map(|host| format!("GET /host HTTP/1.1\r\nHost: {host}\r\n\r\n")).concat();
     let seen = send(all);
@@ -692,7 +696,7 @@ fn r9112_9_3_2_pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn r9112_9_6_nothing_is_served_after_an_answer_that_closes() {
+fn rfc9112_9_6_nothing_is_served_after_an_answer_that_closes() {
     for last in [get("Connection: close\r\n"), "GET /bye HTTP/1.1\r\nHost: a\r\n\r\n".to_owned()] {
         let seen = send(last + &get(""));
         assert_eq!((seen.statuses(), seen.closed_at.is_some()), (vec![200], CLOSED));
@@ -701,7 +705,7 @@ fn r9112_9_6_nothing_is_served_after_an_answer_that_closes() {
 }
 
 #[test]
-fn r9112_9_6_the_server_ends_its_direction_first_and_reads_on_for_a_while() {
+fn rfc9112_9_6_the_server_ends_its_direction_first_and_reads_on_for_a_while() {
     let piece = [b'x'; 1_000];
     let head = post("/count", "Content-Length: 9000000\r\n", "");
     let pause = Act::Sleep(Duration::from_millis(10));
@@ -711,10 +715,31 @@ fn r9112_9_6_the_server_ends_its_direction_first_and_reads_on_for_a_while() {
     assert_eq!(seen.closed_at.map(|at| at.as_micros()), Some(0), "it said so at once");
 }
 
+#[test]
+fn rfc9112_9_6_that_while_is_bounded_in_bytes() {
+    let mut kernel = Kernel::new(Sim::new());
+    let sent = kernel.run(async {
+        let (server, mut client) = duplex(16 * 1024);
+        spawn(
+            "conn",
+            async move { serve_connection(server, &common::App, &Config::default()).await },
+        )
+        .await;
+        let mut sent = client.write(b"GET /\r\n\r\n").await.unwrap();
+        while let Ok(n) = client.write(&[b'x'; 16 * 1024]).await {
+            sent += n;
+        }
+        sent
+    });
+    let sent = sent.expect("it ends");
+    kernel.shutdown().expect("it shuts down");
+    assert!((16 << 20..17 << 20).contains(&sent), "{sent}");
+}
+
 // ---- RFC 9110: what fields and methods mean ----------------------------------------------------
 
 #[test]
-fn r9110_6_6_1_each_answer_has_its_date() {
+fn rfc9110_6_6_1_each_answer_has_its_date() {
     for request in [get(""), "GET /\r\n\r\n".into(), "GET / HTTP/1.0\r\n\r\n".into()] {
         let seen = send(&request);
         let date = seen.text.split("\r\nDate: ").nth(1).expect("a date");
@@ -734,14 +759,14 @@ fn r9110_6_6_1_each_answer_has_its_date() {
 }
 
 #[test]
-fn r9110_7_8_an_upgrade_is_passed_over() {
+fn rfc9110_7_8_an_upgrade_is_passed_over() {
     let fields = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n";
     assert_eq!(fate(get(fields)), (vec![200], KEPT));
     assert_eq!(fate(get("Connection: upgrade\r\nUpgrade: websocket\r\n")), (vec![200], KEPT));
 }
 
 #[test]
-fn r9110_9_1_an_unknown_method_is_501_and_one_that_is_not_allowed_405_with_allow() {
+fn rfc9110_9_1_an_unknown_method_is_501_and_one_that_is_not_allowed_405_with_allow() {
     for method in ["BREW", "get", "GETX", "PRI", "PROPFIND"] {
         let request = format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(fate(request), (vec![501], CLOSED), "{method}");
@@ -754,7 +779,7 @@ fn r9110_9_1_an_unknown_method_is_501_and_one_that_is_not_allowed_405_with_allow
 }
 
 #[test]
-fn r9110_9_3_2_head_is_answered_as_get_without_the_body() {
+fn rfc9110_9_3_2_head_is_answered_as_get_without_the_body() {
     for path in ["/", "/host", "/stream", "/none", "/stale", "/reset", "/nowhere", "/big"] {
         let ask = |method: &str| send(format!("{method} {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         let (get, head) = (ask("GET"), ask("HEAD"));
@@ -766,7 +791,7 @@ fn r9110_9_3_2_head_is_answered_as_get_without_the_body() {
 }
 
 #[test]
-fn r9110_9_3_8_a_trace_has_no_body() {
+fn rfc9110_9_3_8_a_trace_has_no_body() {
     assert_eq!(fate("TRACE /trace HTTP/1.1\r\nHost: a\r\n\r\n"), (vec![200], KEPT));
     for body in ["Content-Length: 1\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"] {
         let request = format!("TRACE /trace HTTP/1.1\r\nHost: a\r\n{body}");
@@ -777,7 +802,7 @@ fn r9110_9_3_8_a_trace_has_no_body() {
 const EXPECTS: &str = "Expect: 100-continue\r\nContent-Length: 3\r\n";
 
 #[test]
-fn r9110_10_1_1_100_is_sent_when_the_handler_reads_and_the_client_waits() {
+fn rfc9110_10_1_1_100_is_sent_when_the_handler_reads_and_the_client_waits() {
     let ask = |head: String| {
         let pause = Act::Sleep(Duration::from_millis(1));
         talk(&[Act::Send(head.as_bytes()), pause, Act::Send(b"abc")])
@@ -792,7 +817,7 @@ fn r9110_10_1_1_100_is_sent_when_the_handler_reads_and_the_client_waits() {
 }
 
 #[test]
-fn r9110_10_1_1_without_a_reader_the_final_answer_comes_at_once_and_the_connection_closes() {
+fn rfc9110_10_1_1_without_a_reader_the_final_answer_comes_at_once_and_the_connection_closes() {
     for (path, status) in [("/ignore", 200), ("/nowhere", 404), ("/forbidden", 403), ("/", 405)] {
         let seen = send(post(path, EXPECTS, ""));
         let (statuses, closed) = (seen.statuses(), seen.closed_at.is_some());
@@ -803,7 +828,7 @@ fn r9110_10_1_1_without_a_reader_the_final_answer_comes_at_once_and_the_connecti
 }
 
 #[test]
-fn r9110_10_1_1_no_100_goes_to_1_0_and_another_expectation_is_417() {
+fn rfc9110_10_1_1_no_100_goes_to_1_0_and_another_expectation_is_417() {
     let old = "POST /count HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     let pause = Act::Sleep(Duration::from_millis(1));
     let seen = talk(&[Act::Send(old.as_bytes()), pause, Act::Send(b"abc")]);
@@ -814,7 +839,7 @@ fn r9110_10_1_1_no_100_goes_to_1_0_and_another_expectation_is_417() {
 }
 
 #[test]
-fn r9110_15_3_5_15_3_6_15_4_5_what_has_no_body_gets_none() {
+fn rfc9110_15_3_5_15_3_6_15_4_5_what_has_no_body_gets_none() {
     for (path, status, length) in
         [("/none", 204, false), ("/reset", 205, true), ("/stale", 304, false)]
     {
@@ -828,7 +853,7 @@ fn r9110_15_3_5_15_3_6_15_4_5_what_has_no_body_gets_none() {
 }
 
 #[test]
-fn r9110_15_5_9_a_408_closes() {
+fn rfc9110_15_5_9_a_408_closes() {
     let head = Act::Send(b"GET / HTTP/1.1\r\n");
     let seen = talk(&[head, Act::Sleep(Duration::from_secs(11))]);
     assert_eq!((seen.statuses(), seen.closed_at.is_some()), (vec![408], CLOSED));
