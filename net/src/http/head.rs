@@ -251,12 +251,16 @@ fn inspect(
     let at = name.len() + 1;
     let span = |n: usize| u32::try_from(n).expect("a head's limit is below 4 GiB");
     let part = |start: usize, end: usize| Span { start: span(at + start), end: span(at + end) };
+    let authority = match target.authority {
+        (_, 0) => Span::default(),
+        (start, end) => part(start, end),
+    };
     Ok(Head {
         len: bytes.len(),
         method,
         no_body,
         version,
-        authority: part(target.authority.0, target.authority.1),
+        authority,
         path: part(target.path, target.query),
         query: part(target.query, uri.len()),
         fields: span(line + 1 + usize::from(cr)),

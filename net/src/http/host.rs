@@ -25,6 +25,7 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
 }
 
 /// Whether `address` may stand in brackets: one of IPv6, or of a version yet to come.
+#[cold]
 fn is_address(address: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(address) else { return false };
     let Some(later) = text.strip_prefix(['v', 'V']) else {
