@@ -8,6 +8,13 @@
 mod attempt;
 mod buffer;
 mod errno;
+pub mod guide {
+    //! Pages to read: which test holds which rule of HTTP ([`conformance`]).
+
+    pub mod conformance {
+        #![doc = include_str!("guide/conformance.md")]
+    }
+}
 pub mod http;
 mod limits;
 pub mod listener;

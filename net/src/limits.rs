@@ -39,6 +39,11 @@ pub(crate) const DIGITS: u8 = 16;
 /// Bytes that wait to be written before no more are gathered.
 pub(crate) const GATHER: usize = 16 * 1024;
 
+/// Bytes that are read and thrown away from a peer that goes on sending after the last answer, so
+/// that it reads the answer and not a reset. Twice the longest body, for a client that sends all of
+/// one before it reads; `Deadlines::linger` bounds it in time.
+pub(crate) const LINGER: u64 = 16 << 20;
+
 /// Bytes of a read buffer.
 pub(crate) const READ_BUFFER: usize = 16 * 1024;
 
@@ -127,6 +132,7 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.trailers", bytes(TRAILERS as usize), "of a body"),
         Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
+        Bound::fixed("http.linger", (LINGER, "bytes"), "read away after an answer that closes"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
         Bound::fixed(
             "http.spare",

@@ -10,8 +10,10 @@ use crate::limits::{DIGITS, EXTENSIONS, TRAILERS};
 enum At {
     /// In the digits of a size.
     Size,
+    /// In white space after a size: an extension must follow.
+    Blank,
     /// In an extension, to be skipped.
-    Extension,
+    Extension(Extension),
     /// After the CR of a size line.
     SizeEnd,
     /// In data.
@@ -33,6 +35,48 @@ enum At {
     End,
 }
 
+/// Where in `;name=value` the next byte stands. White space is allowed around `;` and `=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extension {
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Value,
+    Quoted,
+    /// After a backslash in quotes.
+    Escaped,
+    /// After the quotes.
+    Closed,
+    AfterValue,
+}
+
+impl Extension {
+    /// What `byte` leads to; `None` if it may not stand here. The CR of the line is not its matter.
+    fn step(self, byte: u8) -> Option<Extension> {
+        use Extension::*;
+        Some(match (self, byte) {
+            (BeforeName | AfterName | BeforeValue | AfterValue, b' ' | b'\t') => self,
+            (BeforeName | Name, byte) if is_token(byte) => Name,
+            (BeforeValue | Value, byte) if is_token(byte) => Value,
+            (Name, b' ' | b'\t') => AfterName,
+            (Name | AfterName, b'=') => BeforeValue,
+            (Value | Closed, b' ' | b'\t') => AfterValue,
+            (Name | AfterName | Value | Closed | AfterValue, b';') => BeforeName,
+            (BeforeValue, b'"') => Quoted,
+            (Quoted, b'"') => Closed,
+            (Quoted, b'\\') => Escaped,
+            (Quoted | Escaped, b'\t' | b' '..=b'~' | 0x80..) => Quoted,
+            _ => return None,
+        })
+    }
+
+    /// Whether the line may end here. White space at the end belongs to no rule.
+    fn is_whole(self) -> bool {
+        matches!(self, Extension::Name | Extension::Value | Extension::Closed)
+    }
+}
+
 /// The state between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunks {
@@ -49,8 +93,11 @@ pub(crate) struct Chunks {
 pub(crate) enum Piece {
     /// So many bytes of framing, then so many of data; the framing may be all there is.
     Data { skip: usize, len: usize },
-    /// So many bytes of framing, and the body is over.
-    End { skip: usize },
+    /// So many bytes of framing, and the body is over. The last of them, from `trailers` on, are
+    /// of trailer fields.
+    End { skip: usize, trailers: usize },
+    /// The same while it is not over.
+    Trailers { skip: usize, trailers: usize },
 }
 
 impl Chunks {
@@ -61,6 +108,8 @@ impl Chunks {
     /// Goes through framing up to the next data, and through as much data as there is.
     pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Piece, Refusal> {
         let mut skip = 0;
+        // Where the trailer fields begin, if they have.
+        let mut trailers = if self.trailers > 0 { Some(0) } else { None };
         loop {
             match self.at {
                 At::Data => {
@@ -72,11 +121,22 @@ impl Chunks {
                     }
                     return Ok(Piece::Data { skip, len });
                 }
-                At::End => return Ok(Piece::End { skip }),
+                At::End => {
+                    let trailers = trailers.unwrap_or(skip);
+                    return Ok(Piece::End { skip, trailers });
+                }
                 _ => {}
             }
-            let Some(byte) = bytes.get(skip) else { return Ok(Piece::Data { skip, len: 0 }) };
+            let Some(byte) = bytes.get(skip) else {
+                return Ok(match trailers {
+                    Some(trailers) => Piece::Trailers { skip, trailers },
+                    None => Piece::Data { skip, len: 0 },
+                });
+            };
             self.at = self.step(*byte)?;
+            if self.trailers == 1 && trailers.is_none() {
+                trailers = Some(skip);
+            }
             skip += 1;
         }
     }
@@ -96,11 +156,16 @@ impl Chunks {
                 At::Size
             }
             (At::Size, b'\r') if self.digits > 0 => At::SizeEnd,
-            (At::Size, b';') if self.digits > 0 => self.extension()?,
-            (At::Size, _) => return Err(SIZE),
-            (At::Extension, b'\r') => At::SizeEnd,
-            (At::Extension, b'\t' | b' '..=b'~' | 0x80..) => self.extension()?,
-            (At::Extension, _) => return Err(Refusal::bad("a chunk extension is malformed\n")),
+            (At::Size | At::Blank, b';') if self.digits > 0 => {
+                self.extension(At::Extension(Extension::BeforeName))?
+            }
+            (At::Size | At::Blank, b' ' | b'\t') if self.digits > 0 => self.extension(At::Blank)?,
+            (At::Size | At::Blank, _) => return Err(SIZE),
+            (At::Extension(extension), b'\r') if extension.is_whole() => At::SizeEnd,
+            (At::Extension(extension), byte) => match extension.step(byte) {
+                Some(next) => self.extension(At::Extension(next))?,
+                None => return Err(Refusal::bad("a chunk extension is malformed\n")),
+            },
             (At::SizeEnd, b'\n') => {
                 self.digits = 0;
                 if self.left == 0 { At::Line } else { At::Data }
@@ -124,13 +189,13 @@ impl Chunks {
         })
     }
 
-    fn extension(&mut self) -> Result<At, Refusal> {
+    fn extension(&mut self, next: At) -> Result<At, Refusal> {
         self.extensions += 1;
         if self.extensions > EXTENSIONS {
             const WHY: &str = "the chunk extensions are too long\n";
             return Err(Refusal::over(413, WHY, "extension_bytes", EXTENSIONS as u64));
         }
-        Ok(At::Extension)
+        Ok(next)
     }
 
     fn trailer(&mut self, next: At) -> Result<At, Refusal> {
@@ -153,12 +218,25 @@ mod tests {
     use super::*;
 
     /// The data and what follows the body, or the status that refuses it.
-    fn decode(mut bytes: &[u8], step: usize) -> Result<(Vec<u8>, usize), u16> {
-        let (mut chunks, mut data) = (Chunks::new(), Vec::new());
+    fn decode(bytes: &[u8], step: usize) -> Result<(Vec<u8>, usize), u16> {
+        decode_all(bytes, step).map(|(data, _, after)| (data, after))
+    }
+
+    /// The same with the trailer lines.
+    fn decode_all(mut bytes: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>, usize), u16> {
+        let (mut chunks, mut data, mut lines) = (Chunks::new(), Vec::new(), Vec::new());
         loop {
             let there = &bytes[..bytes.len().min(step)];
             match chunks.next(there).map_err(|refusal| refusal.status)? {
-                Piece::End { skip } => return Ok((data, bytes.len() - skip)),
+                Piece::End { skip, trailers } => {
+                    lines.extend_from_slice(&bytes[trailers..skip]);
+                    return Ok((data, lines, bytes.len() - skip));
+                }
+                Piece::Trailers { skip: 0, .. } => return Err(0),
+                Piece::Trailers { skip, trailers } => {
+                    lines.extend_from_slice(&bytes[trailers..skip]);
+                    bytes = &bytes[skip..];
+                }
                 Piece::Data { skip: 0, len: 0 } => return Err(0),
                 Piece::Data { skip, len } => {
                     data.extend_from_slice(&bytes[skip..skip + len]);
@@ -173,6 +251,40 @@ mod tests {
         let body = b"5\r\nhello\r\n00A;x=\"y\"\r\n, chunked!\r\n0\r\nEtag: z\r\nA:\r\n\r\nGET";
         for step in [1, 2, 3, 7, 100] {
             assert_eq!(decode(body, step), Ok((b"hello, chunked!".to_vec(), 3)), "{step}");
+            let lines = decode_all(body, step).expect("it is well-formed").1;
+            assert_eq!(lines, b"Etag: z\r\nA:\r\n\r\n", "{step}");
+            let none = decode_all(b"1\r\nx\r\n0\r\n\r\n", step);
+            assert_eq!(none, Ok((b"x".to_vec(), Vec::new(), 0)), "{step}");
+        }
+    }
+
+    #[test]
+    fn extensions_follow_their_grammar_and_are_passed_over() {
+        let good = [";a", ";a=b", " ; a = b", ";a=\"x;\\\"y\"", ";a;b=c;d", "\t;\ta", ";a=\"\""];
+        let bad = [
+            ";",
+            ";;a",
+            ";a=",
+            ";=b",
+            ";a b",
+            ";a=\"x",
+            ";a=\"x\"y",
+            " ",
+            ";a=b ;",
+            ";a=b ",
+            ";a ",
+            ";a\rb",
+        ];
+        let body = |extension: &str| format!("1{extension}\r\nx\r\n0{extension}\r\n\r\n");
+        for step in [1, 100] {
+            for extension in good {
+                let decoded = decode(body(extension).as_bytes(), step);
+                assert_eq!(decoded, Ok((b"x".to_vec(), 0)), "{extension:?}");
+            }
+            for extension in bad {
+                let decoded = decode(body(extension).as_bytes(), step);
+                assert_eq!(decoded, Err(400), "{extension:?}");
+            }
         }
     }
 

@@ -18,6 +18,9 @@ pub struct Config {
     pub limits: Limits,
     /// How long each phase may take.
     pub deadlines: Deadlines,
+    /// Takes a line of a head that ends in LF alone (RFC 9112, 2.2). Off: it is refused, for what
+    /// stands in front may see another request there. Chunks stay strict.
+    pub bare_lf: bool,
     pub(crate) date: Date,
     pub(crate) pool: Pool,
     pub(crate) seats: Seats,
@@ -64,8 +67,7 @@ pub struct Limits {
     /// Bytes of a body, without the framing of chunks, else 413. Default 8 MiB.
     pub body: u64,
     /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
-    /// with more left it closes. Also how much a peer may still send while it is told of an error.
-    /// Default 64 KiB.
+    /// with more left it closes. Default 64 KiB.
     pub drain: u64,
 }
 

@@ -148,8 +148,8 @@ impl<S: Stream> Connection<'_, S> {
         // Up to where a head that is not whole was parsed.
         let (mut seen, mut empty_lines) = (0, 0);
         loop {
-            while let [b'\r', b'\n', ..] = self.inbox.rest() {
-                self.inbox.take(2, 0);
+            while let Some(len) = empty_line(self.inbox.rest(), config.bare_lf) {
+                self.inbox.take(len, 0);
                 self.inbox.finish();
                 empty_lines += 1;
                 seen = 0;
@@ -165,7 +165,7 @@ impl<S: Stream> Connection<'_, S> {
                     && rest.len() > config.limits.request_line + 1)
                 || rest.len() >= config.limits.head;
             if !rest.is_empty() && worth {
-                match parse(rest, &config.limits) {
+                match parse(rest, config) {
                     Parsed::Partial => seen = rest.len(),
                     Parsed::Head(head) => {
                         self.inbox.finish();
@@ -247,6 +247,15 @@ impl<S: Stream> Connection<'_, S> {
     }
 }
 
+/// How long the empty line is that `bytes` begin with.
+fn empty_line(bytes: &[u8], bare_lf: bool) -> Option<usize> {
+    match bytes {
+        [b'\r', b'\n', ..] => Some(2),
+        [b'\n', ..] if bare_lf => Some(1),
+        _ => None,
+    }
+}
+
 pub(super) fn request<'r, S>(
     head: Head,
     inbox: &'r mut Inbox,
@@ -266,7 +275,7 @@ pub(super) fn request<'r, S>(
         expects: head.expects,
         fault: None,
     };
-    Request { body, read: 0, head, inbox, outlet }
+    Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
 }
 
 impl<S: Stream> Request<'_, S> {
@@ -278,7 +287,7 @@ impl<S: Stream> Request<'_, S> {
         if !response.sent {
             let (body, field) = match response.has_body() {
                 true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
-                false => (&[][..], BodyField::None),
+                false => (&[][..], response.no_body_field()),
             };
             let body = if self.head.no_body { &[] } else { body };
             let room = self.outlet.make_room().await;
@@ -299,9 +308,9 @@ impl<S: Stream> Request<'_, S> {
     }
 
     /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
-    fn has_doubt(&mut self) -> bool {
-        // What came with the head costs nothing to skip.
-        while let Ok(Some(_)) = self.buffered() {}
+    /// Goes by what was said and not by what is here: how the body was cut may not change the
+    /// answer.
+    fn has_doubt(&self) -> bool {
         let most = self.outlet.config.limits.drain;
         let much = matches!(self.body, Body::Length(left) if left > most);
         let unasked = self.outlet.expects && !matches!(self.body, Body::End);

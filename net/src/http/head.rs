@@ -6,9 +6,10 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Status};
 
-use super::config::Limits;
-use super::host::is_host;
+use super::config::{Config, Limits};
+use super::fields::Seen;
 use super::status::Refusal;
+use super::target::target;
 use crate::limits::FIELDS;
 
 /// A method that the server knows; any other is answered with 501.
@@ -71,6 +72,8 @@ pub(crate) struct Head {
     /// Whether the method was HEAD.
     pub(crate) no_body: bool,
     pub(crate) version: Version,
+    /// Of an absolute target, else empty.
+    pub(crate) authority: Span,
     /// Empty for an absolute target without one.
     pub(crate) path: Span,
     /// With its question mark, empty without one.
@@ -98,13 +101,14 @@ pub(crate) enum Parsed {
 ///
 /// The same bytes come to the same end however they were cut: what is refused is what the shortest
 /// prefix that decides it is refused for.
-pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
+pub(crate) fn parse(bytes: &[u8], config: &Config) -> Parsed {
+    let limits = &config.limits;
     let window = &bytes[..bytes.len().min(limits.head)];
     let mut lines = [const { MaybeUninit::uninit() }; FIELDS];
     let mut request = httparse::Request::new(&mut []);
     let lines = &mut lines[..limits.fields.min(FIELDS)];
     let refusal = match request.parse_with_uninit_headers(window, lines) {
-        Ok(Status::Complete(len)) => match inspect(&window[..len], &request, limits) {
+        Ok(Status::Complete(len)) => match inspect(&window[..len], &request, config) {
             Ok(head) => return Parsed::Head(head),
             Err(refusal) => refusal,
         },
@@ -112,15 +116,38 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Parsed {
             Some(refusal) => refusal,
             None => return Parsed::Partial,
         },
-        Err(error) => match refused(window, error, limits) {
-            Some(refusal) => refusal,
-            None => return Parsed::Partial,
-        },
+        Err(error) => {
+            if let Some(copy) = as_http11(window, error) {
+                return parse(&copy, config);
+            }
+            match refused(window, error, limits) {
+                Some(refusal) => refusal,
+                None => return Parsed::Partial,
+            }
+        }
     };
     Parsed::Refused { refusal, no_body: window.starts_with(b"HEAD ") }
 }
 
-fn line_too_long(limits: &Limits) -> Refusal {
+/// A later minor version is served as 1.1 (RFC 9110, 2.5); the bytes keep their places.
+#[cold]
+fn as_http11(window: &[u8], error: Error) -> Option<Vec<u8>> {
+    let begins =
+        |word: &[u8]| matches!(word, [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9', ..]);
+    let mut spaces = window.iter().enumerate().filter(|(_, byte)| **byte == b' ');
+    let version = spaces.nth(1).map(|(place, _)| place + 1)?;
+    if error != Error::Version || !begins(&window[version..]) {
+        return None;
+    }
+    let mut copy = window.to_vec();
+    copy[version + 7] = b'1';
+    Some(copy)
+}
+
+fn line_too_long(window: &[u8], limits: &Limits) -> Refusal {
+    if !window[..limits.request_line.min(window.len())].contains(&b' ') {
+        return Refusal::new(501, "the method is not known here\n");
+    }
     const WHY: &str = "the request line is too long\n";
     Refusal::over(414, WHY, "request_line_bytes", limits.request_line as u64)
 }
@@ -134,7 +161,7 @@ fn is_line_too_long(window: &[u8], limits: &Limits) -> bool {
 #[cold]
 fn unfinished(window: &[u8], limits: &Limits) -> Option<Refusal> {
     if is_line_too_long(window, limits) {
-        return Some(line_too_long(limits));
+        return Some(line_too_long(window, limits));
     }
     const WHY: &str = "the head is too long\n";
     (window.len() >= limits.head).then(|| Refusal::over(431, WHY, "head_bytes", limits.head as u64))
@@ -149,7 +176,7 @@ fn refused(window: &[u8], error: Error, limits: &Limits) -> Option<Refusal> {
         let mut none = [];
         let parsed = httparse::Request::new(&mut none).parse(within);
         if parsed.err().is_none_or(|error| error == Error::TooManyHeaders) {
-            return Some(line_too_long(limits));
+            return Some(line_too_long(window, limits));
         }
     }
     Some(match error {
@@ -157,6 +184,7 @@ fn refused(window: &[u8], error: Error, limits: &Limits) -> Option<Refusal> {
             const WHY: &str = "there are too many fields\n";
             Refusal::over(431, WHY, "fields", limits.fields.min(FIELDS) as u64)
         }
+        Error::Version if is_line_too_long(window, limits) => line_too_long(window, limits),
         Error::Version => {
             let end = window.iter().position(|byte| *byte == b'\n')?;
             match window[..end].trim_ascii_end().splitn(3, |byte| *byte == b' ').nth(2) {
@@ -180,24 +208,28 @@ fn refused(window: &[u8], error: Error, limits: &Limits) -> Option<Refusal> {
 fn inspect(
     bytes: &[u8],
     request: &httparse::Request<'_, '_>,
-    limits: &Limits,
+    config: &Config,
 ) -> Result<Head, Refusal> {
-    let (Some(name), Some(target), Some(minor)) = (request.method, request.path, request.version)
+    let (Some(name), Some(uri), Some(minor)) = (request.method, request.path, request.version)
     else {
         unreachable!("a complete head has a request line")
     };
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
-    let line = name.len() + 1 + target.len() + 9;
-    if line > limits.request_line {
-        return Err(line_too_long(limits));
+    let line = name.len() + 1 + uri.len() + 9;
+    if line > config.limits.request_line {
+        return Err(line_too_long(bytes, &config.limits));
     }
-    if bytes.get(line) != Some(&b'\r') || !bytes.ends_with(b"\r\n\r\n") {
+    let strict = !config.bare_lf;
+    let cr = bytes.get(line) == Some(&b'\r');
+    if strict && (!cr || !bytes.ends_with(b"\r\n\r\n")) {
         return Err(Refusal::bad("a line does not end in CRLF\n"));
     }
     let mut seen = Seen::default();
     for field in &*request.headers {
         let value = field.value;
-        check_line_end(bytes, value.as_ptr() as usize - bytes.as_ptr() as usize + value.len())?;
+        if strict {
+            check_line_end(bytes, value.as_ptr() as usize - bytes.as_ptr() as usize + value.len())?;
+        }
         seen.field(field.name.as_bytes(), value, version)?;
     }
     let (method, no_body) = match name {
@@ -211,21 +243,27 @@ fn inspect(
         "TRACE" => (Method::Trace, false),
         _ => return Err(Refusal::new(501, "the method is not known here\n")),
     };
-    let target = target.as_bytes();
-    let path = resource(target, method)?;
-    let query = target[path..].iter().position(|byte| *byte == b'?');
-    let query = query.map_or(target.len(), |place| path + place);
-    let (framing, keep_alive) = seen.finish(version, limits)?;
+    let target = target(uri.as_bytes(), method)?;
+    let (framing, keep_alive) = seen.finish(version, &config.limits)?;
+    if method == Method::Trace && framing != Framing::Length(0) {
+        return Err(Refusal::bad("a TRACE has no body\n"));
+    }
     let at = name.len() + 1;
     let span = |n: usize| u32::try_from(n).expect("a head's limit is below 4 GiB");
+    let part = |start: usize, end: usize| Span { start: span(at + start), end: span(at + end) };
+    let authority = match target.authority {
+        (_, 0) => Span::default(),
+        (start, end) => part(start, end),
+    };
     Ok(Head {
         len: bytes.len(),
         method,
         no_body,
         version,
-        path: Span { start: span(at + path), end: span(at + query) },
-        query: Span { start: span(at + query), end: span(at + target.len()) },
-        fields: span(line + 2),
+        authority,
+        path: part(target.path, target.query),
+        query: part(target.query, uri.len()),
+        fields: span(line + 1 + usize::from(cr)),
         framing,
         keep_alive,
         expects: seen.expects && version == Version::Http11 && framing != Framing::Length(0),
@@ -242,145 +280,6 @@ fn check_line_end(bytes: &[u8], mut end: usize) -> Result<(), Refusal> {
         Some(b"\r\n") => Ok(()),
         _ => Err(Refusal::bad("a line does not end in CRLF\n")),
     }
-}
-
-/// Where in the target the path begins, or its end if an absolute one has none.
-fn resource(target: &[u8], method: Method) -> Result<usize, Refusal> {
-    const BAD: Refusal = Refusal::bad("the request target is malformed\n");
-    if !target.iter().all(|byte| byte.is_ascii() && *byte != b'#') {
-        return Err(BAD);
-    }
-    if target[0] == b'/' {
-        return Ok(0);
-    }
-    if target == b"*" {
-        return if method == Method::Options { Ok(0) } else { Err(BAD) };
-    }
-    let scheme = |name: &[u8]| {
-        let prefix = target.get(..name.len())?;
-        prefix.eq_ignore_ascii_case(name).then_some(name.len())
-    };
-    let start = scheme(b"http://").or_else(|| scheme(b"https://")).ok_or(BAD)?;
-    let rest = &target[start..];
-    let len = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
-    if len == 0 || rest[0] == b':' || !is_host(&rest[..len]) {
-        return Err(BAD);
-    }
-    Ok(start + len)
-}
-
-/// What the fields that matter said so far.
-#[derive(Default)]
-struct Seen {
-    host: bool,
-    length: Option<u64>,
-    chunked: bool,
-    close: bool,
-    keep_alive: bool,
-    expects: bool,
-}
-
-impl Seen {
-    /// The name's length tells most fields apart, the others cost one comparison.
-    #[inline]
-    fn field(&mut self, name: &[u8], value: &[u8], version: Version) -> Result<(), Refusal> {
-        match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => {
-                if self.host {
-                    return Err(Refusal::bad("there is more than one Host field\n"));
-                }
-                if !is_host(value) {
-                    return Err(Refusal::bad("the Host field is malformed\n"));
-                }
-                self.host = true;
-            }
-            6 if name.eq_ignore_ascii_case(b"expect") && version == Version::Http11 => {
-                if !value.eq_ignore_ascii_case(b"100-continue") {
-                    return Err(Refusal::new(417, "the expectation is not known here\n"));
-                }
-                self.expects = true;
-            }
-            10 if name.eq_ignore_ascii_case(b"connection") => {
-                for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-                    self.close |= option.eq_ignore_ascii_case(b"close");
-                    self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-                }
-            }
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
-                if self.length.is_some() {
-                    return Err(Refusal::bad("there is more than one Content-Length field\n"));
-                }
-                self.length = Some(digits(value)?);
-            }
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                if self.chunked {
-                    return Err(Refusal::bad("there is more than one Transfer-Encoding field\n"));
-                }
-                coding(value, version)?;
-                self.chunked = true;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn finish(&self, version: Version, limits: &Limits) -> Result<(Framing, bool), Refusal> {
-        let keep_alive = match version {
-            Version::Http11 if !self.host => {
-                return Err(Refusal::bad("there is no Host field\n"));
-            }
-            Version::Http11 => !self.close,
-            Version::Http10 => self.keep_alive && !self.close,
-        };
-        let framing = match (self.chunked, self.length) {
-            (true, Some(_)) => {
-                return Err(Refusal::bad(
-                    "there are both Content-Length and Transfer-Encoding fields\n",
-                ));
-            }
-            (true, None) => Framing::Chunked,
-            (false, length) => Framing::Length(length.unwrap_or(0)),
-        };
-        match framing {
-            Framing::Length(length) if length > limits.body => Err(body_too_long(limits)),
-            _ => Ok((framing, keep_alive)),
-        }
-    }
-}
-
-pub(crate) fn body_too_long(limits: &Limits) -> Refusal {
-    Refusal::over(413, "the body is too long\n", "body_bytes", limits.body)
-}
-
-fn digits(value: &[u8]) -> Result<u64, Refusal> {
-    const BAD: Refusal = Refusal::bad("the Content-Length field is malformed\n");
-    if value.is_empty() {
-        return Err(BAD);
-    }
-    value.iter().try_fold(0u64, |sum, byte| {
-        if !byte.is_ascii_digit() {
-            return Err(BAD);
-        }
-        let next = sum.checked_mul(10).and_then(|sum| sum.checked_add(u64::from(byte - b'0')));
-        next.ok_or(BAD)
-    })
-}
-
-/// Only `chunked` is spoken. Where it is not the last coding, nobody knows where the body ends.
-fn coding(value: &[u8], version: Version) -> Result<(), Refusal> {
-    if version == Version::Http10 {
-        return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding\n"));
-    }
-    if value.eq_ignore_ascii_case(b"chunked") {
-        return Ok(());
-    }
-    let mut codings = value.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
-    let last = codings.next().is_some_and(is_chunked);
-    if !last || codings.any(is_chunked) {
-        return Err(Refusal::bad("the Transfer-Encoding field does not end in one chunked\n"));
-    }
-    Err(Refusal::new(501, "no transfer coding but chunked is known here\n"))
 }
 
 /// The values of the fields called `name`, among the field lines of a head that was accepted.

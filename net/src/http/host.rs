@@ -2,14 +2,14 @@
 //!
 //! Pure. It may not resolve or compare names.
 
+use std::net::Ipv6Addr;
+
 /// Whether `value` is a host and perhaps a port. The empty host is one.
 pub(crate) fn is_host(value: &[u8]) -> bool {
     let (name_ok, port) = match value {
         [b'[', rest @ ..] => {
             let Some(end) = rest.iter().position(|byte| *byte == b']') else { return false };
-            let address = &rest[..end];
-            let part = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
-            (!address.is_empty() && address.iter().all(part), &rest[end + 1..])
+            (is_address(&rest[..end]), &rest[end + 1..])
         }
         _ => {
             let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
@@ -22,6 +22,23 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
             [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
             _ => false,
         }
+}
+
+/// Whether `address` may stand in brackets: one of IPv6, or of a version yet to come.
+#[cold]
+fn is_address(address: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(address) else { return false };
+    let Some(later) = text.strip_prefix(['v', 'V']) else {
+        return text.parse::<Ipv6Addr>().is_ok();
+    };
+    let later = later.split_once('.').map(|(number, rest)| (number.as_bytes(), rest.as_bytes()));
+    later.is_some_and(|(number, rest)| {
+        let part = |byte: &u8| NAME[*byte as usize] || *byte == b':';
+        !number.is_empty()
+            && number.iter().all(u8::is_ascii_hexdigit)
+            && !rest.is_empty()
+            && rest.iter().all(part)
+    })
 }
 
 fn is_name(mut name: &[u8]) -> bool {
@@ -59,11 +76,37 @@ mod tests {
 
     #[test]
     fn hosts_are_names_addresses_and_ports_and_nothing_else() {
-        for good in ["", "a", "a.example:80", "127.0.0.1:", "[::1]", "[::1]:8080", "%41b", "a_b"] {
+        for good in [
+            "",
+            "a",
+            "a.example:80",
+            "127.0.0.1:",
+            "[::1]",
+            "[::1]:8080",
+            "%41b",
+            "a_b",
+            "[v1.a:b]",
+        ] {
             assert!(is_host(good.as_bytes()), "{good}");
         }
         for bad in [
-            "a b", "a/b", "u@a", "a:b", "a:123456", "[::1", "[]", "[::1]x", "%4", "a,b c",
+            "a b",
+            "a/b",
+            "u@a",
+            "a:b",
+            "a:123456",
+            "[::1",
+            "[]",
+            "[::1]x",
+            "%4",
+            "a,b c",
+            "[:::]",
+            "[1]",
+            "[::1%25eth0]",
+            "[v.a]",
+            "[v1]",
+            "[v1.]",
+            "[\u{e9}]",
             "a\u{e9}",
         ] {
             assert!(!is_host(bad.as_bytes()), "{bad}");

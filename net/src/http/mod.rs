@@ -2,11 +2,12 @@
 //!
 //! [`serve_connection`] reads heads, lends each [`Request`] to a [`Handler`] and writes the
 //! [`Response`] that comes back, in order, until the connection ends. The parts are nouns, one file
-//! each: `head` and `chunked` are pure functions over bytes; `inbox` is what was read and not yet
-//! used; `wire` is the stream, what is to be written, and every wait; `request` and `response` are
-//! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events,
-//! `parting` how it ends; `seats` is what the server sees of all connections. [`serve`] is all of
-//! it behind a listener.
+//! each: `head`, `target`, `fields` and `chunked` are pure functions over bytes; `inbox` is what
+//! was read and not yet used; `wire` is the stream, what is to be written, and every wait;
+//! `request` and `response` are what a handler sees, `outlet` how its answer goes out; `connection`
+//! is the order of events, `parting` how it ends; `seats` is what the server sees of all
+//! connections. [`serve`] is all of it behind a listener. Which rules of HTTP it keeps is on a page
+//! of its own, [`conformance`](crate::guide::conformance).
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
@@ -14,6 +15,9 @@ mod chunked;
 mod config;
 mod connection;
 mod date;
+mod fields;
+#[cfg(test)]
+mod fuzz_tests;
 mod head;
 mod host;
 mod inbox;
@@ -25,6 +29,7 @@ mod response;
 mod seats;
 mod server;
 mod status;
+mod target;
 mod wire;
 
 #[cfg(doc)]

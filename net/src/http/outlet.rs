@@ -72,9 +72,9 @@ impl<S: Stream> Outlet<'_, S> {
         error
     }
 
-    /// Lets a client go on that waits for it; once.
+    /// Lets a client go on that waits for it; once, and not after the head of the answer.
     pub(crate) fn go_on(&mut self) {
-        if std::mem::take(&mut self.expects) {
+        if self.streamed == Streamed::No && std::mem::take(&mut self.expects) {
             let mut wire = self.wire.borrow_mut();
             wire.take_buffer(self.config);
             wire.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -85,15 +85,17 @@ impl<S: Stream> Outlet<'_, S> {
     pub(crate) async fn start(&mut self, response: &Response, head: &Head) {
         assert!(self.streamed == Streamed::No, "rule: a request has one answer");
         let (streamed, field) = match (response.length, head.version) {
-            _ if !response.has_body() => (Streamed::Nothing, BodyField::None),
+            _ if !response.has_body() => (Streamed::Nothing, response.no_body_field()),
             (Some(length), _) => (Streamed::Length(length), BodyField::Length(length)),
             (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
             (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
         };
         let stops = self.config.is_draining();
         self.keep_alive &= !response.close && streamed != Streamed::UntilClose && !stops;
-        // A client that waits for it sends no body after a final head.
-        self.go_on();
+        // A client that waits for it sends no body after a final head. One that refuses wants none.
+        if response.status() < 400 {
+            self.go_on();
+        }
         self.write_head(response, field, head.version).await;
         self.streamed = if head.no_body { Streamed::Nothing } else { streamed };
     }

@@ -10,6 +10,7 @@ use super::request::note_refusal;
 use super::response::Response;
 use super::status::Refusal;
 use super::wire::Trouble;
+use crate::limits::LINGER;
 use crate::stream::Stream;
 
 /// How a connection goes on after an answer.
@@ -32,6 +33,7 @@ const REFUSED: Head = Head {
     method: Method::Get,
     no_body: false,
     version: Version::Http11,
+    authority: Span { start: 0, end: 0 },
     path: Span { start: 0, end: 0 },
     query: Span { start: 0, end: 0 },
     fields: 0,
@@ -67,7 +69,7 @@ impl<S: Stream> Connection<'_, S> {
         }
         wire.shutdown()?;
         wire.watch.leave();
-        let mut left = self.config.limits.drain;
+        let mut left = LINGER;
         while left > 0 {
             self.inbox.give_up(&self.config.pool);
             let room = self.inbox.room(&self.config.pool, 0);

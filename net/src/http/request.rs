@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 use traps::note_cap;
 
 use super::chunked::{Chunks, Piece};
+use super::fields::body_too_long;
 use super::head::{self, Framing, Head, Method, Span, Version};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet};
@@ -32,6 +33,8 @@ pub struct Request<'r, S> {
     pub(crate) body: Body,
     /// Of the body, read so far.
     pub(crate) read: u64,
+    /// Whole lines, once the body is over. Most bodies have none.
+    pub(crate) trailers: Vec<u8>,
 }
 
 impl<S> fmt::Debug for Request<'_, S> {
@@ -71,12 +74,24 @@ impl<S> Request<'_, S> {
         self.head.version
     }
 
-    /// The path, as it came: percent signs are not decoded. `*` asks about the server itself.
+    /// The path, as it came: percent signs are not decoded. `*` asks about the server itself, as
+    /// OPTIONS does for an absolute target without path and query.
     #[must_use]
     pub fn path(&self) -> &str {
         match self.text(self.head.path) {
+            "" if self.method() == Method::Options && self.query().is_none() => "*",
             "" => "/",
             path => path,
+        }
+    }
+
+    /// The host that is asked, with its port if it came with one: of an absolute target that of the
+    /// target, whatever the Host field says. `None` only for HTTP/1.0; it may be empty.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        match self.text(self.head.authority) {
+            "" => self.header("host").map(|host| std::str::from_utf8(host).expect("it is ASCII")),
+            host => Some(host),
         }
     }
 
@@ -104,6 +119,23 @@ impl<S> Request<'_, S> {
     /// The values of all fields called `name`, in order.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         head::values(&self.head_bytes()[self.head.fields as usize..], name)
+    }
+
+    /// The value of the first trailer field called `name`, when the whole body was read; before
+    /// that there is none. Trailer fields are not among [`Request::headers`], and say nothing about
+    /// the framing, the route or who asks (RFC 9110, 6.5.1).
+    #[must_use]
+    pub fn trailer(&self, name: &str) -> Option<&[u8]> {
+        self.trailers(name).next()
+    }
+
+    /// The values of all trailer fields called `name`, in order.
+    pub fn trailers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        let lines = match self.body {
+            Body::End => &self.trailers[..],
+            Body::Length(_) | Body::Chunks(_) => &[],
+        };
+        head::values(lines, name)
     }
 
     /// How long the whole body is, if the client said so; a body in chunks has no length.
@@ -186,7 +218,13 @@ impl<'r, S: Stream> Request<'r, S> {
             }
             Body::Chunks(chunks) => match chunks.next(self.inbox.rest()) {
                 Ok(Piece::Data { skip, len }) => self.inbox.take(skip, len),
-                Ok(Piece::End { skip }) => {
+                Ok(Piece::Trailers { skip, trailers }) => {
+                    self.trailers.extend_from_slice(&self.inbox.rest()[trailers..skip]);
+                    self.inbox.take(skip, 0);
+                    return Ok(None);
+                }
+                Ok(Piece::End { skip, trailers }) => {
+                    self.trailers.extend_from_slice(&self.inbox.rest()[trailers..skip]);
                     self.inbox.take(skip, 0);
                     self.body = Body::End;
                     return Ok(None);
@@ -196,7 +234,7 @@ impl<'r, S: Stream> Request<'r, S> {
         };
         self.read += (place.1 - place.0) as u64;
         if self.read > self.outlet.config.limits.body {
-            return Err(self.refuse(head::body_too_long(&self.outlet.config.limits)));
+            return Err(self.refuse(body_too_long(&self.outlet.config.limits)));
         }
         Ok((place.0 < place.1).then_some(place))
     }

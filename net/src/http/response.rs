@@ -145,7 +145,12 @@ impl Response {
 
     /// Whether the status has a body at all.
     pub(crate) fn has_body(&self) -> bool {
-        !matches!(self.status, 204 | 304)
+        !matches!(self.status, 204 | 205 | 304)
+    }
+
+    /// How the body is framed that the status has not. After a 205 the client would read one.
+    pub(crate) fn no_body_field(&self) -> BodyField {
+        if self.status == 205 { BodyField::Length(0) } else { BodyField::None }
     }
 
     /// Writes the head behind what is in `out`.

@@ -30,7 +30,7 @@ impl Handler for App {
             (Method::Get, "/stream") => {
                 let mut response = Response::new(200).header("X-Kind", "stream")?;
                 if let Some(length) = request.query_value("length") {
-                    response = response.with_length(length.parse().expect("a number"));
+                    response = response.with_length(length.parse().map_err(io::Error::other)?);
                 }
                 let mut answer = request.start(response).await?;
                 for piece in [&b"one"[..], b"", b" and two"] {
@@ -72,6 +72,21 @@ impl Handler for App {
                 Ok(Response::new(if came { 200 } else { 503 }))
             }
             (Method::Post, "/ignore") => Ok(Response::text("ignored")),
+            (_, "/host") => Ok(Response::text(request.host().unwrap_or("none").to_owned())),
+            (_, "/reset") => Ok(Response::new(205).with_text("nothing")),
+            (_, "/stale") => Ok(Response::new(304).with_text("nothing")),
+            (Method::Trace, "/trace") => Ok(Response::text("traced")),
+            (Method::Post, "/trailers") => {
+                assert_eq!(request.trailer("x"), None, "not before the body was read");
+                while request.read_chunk().await?.is_some() {}
+                let of = |name| request.trailers(name).map(<[u8]>::to_vec).collect::<Vec<_>>();
+                let (x, host) = (of("X").join(&b'|'), request.header("x").is_some());
+                Ok(Response::text(format!("{} {host}", String::from_utf8_lossy(&x))))
+            }
+            (Method::Post, "/forbidden") => {
+                let answer = request.start(Response::new(403).with_length(0)).await?;
+                answer.finish()
+            }
             (Method::Options, "*") => Ok(Response::new(204).header("Allow", "GET, POST")?),
             _ => Ok(Response::new(404).with_text("not here\n")),
         }

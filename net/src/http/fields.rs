@@ -1,0 +1,139 @@
+//! The fields that say how a message is framed and how its connection goes on (RFC 9112, 6 and 9).
+//!
+//! Pure. It may not look at other fields.
+
+use super::config::Limits;
+use super::head::{Framing, Version};
+use super::host::is_host;
+use super::status::Refusal;
+
+/// What the fields that matter said so far.
+#[derive(Default)]
+pub(crate) struct Seen {
+    host: bool,
+    length: Option<u64>,
+    chunked: bool,
+    close: bool,
+    keep_alive: bool,
+    pub(crate) expects: bool,
+}
+
+impl Seen {
+    /// The name's length tells most fields apart, the others cost one comparison.
+    #[inline]
+    pub(crate) fn field(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        version: Version,
+    ) -> Result<(), Refusal> {
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => {
+                if self.host {
+                    return Err(Refusal::bad("there is more than one Host field\n"));
+                }
+                if !is_host(value) {
+                    return Err(Refusal::bad("the Host field is malformed\n"));
+                }
+                self.host = true;
+            }
+            6 if name.eq_ignore_ascii_case(b"expect") && version == Version::Http11 => {
+                for member in list(value) {
+                    if !member.eq_ignore_ascii_case(b"100-continue") {
+                        return Err(Refusal::new(417, "the expectation is not known here\n"));
+                    }
+                    self.expects = true;
+                }
+            }
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                for option in list(value) {
+                    self.close |= option.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                if self.length.is_some() {
+                    return Err(Refusal::bad("there is more than one Content-Length field\n"));
+                }
+                self.length = Some(digits(value)?);
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                if self.chunked {
+                    return Err(Refusal::bad("there is more than one Transfer-Encoding field\n"));
+                }
+                coding(value, version)?;
+                self.chunked = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(
+        &self,
+        version: Version,
+        limits: &Limits,
+    ) -> Result<(Framing, bool), Refusal> {
+        let keep_alive = match version {
+            Version::Http11 if !self.host => {
+                return Err(Refusal::bad("there is no Host field\n"));
+            }
+            Version::Http11 => !self.close,
+            Version::Http10 => self.keep_alive && !self.close,
+        };
+        let framing = match (self.chunked, self.length) {
+            (true, Some(_)) => {
+                return Err(Refusal::bad(
+                    "there are both Content-Length and Transfer-Encoding fields\n",
+                ));
+            }
+            (true, None) => Framing::Chunked,
+            (false, length) => Framing::Length(length.unwrap_or(0)),
+        };
+        match framing {
+            Framing::Length(length) if length > limits.body => Err(body_too_long(limits)),
+            _ => Ok((framing, keep_alive)),
+        }
+    }
+}
+
+/// The members of a list; empty ones do not count.
+fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let members = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    members.filter(|member| !member.is_empty())
+}
+
+pub(crate) fn body_too_long(limits: &Limits) -> Refusal {
+    Refusal::over(413, "the body is too long\n", "body_bytes", limits.body)
+}
+
+fn digits(value: &[u8]) -> Result<u64, Refusal> {
+    const BAD: Refusal = Refusal::bad("the Content-Length field is malformed\n");
+    if value.is_empty() {
+        return Err(BAD);
+    }
+    value.iter().try_fold(0u64, |sum, byte| {
+        if !byte.is_ascii_digit() {
+            return Err(BAD);
+        }
+        let next = sum.checked_mul(10).and_then(|sum| sum.checked_add(u64::from(byte - b'0')));
+        next.ok_or(BAD)
+    })
+}
+
+/// Only `chunked` is spoken. Where it is not the last coding, nobody knows where the body ends.
+fn coding(value: &[u8], version: Version) -> Result<(), Refusal> {
+    if version == Version::Http10 {
+        return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding\n"));
+    }
+    if value.eq_ignore_ascii_case(b"chunked") {
+        return Ok(());
+    }
+    let mut codings = value.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    let last = codings.next().is_some_and(is_chunked);
+    if !last || codings.any(is_chunked) {
+        return Err(Refusal::bad("the Transfer-Encoding field does not end in one chunked\n"));
+    }
+    Err(Refusal::new(501, "no transfer coding but chunked is known here\n"))
+}

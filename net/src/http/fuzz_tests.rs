@@ -1,0 +1,211 @@
+//! The parsers under bytes that nobody would send: well-formed requests with mistakes, and noise.
+
+use proptest::prelude::*;
+
+use super::chunked::{Chunks, Piece};
+use super::config::{Config, Deadlines, Limits};
+use super::head::{Head, Parsed, Span, parse, values};
+
+/// Small, so that short requests go beyond them.
+fn config(bare_lf: bool) -> Config {
+    let limits = Limits { head: 160, request_line: 48, fields: 4, body: 64, drain: 8 };
+    let mut config = Config::new(limits, Deadlines::default());
+    config.bare_lf = bare_lf;
+    config
+}
+
+/// What heads are made of; a comma's worth of them in any order is seldom a head.
+const WORDS: &[&str] = &[
+    "GET",
+    "HEAD",
+    "POST",
+    "OPTIONS",
+    "CONNECT",
+    "BREW",
+    " ",
+    " ",
+    "/",
+    "/x?y",
+    "*",
+    "http://a",
+    "https://[::1]:80/x",
+    "HTTP/1.1",
+    "HTTP/1.0",
+    "HTTP/1.7",
+    "HTTP/2.0",
+    "HTTQ",
+    "\r\n",
+    "\r\n",
+    "\r\n\r\n",
+    "\n",
+    "\r",
+    "Host: a",
+    "Host:",
+    "Content-Length: 3",
+    "Content-Length: 99",
+    "Transfer-Encoding: chunked",
+    "Transfer-Encoding: x",
+    "Connection: close",
+    "Expect: ",
+    ":",
+    "100-continue",
+    "X: y",
+    "X",
+    "\t",
+    "\0",
+    "\u{7f}",
+    "\u{e9}",
+    "xxxxxxxxxxxxxxxx",
+];
+
+const CHUNK_WORDS: &[&str] = &[
+    "0",
+    "1",
+    "5",
+    "A",
+    "f",
+    "\r\n",
+    "\r\n",
+    "\r\n",
+    "\r",
+    "\n",
+    ";",
+    "a",
+    "=",
+    "\"",
+    "\\",
+    " ",
+    "\t",
+    "hello",
+    "x",
+    ":",
+    "X: y",
+    "0\r\n\r\n",
+    "1\r\nx\r\n",
+    "5\r\nhello\r\n",
+    "\0",
+    "\u{e9}",
+];
+
+fn words(of: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
+    let words = prop::collection::vec(prop::sample::select(of), 0..30);
+    words.prop_map(|words| words.concat().into_bytes())
+}
+
+/// A head with a byte here and there that is another.
+fn with_mistakes() -> impl Strategy<Value = Vec<u8>> {
+    let lines = prop::collection::vec(prop::sample::select(&WORDS[23..35]), 0..6);
+    let mistakes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
+    (prop::sample::select(&WORDS[..5]), prop::sample::select(&WORDS[8..18]), lines, mistakes)
+        .prop_map(|(method, target, lines, mistakes)| {
+            let mut head = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n").into_bytes();
+            for line in lines {
+                head.extend_from_slice(line.as_bytes());
+                head.extend_from_slice(b"\r\n");
+            }
+            head.extend_from_slice(b"\r\n");
+            for (place, byte) in mistakes {
+                let place = place.index(head.len());
+                head[place] = byte;
+            }
+            head
+        })
+}
+
+fn heads() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![words(WORDS), with_mistakes(), prop::collection::vec(any::<u8>(), 0..200)]
+}
+
+/// What an accepted head says of its own bytes holds.
+fn check(head: &Head, bytes: &[u8], config: &Config) {
+    assert!(head.len <= bytes.len() && head.len <= config.limits.head);
+    assert!(bytes[..head.len].ends_with(b"\n"));
+    let within = |span: Span| span.start <= span.end && span.end as usize <= head.len;
+    for span in [head.authority, head.path, head.query] {
+        assert!(within(span));
+        assert!(span.of(bytes).iter().all(u8::is_ascii_graphic));
+    }
+    assert_eq!(head.path.end, head.query.start);
+    let fields = &bytes[head.fields as usize..head.len];
+    assert!(values(fields, "host").count() <= 1 && values(fields, "content-length").count() <= 1);
+    let both = ["content-length", "transfer-encoding"].map(|name| values(fields, name).count());
+    assert_ne!(both, [1, 1]);
+    if !config.bare_lf {
+        let lines = bytes[..head.len].split_inclusive(|byte| *byte == b'\n');
+        assert!(lines.into_iter().all(|line| line.ends_with(b"\r\n")));
+    }
+}
+
+/// The data, the trailer lines and how many bytes were used, or the status that refused it.
+type Decoded = (Vec<u8>, Vec<u8>, usize, Result<bool, u16>);
+
+fn decode(mut bytes: &[u8], step: usize) -> Decoded {
+    let (mut chunks, mut data, mut lines, mut used) = (Chunks::new(), Vec::new(), Vec::new(), 0);
+    loop {
+        let there = &bytes[..bytes.len().min(step)];
+        let (taken, end) = match chunks.next(there) {
+            Err(refusal) => return (data, lines, 0, Err(refusal.status)),
+            Ok(Piece::Data { skip, len }) => {
+                data.extend_from_slice(&there[skip..skip + len]);
+                (skip + len, false)
+            }
+            Ok(Piece::Trailers { skip, trailers }) => {
+                lines.extend_from_slice(&there[trailers..skip]);
+                (skip, false)
+            }
+            Ok(Piece::End { skip, trailers }) => {
+                lines.extend_from_slice(&there[trailers..skip]);
+                (skip, true)
+            }
+        };
+        (used, bytes) = (used + taken, &bytes[taken..]);
+        if end || taken == 0 {
+            return (data, lines, used, Ok(end));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// A longer one cannot change it: whoever waits for more bytes would never see it decided, and
+    /// whoever has them all would decide otherwise.
+    #[test]
+    fn what_a_prefix_decides_stands(bytes in heads(), bare_lf in any::<bool>()) {
+        let config = config(bare_lf);
+        let whole = parse(&bytes, &config);
+        let mut decided = None;
+        for len in 0..=bytes.len() {
+            let parsed = parse(&bytes[..len], &config);
+            match (parsed, decided) {
+                (Parsed::Partial, None) => prop_assert!(len < config.limits.head, "no end"),
+                (parsed, None) => decided = Some(parsed),
+                (parsed, Some(before)) => prop_assert_eq!(parsed, before, "at {}", len),
+            }
+            if let Parsed::Head(head) = parsed {
+                check(&head, &bytes[..len], &config);
+            }
+        }
+        prop_assert_eq!(decided.unwrap_or(Parsed::Partial), whole);
+    }
+
+    #[test]
+    fn chunks_are_the_same_however_they_are_cut(
+        bytes in prop_oneof![words(CHUNK_WORDS), prop::collection::vec(any::<u8>(), 0..100)],
+    ) {
+        let whole = decode(&bytes, usize::MAX);
+        for step in [1, 2, 3, 7] {
+            let cut = decode(&bytes, step);
+            // Data before a mistake is handed out or not, as it was cut.
+            match whole.3 {
+                Ok(_) => prop_assert_eq!(&cut, &whole, "{}", step),
+                Err(_) => prop_assert_eq!(cut.3, whole.3, "{}", step),
+            }
+        }
+        prop_assert!(whole.2 <= bytes.len() && whole.0.len() + whole.1.len() <= bytes.len());
+    }
+}

@@ -1,0 +1,50 @@
+//! The four forms of a request target (RFC 9112, 3.2).
+//!
+//! Pure. It may not decode: what is not ASCII, a control byte or a fragment is refused, and the
+//! rest is the handler's.
+
+use super::head::Method;
+use super::host::is_host;
+use super::status::Refusal;
+
+/// Where in a target its parts begin; the query goes to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Empty unless the form is absolute.
+    pub(crate) authority: (usize, usize),
+    /// Empty for an absolute form without one.
+    pub(crate) path: usize,
+    /// With its question mark.
+    pub(crate) query: usize,
+}
+
+/// Takes a target apart. CONNECT, the only method with an authority alone, is not known here.
+pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
+    const BAD: Refusal = Refusal::bad("the request target is malformed\n");
+    if !target.iter().all(|byte| byte.is_ascii() && *byte != b'#') {
+        return Err(BAD);
+    }
+    let query = |path: usize| {
+        let query = target[path..].iter().position(|byte| *byte == b'?');
+        query.map_or(target.len(), |place| path + place)
+    };
+    if target[0] == b'/' {
+        return Ok(Target { authority: (0, 0), path: 0, query: query(0) });
+    }
+    if target == b"*" {
+        let whole = Target { authority: (0, 0), path: 0, query: 1 };
+        return if method == Method::Options { Ok(whole) } else { Err(BAD) };
+    }
+    let scheme = |name: &[u8]| {
+        let prefix = target.get(..name.len())?;
+        prefix.eq_ignore_ascii_case(name).then_some(name.len())
+    };
+    let start = scheme(b"http://").or_else(|| scheme(b"https://")).ok_or(BAD)?;
+    let rest = &target[start..];
+    let len = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+    if len == 0 || rest[0] == b':' || !is_host(&rest[..len]) {
+        return Err(BAD);
+    }
+    let path = start + len;
+    Ok(Target { authority: (start, path), path, query: query(path) })
+}

@@ -1,0 +1,168 @@
+//! Whole connections under requests with mistakes, and under noise: no panic, no hang, memory
+//! within bounds, and whatever is answered is an answer.
+
+mod common;
+#[path = "common/corpus.rs"]
+mod corpus;
+#[path = "common/mistakes.rs"]
+mod mistakes;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+use common::{Act, Seen, talk_in_pieces};
+use corpus::corpus;
+use kernel::{Kernel, Sim};
+use mistakes::requests;
+use net::Stream;
+use net::http::{Config, serve_connection};
+use net::pipe::duplex;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use traps::spawn;
+
+thread_local! {
+    /// Bytes that live, and the most that did. Without a destructor and an allocation of its own.
+    static LIVE: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+fn count(bytes: isize) {
+    // A thread that ends may allocate after its locals are gone.
+    let _ = LIVE.try_with(|live| {
+        let now = live.get().0 + bytes;
+        live.set((now, live.get().1.max(now)));
+    });
+}
+
+// SAFETY: every call goes to `System` with the same arguments, and what it gives is given back.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: as above; `place` came from `System`.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that lived during `work`, beyond those that lived before.
+fn most_bytes<T>(work: impl FnOnce() -> T) -> (T, isize) {
+    let before = LIVE.get().0;
+    LIVE.set((before, before));
+    let done = work();
+    (done, LIVE.get().1 - before)
+}
+
+/// That what came begins with an answer; what follows is read where the requests are known.
+fn check(seen: &Seen) {
+    if seen.text.is_empty() {
+        return;
+    }
+    let known =
+        [100, 200, 204, 205, 304, 400, 403, 404, 405, 408, 413, 414, 417, 431, 500, 501, 503, 505];
+    let status = seen.text.strip_prefix("HTTP/1.1 ").and_then(|line| line[..3].parse::<u16>().ok());
+    assert!(status.is_some_and(|status| known.contains(&status)), "{}", seen.text);
+    assert!(seen.text.contains("\r\n\r\n"), "{}", seen.text);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_request_brings_a_connection_down_or_keeps_it_up(
+        request in requests(corpus()),
+        cut in any::<Index>(),
+        finish in any::<bool>(),
+        most in prop_oneof![1_usize..40, Just(usize::MAX)],
+    ) {
+        let (before, after) = request.split_at(cut.index(request.len() + 1));
+        let mut acts = vec![Act::Send(before), Act::Sleep(Duration::from_micros(1))];
+        acts.push(Act::Send(after));
+        if finish {
+            acts.push(Act::Finish);
+        }
+        // Longer than every deadline of a connection together.
+        acts.push(Act::Sleep(Duration::from_secs(120)));
+        let talk = || talk_in_pieces(Config::default(), 1 << 16, most, &acts);
+        let (seen, bytes) = most_bytes(talk);
+        prop_assert!(seen.closed_at.is_some(), "it is still up");
+        check(&seen);
+        prop_assert!(bytes < 1 << 20, "{} bytes", bytes);
+    }
+}
+
+/// How much one connection holds at most while it is sent `begin`, and then `again` until it
+/// closes, or 4 MiB were sent.
+fn held(begin: &str, again: &str) -> isize {
+    const PIPE: usize = 16 * 1024;
+    let flood = move || {
+        let mut kernel = Kernel::new(Sim::new());
+        let (server, mut client) = duplex(PIPE);
+        let done = kernel.run(async move {
+            spawn("conn", async move {
+                serve_connection(server, &common::App, &Config::default()).await
+            })
+            .await;
+            let mut sent = 0;
+            let words = std::iter::once(begin.as_bytes());
+            'sending: for word in words.chain(std::iter::repeat(again.as_bytes())) {
+                let mut rest = word;
+                while !rest.is_empty() {
+                    match client.write(rest).await {
+                        Ok(n) => (sent, rest) = (sent + n, &rest[n..]),
+                        Err(_) => break 'sending,
+                    }
+                }
+                if sent > 4 << 20 {
+                    break;
+                }
+            }
+        });
+        done.expect("nothing hangs");
+        kernel.shutdown().expect("it shuts down");
+    };
+    most_bytes(flood).1
+}
+
+#[test]
+fn what_is_sent_without_end_is_not_kept() {
+    let chunked = "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let trailers = chunked.replace("/count", "/trailers") + "0\r\n";
+    let long = "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n";
+    let floods = [
+        ("GET / HTTQ", "x"),
+        ("GET /", "x"),
+        ("", "X"),
+        ("", "\r\n"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nX: ", "y"),
+        ("GET / HTTP/1.1\r\nHost: a\r\n", "X: y\r\n"),
+        ("GET / HTTP/1.1\r\nHost: a\r\n", "X"),
+        (chunked, "1\r\nx\r\n"),
+        (chunked, "1;a=b\r\nx\r\n"),
+        (chunked, "0"),
+        (&trailers, "X: y\r\n"),
+        (&trailers, "x"),
+        (long, "x"),
+        (&long.replace("/count", "/ignore"), "x"),
+        (&long.replace("/count", "/small"), "x"),
+        (&long.replace("8000000", "9000000"), "x"),
+        (&chunked.replace("/count", "/ignore"), "5\r\nhello\r\n"),
+    ];
+    for (begin, again) in floods {
+        let held = held(begin, &again.repeat(1000));
+        assert!(held < 400_000, "{begin:?} and then {again:?}: {held} bytes");
+    }
+}
