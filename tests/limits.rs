@@ -79,6 +79,9 @@ fn f29_the_numbers_are_those_of_the_documents() {
         ("http.head.time", "10 s"),
         ("http.body.rate", "240 bytes/s"),
         ("http.idle.time", "5 s"),
+        ("http.connections", "16384 connections"),
+        ("http.requests", "1000000 requests"),
+        ("http.pipelined", "64 requests"),
     ] {
         assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
     }

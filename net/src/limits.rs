@@ -42,6 +42,15 @@ pub(crate) const GATHER: usize = 16 * 1024;
 /// Bytes of a read buffer.
 pub(crate) const READ_BUFFER: usize = 16 * 1024;
 
+/// Hits of a limit that are counted before the log has a line again.
+pub(crate) const CAP_LINES: u64 = 100;
+
+/// How old the last line may be before a further hit has one.
+pub(crate) const CAP_SPAN: Duration = Duration::from_secs(60);
+
+/// Connections that were refused because there were too many, and that may still read why.
+pub(crate) const TURNED_AWAY: usize = 1024;
+
 /// Buffers of each kind that wait for their next use; more are freed.
 pub(crate) const SPARE: usize = 64;
 
@@ -78,7 +87,8 @@ fn sockets(options: &Options) -> Vec<Bound> {
 }
 
 fn requests(limits: &Limits) -> Vec<Bound> {
-    let Limits { head, request_line, fields, body, drain } = *limits;
+    let Limits { head, request_line, fields, body, drain, connections, requests, pipelined } =
+        *limits;
     let over = |count: u64| (count, "bytes");
     vec![
         Bound::set("http.head", bytes(head), "Limits::head", "request line and fields, else 431"),
@@ -96,6 +106,24 @@ fn requests(limits: &Limits) -> Vec<Bound> {
             over(drain),
             "Limits::drain",
             "of an unread body, read away to keep the connection",
+        ),
+        Bound::set(
+            "http.connections",
+            (connections as u64, "connections"),
+            "Limits::connections",
+            "at once, then 503",
+        ),
+        Bound::set(
+            "http.requests",
+            (requests, "requests"),
+            "Limits::requests",
+            "on a connection, which then closes",
+        ),
+        Bound::set(
+            "http.pipelined",
+            (u64::from(pipelined), "requests"),
+            "Limits::pipelined",
+            "answered in one go, then others have their turn",
         ),
     ]
 }
@@ -128,6 +156,13 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
+        Bound::fixed("http.cap.lines", (CAP_LINES, "hits"), "of a limit, counted between lines"),
+        Bound::fixed("http.cap.span", CAP_SPAN, "after which a hit has a line again"),
+        Bound::fixed(
+            "http.refused",
+            (TURNED_AWAY as u64, "connections"),
+            "over the limit that may still read why",
+        ),
         Bound::fixed(
             "http.spare",
             (SPARE as u64, "buffers"),

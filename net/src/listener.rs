@@ -109,6 +109,11 @@ impl TcpListener {
         self.backlog
     }
 
+    /// Has `make_room` called whenever descriptors or memory have run out, before it backs off.
+    pub(crate) fn on_exhausted(&mut self, make_room: impl Fn() + 'static) {
+        self.back_off.make_room = Some(Box::new(make_room));
+    }
+
     /// The address that it listens on.
     ///
     /// # Errors
@@ -288,8 +293,10 @@ impl Trouble {
 }
 
 /// One episode of backing off after another; it outlives an accept that is interrupted.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct BackOff {
+    /// Called at every back-off, to have somebody free what has run out.
+    make_room: Option<Box<dyn Fn()>>,
     /// How often in this episode; 0 outside one.
     count: u32,
 }
@@ -297,6 +304,9 @@ struct BackOff {
 impl BackOff {
     /// How long to back off now.
     fn next(&mut self) -> Duration {
+        if let Some(make_room) = &self.make_room {
+            make_room();
+        }
         // Eight doublings pass the longest; more could overflow.
         let span = BACK_OFF_FIRST * (1 << self.count.min(8));
         self.count = self.count.saturating_add(1);

@@ -10,6 +10,7 @@
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
+mod caps;
 mod chunked;
 mod config;
 mod connection;

@@ -3,13 +3,19 @@
 //!
 //! It may not read a request.
 
+use std::cell::RefCell;
+use std::io;
+
+use super::config::Config;
 use super::connection::{Connection, request};
 use super::head::{Framing, Head, Method, Span, Version};
 use super::phase::Phase;
 use super::request::note_refusal;
 use super::response::Response;
+use super::seats::Waits;
 use super::status::Refusal;
-use super::wire::Trouble;
+use super::wire::{Trouble, Wire};
+use crate::limits::TURNED_AWAY;
 use crate::stream::Stream;
 
 /// How a connection goes on after an answer.
@@ -26,6 +32,9 @@ pub(super) enum After {
 /// The answer to a request that comes too late.
 pub(super) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 
+/// The answer to a connection that is one too many.
+const FULL: Refusal = Refusal::new(503, "there are too many connections\n");
+
 /// Stands for a head that was refused.
 const REFUSED: Head = Head {
     len: 0,
@@ -40,11 +49,28 @@ const REFUSED: Head = Head {
     expects: false,
 };
 
+/// Answers a connection that is one too many, whatever it asks, and closes it so that the peer
+/// reads that (row D27).
+pub(super) async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
+    let seat = config.seats.take_refused(config.limits.connections, TURNED_AWAY);
+    seat.waits.set(Waits::Refused);
+    let wire = RefCell::new(Wire::new(stream, seat));
+    let mut connection = Connection::new(&wire, config);
+    connection.begin().await;
+    let end = connection.refuse(FULL, false).await;
+    connection.end(end)
+}
+
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
+    /// Makes the deadline before anything is read.
+    async fn begin(&self) {
+        self.wire.borrow_mut().watch.begin().await;
+    }
+
     /// Answers for the server, and closes.
     pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> Result<(), Trouble> {
-        note_refusal(refusal);
+        note_refusal(refusal, self.wire);
         let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
         request.head.no_body = no_body;
         let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
