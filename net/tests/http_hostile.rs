@@ -90,11 +90,14 @@ fn d23_a_peer_that_stops_anywhere_is_left() {
     assert!(latest <= Time::ZERO + 45 * SECOND, "{latest:?}");
 }
 
+/// Takes the deadline of a phase away.
+type Without = fn(&mut Deadlines);
+
 /// Were a phase without its deadline, the test above would fail: it comes by all of them.
 #[test]
 fn d23_each_phase_needs_its_own_deadline() {
     let never = Duration::MAX;
-    let phases: [(&str, fn(&mut Deadlines)); 5] = [
+    let phases: [(&str, Without); 5] = [
         ("head", |all| all.head = Duration::MAX),
         ("body", |all| (all.body, all.body_rate) = (Duration::MAX, 0)),
         ("write", |all| all.write = Duration::MAX),
