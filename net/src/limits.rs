@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use traps::limits::Bound;
+use traps::limits::{Bound, Value};
 
 use crate::http::{Config, Deadlines, Limits};
 use crate::listener::Options;
@@ -62,6 +62,24 @@ pub fn limits(listener: &Options, config: &Config) -> Vec<Bound> {
     all.extend(phases(&config.deadlines));
     all.extend(fixed());
     all
+}
+
+/// The bounds that the options of a server set, as they are in force, in one line for its log:
+/// `http.head=65536 http.head.time=10s`.
+#[must_use]
+pub fn boot_line(config: &Config) -> String {
+    let mut all = requests(&config.limits);
+    all.extend(phases(&config.deadlines));
+    let shown = all.iter().filter(|bound| !bound.option.is_empty()).map(|bound| {
+        let value = match &bound.value {
+            Value::Count(count, _) => count.to_string(),
+            Value::Span(Duration::MAX) => "never".to_owned(),
+            Value::Span(span) => format!("{span:?}"),
+            Value::Off => "off".to_owned(),
+        };
+        format!("{}={value}", bound.name)
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 fn bytes(count: usize) -> (u64, &'static str) {
