@@ -21,6 +21,9 @@ pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(5);
 /// The longest that it backs off, after doubling.
 pub(crate) const BACK_OFF_LONGEST: Duration = Duration::from_secs(1);
 
+/// How often a listener backs off once the kernel shuts down.
+pub(crate) const LAST_TRIES: u32 = 3;
+
 /// Field lines in a head that fit on the stack.
 pub(crate) const FIELDS: usize = 100;
 
@@ -94,6 +97,7 @@ fn sockets(options: &Options) -> Vec<Bound> {
         Bound::set("listener.backlog", backlog, "listener::Options::backlog", what),
         Bound::fixed("listener.back_off", BACK_OFF_FIRST, "the first, when descriptors run out"),
         Bound::fixed("listener.back_off.most", BACK_OFF_LONGEST, "the longest"),
+        Bound::fixed("listener.last_tries", (u64::from(LAST_TRIES), "back-offs"), "at shutdown"),
         Bound::set(
             "write_deadline",
             WriteDeadline::SPAN,

@@ -113,21 +113,6 @@ impl<'c, S: Stream> Connection<'c, S> {
         Connection { wire, inbox: Inbox::default(), config }
     }
 
-    /// Gives back what it has, and says what is to be said.
-    pub(super) fn end(&mut self, end: Result<(), Trouble>) -> io::Result<()> {
-        self.inbox.give_up(&self.config.pool);
-        let mut wire = self.wire.borrow_mut();
-        wire.give_buffer(self.config);
-        if let Err(Trouble::Expired(phase)) = end {
-            note_expired(phase, self.config, &wire.watch.seat);
-        }
-        wire.watch.seat.finish();
-        match end {
-            Ok(()) | Err(Trouble::Expired(_)) => Ok(()),
-            Err(Trouble::Failed(error)) => Err(error),
-        }
-    }
-
     async fn converse<H: Handler>(&mut self, handler: &H) -> Result<(), Trouble> {
         let mut phase = Phase::Head;
         loop {
@@ -151,32 +136,6 @@ impl<'c, S: Stream> Connection<'c, S> {
                 return self.leave().await;
             }
         }
-    }
-
-    /// One request more; the last that a connection may make ends it.
-    #[inline]
-    fn may_go_on(&self, head: &Head) -> bool {
-        let seat = &*self.wire.borrow().watch.seat;
-        let limit = self.config.limits.requests;
-        let last = seat.count_request() >= limit;
-        if last && head.keep_alive {
-            seat.hit("requests", limit);
-        }
-        head.keep_alive && !last
-    }
-
-    /// Whether a peer that pipelines without end is to wait for the others now.
-    #[inline]
-    fn is_greedy(&self) -> bool {
-        let wire = &mut *self.wire.borrow_mut();
-        wire.answered += 1;
-        let limit = self.config.limits.pipelined;
-        let more = !self.inbox.is_empty() || !wire.is_drained();
-        let greedy = more && wire.answered >= limit;
-        if greedy {
-            wire.watch.seat.hit("pipelined", limit);
-        }
-        greedy
     }
 
     /// The next head. `phase` is what the wait for its first byte is.
@@ -376,7 +335,7 @@ impl<S: Stream> Request<'_, S> {
 }
 
 #[cold]
-fn note_expired(phase: Phase, config: &Config, seat: &Seat) {
+pub(super) fn note_expired(phase: Phase, config: &Config, seat: &Seat) {
     let (name, limit) = match phase {
         Phase::Head => ("head_wait", config.deadlines.head),
         Phase::Body => ("body_wait", config.deadlines.body),

@@ -5,8 +5,9 @@
 //! each: `head` and `chunked` are pure functions over bytes; `inbox` is what was read and not yet
 //! used; `wire` is the stream, what is to be written, and every wait; `request` and `response` are
 //! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events,
-//! `parting` how it ends; `seats` is what the server sees of all connections. [`serve`] is all of
-//! it behind a listener.
+//! `parting` how it ends, `share` what it may have before others have their turn; `seats` is what
+//! the server sees of all connections, `caps` what the log says of limits that were hit. [`serve`]
+//! is all of it behind a listener.
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
@@ -25,6 +26,7 @@ mod request;
 mod response;
 mod seats;
 mod server;
+mod share;
 mod status;
 mod wire;
 
