@@ -32,8 +32,9 @@ pub(super) enum After {
 /// The answer to a request that comes too late.
 pub(super) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 
-/// The answer to a connection that is one too many.
-const FULL: Refusal = Refusal::new(503, "there are too many connections\n");
+/// The answer to a connection that is one too many. Without a body: nobody has looked whether it
+/// asks with HEAD.
+const FULL: Refusal = Refusal::new(503, "");
 
 /// Stands for a head that was refused.
 const REFUSED: Head = Head {
@@ -190,7 +191,8 @@ mod tests {
             assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{text}");
             assert!(text.contains("\r\nRetry-After: 1\r\n"), "{text}");
             assert!(text.contains("\r\nConnection: close\r\n"), "{text}");
-            assert!(text.ends_with("\r\n\r\nthere are too many connections\n"), "{text}");
+            assert!(text.contains("\r\nContent-Length: 0\r\n"), "{text}");
+            assert!(text.ends_with("\r\n\r\n"), "{text}");
             assert_eq!(over, Time::ZERO, "{capacity}");
         }
     }
