@@ -14,7 +14,7 @@ use hostile::{Enemy, comes_and_goes, idle, round, slow_body, slow_head, slow_rea
 use kernel::trace::{Event, Line};
 use kernel::{Counters, Kernel, Sim};
 use net::Stream;
-use net::http::{Config, Deadlines, serve_connection};
+use net::http::{Config, Deadlines, serve_connection, turn_away};
 use net::pipe::{PipeEnd, duplex};
 use traps::{Time, clock, sleep, spawn};
 
@@ -221,6 +221,72 @@ fn a_burst_of_requests_is_answered_in_few_writes_and_no_more_than_it_may_hold_ot
 /// How many hits a `cap` line stands for.
 fn hits_in(line: &str) -> u64 {
     line.split("more=").nth(1).map_or(1, |more| more.parse().unwrap())
+}
+
+// ---- Turned away -------------------------------------------------------------------------------
+
+/// Turns one connection away; gives what `client` makes of its end, and when that was over.
+fn turned_away<T>(capacity: usize, client: impl AsyncFnOnce(PipeEnd) -> T) -> (T, Time) {
+    let mut kernel = Kernel::new(Sim::new());
+    let (server, end) = duplex(capacity);
+    let seen = kernel.run(async {
+        let config = Rc::new(Config::default());
+        let serve = async {
+            // A peer that is reset, or resets, is an error of its connection.
+            let _ = turn_away(server, &config).await;
+            clock().await
+        };
+        let (over, seen) = traps::join(serve, client(end)).await;
+        assert_eq!(config.connections(), 0);
+        (seen, over)
+    });
+    kernel.shutdown().unwrap();
+    seen.unwrap()
+}
+
+async fn read_all(client: &mut PipeEnd) -> String {
+    let (mut text, mut buf) = (String::new(), [0; 100]);
+    loop {
+        match client.read(&mut buf).await.unwrap() {
+            0 => return text,
+            n => text.push_str(std::str::from_utf8(&buf[..n]).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn d27_who_is_turned_away_reads_why_however_narrow_the_way() {
+    for capacity in [1, 17, 1 << 16] {
+        let (text, over) =
+            turned_away(capacity, async |mut client: PipeEnd| read_all(&mut client).await);
+        assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{text}");
+        assert!(text.contains("\r\nRetry-After: 1\r\n"), "{text}");
+        assert!(text.contains("\r\nConnection: close\r\n"), "{text}");
+        assert!(text.contains("\r\nContent-Length: 0\r\n"), "{text}");
+        assert!(text.ends_with("\r\n\r\n"), "{text}");
+        assert_eq!(over, Time::ZERO, "{capacity}");
+    }
+}
+
+#[test]
+fn d27_who_is_turned_away_is_left_whatever_it_does() {
+    let silent = async |client: PipeEnd| {
+        sleep(100 * SECOND).await.unwrap();
+        drop(client);
+    };
+    // It reads nothing: that is the deadline of a write. It goes on, and says nothing: of the
+    // lingering.
+    assert_eq!(turned_away(10, silent).1, Time::ZERO + 30 * SECOND);
+    assert_eq!(turned_away(1 << 16, silent).1, Time::ZERO + 2 * SECOND);
+    let (sent, over) = turned_away(1000, async |mut client: PipeEnd| {
+        let mut sent = 0;
+        while let Ok(n) = client.write(&[b'x'; 500]).await {
+            sent += n;
+        }
+        sent
+    });
+    assert!((65_536..80_000).contains(&sent), "{sent}");
+    assert_eq!(over, Time::ZERO);
 }
 
 // ---- Many at once ------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ use crate::stream::Stream;
 pub use config::{Config, Deadlines, Limits};
 pub use connection::{Handler, serve_connection};
 pub use head::{Method, Version};
+pub use parting::turn_away;
 pub use request::{Answer, Request};
 pub use response::{InvalidHeader, Response};
 pub use server::serve;

@@ -50,9 +50,16 @@ const REFUSED: Head = Head {
     expects: false,
 };
 
-/// Answers a connection that is one too many, whatever it asks, and closes it so that the peer
-/// reads that (row D27).
-pub(super) async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
+/// Answers a connection that is one too many with 503 and `Retry-After: 1`, whatever it asks, and
+/// closes it so that the peer reads that (row D27). [`serve`](super::serve) does it above
+/// [`Limits::connections`](super::Limits::connections); it is for those who accept on their own.
+///
+/// Blocks while the peer takes the answer and goes on sending, each under its deadline.
+///
+/// # Errors
+///
+/// As for [`serve_connection`](super::serve_connection).
+pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
     let seat = config.seats.take_refused(config.limits.connections, TURNED_AWAY);
     seat.waits.set(Waits::Refused);
     let wire = RefCell::new(Wire::new(stream, seat));
@@ -138,83 +145,5 @@ impl<S: Stream> Connection<'_, S> {
             return self.refuse(STOPS, false).await;
         }
         self.part(After::Linger).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::rc::Rc;
-    use std::time::Duration;
-
-    use kernel::{Kernel, Sim};
-    use traps::{Time, clock, join, sleep};
-
-    use super::*;
-    use crate::pipe::{PipeEnd, duplex};
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    /// Turns one connection away; gives what `client` makes of its end, and when that was over.
-    fn turned_away<T>(capacity: usize, client: impl AsyncFnOnce(PipeEnd) -> T) -> (T, Time) {
-        let mut kernel = Kernel::new(Sim::new());
-        let (server, end) = duplex(capacity);
-        let seen = kernel.run(async {
-            let config = Rc::new(Config::default());
-            let serve = async {
-                // A peer that is reset, or resets, is an error of its connection.
-                let _ = turn_away(server, &config).await;
-                clock().await
-            };
-            let (over, seen) = join(serve, client(end)).await;
-            assert_eq!((config.connections(), config.seats.refused()), (0, 0));
-            (seen, over)
-        });
-        kernel.shutdown().unwrap();
-        seen.unwrap()
-    }
-
-    async fn read_all(client: &mut PipeEnd) -> String {
-        let (mut text, mut buf) = (String::new(), [0; 100]);
-        loop {
-            match client.read(&mut buf).await.unwrap() {
-                0 => return text,
-                n => text.push_str(std::str::from_utf8(&buf[..n]).unwrap()),
-            }
-        }
-    }
-
-    #[test]
-    fn d27_who_is_turned_away_reads_why_however_narrow_the_way() {
-        for capacity in [1, 17, 1 << 16] {
-            let (text, over) =
-                turned_away(capacity, async |mut client: PipeEnd| read_all(&mut client).await);
-            assert!(text.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{text}");
-            assert!(text.contains("\r\nRetry-After: 1\r\n"), "{text}");
-            assert!(text.contains("\r\nConnection: close\r\n"), "{text}");
-            assert!(text.contains("\r\nContent-Length: 0\r\n"), "{text}");
-            assert!(text.ends_with("\r\n\r\n"), "{text}");
-            assert_eq!(over, Time::ZERO, "{capacity}");
-        }
-    }
-
-    #[test]
-    fn d27_who_is_turned_away_is_left_whatever_it_does() {
-        let silent = async |client: PipeEnd| {
-            sleep(100 * SECOND).await.unwrap();
-            drop(client);
-        };
-        // It reads nothing: that is the deadline of a write. It goes on, and says nothing: of the
-        // lingering.
-        assert_eq!(turned_away(10, silent).1, Time::ZERO + 30 * SECOND);
-        assert_eq!(turned_away(1 << 16, silent).1, Time::ZERO + 2 * SECOND);
-        let (sent, over) = turned_away(1000, async |mut client: PipeEnd| {
-            let mut sent = 0;
-            while let Ok(n) = client.write(&[b'x'; 500]).await {
-                sent += n;
-            }
-            sent
-        });
-        assert!((65_536..80_000).contains(&sent), "{sent}");
-        assert_eq!(over, Time::ZERO);
     }
 }

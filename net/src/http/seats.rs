@@ -101,12 +101,6 @@ impl Seats {
         self.0.seats.borrow().len() - self.0.refused.get()
     }
 
-    /// How many are taken by connections that are refused.
-    #[cfg(test)]
-    pub(crate) fn refused(&self) -> usize {
-        self.0.refused.get()
-    }
-
     #[inline]
     pub(crate) fn is_draining(&self) -> bool {
         self.0.draining.get()
