@@ -53,7 +53,9 @@ async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
 
 async fn main_task(place: Place) -> io::Result<()> {
     let listener = place.listen()?;
-    serve(listener, Rc::new(App), Rc::new(Config::default())).await
+    let config = Rc::new(Config::default());
+    log::info!("limits {}", net::boot_line(&config));
+    serve(listener, Rc::new(App), config).await
 }
 
 fn main() -> ExitCode {

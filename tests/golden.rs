@@ -84,6 +84,7 @@ fn every_golden_has_its_test() {
         include_str!("watchdog.rs"),
         include_str!("http_deadline.rs"),
         include_str!("iterate.rs"),
+        include_str!("http_golden.rs"),
         include_str!("outside.rs"),
         include_str!("universal.rs"),
         include_str!("remote.rs"),

@@ -205,15 +205,15 @@ fn d24_each_cause_has_its_answer_or_silence_and_its_line() {
     let fields = |each: usize, n: usize| format!("X: {}\r\n", long(each)).repeat(n);
     let table: Vec<(&str, Script, &[&str], &str)> = vec![
         ("silent", vec![], &[], ""),
-        ("slow head", vec![(0, bytes("GET / HT"))], &["408"], "name=head_wait limit=10s"),
+        ("slow head", vec![(0, bytes("GET / HT"))], &["408"], "name=head_wait limit=10s conn=1"),
         ("idle", vec![(0, GET.to_vec())], &["200"], ""),
         (
             "slow second head",
             vec![(0, GET.to_vec()), (1, bytes("GET"))],
             &["200", "408"],
-            "name=head_wait limit=10s",
+            "name=head_wait limit=10s conn=1",
         ),
-        ("no body", vec![(0, POST.to_vec())], &[], "name=body_rate limit=240 window=5s"),
+        ("no body", vec![(0, POST.to_vec())], &[], "name=body_rate limit=240 window=5s conn=1"),
         ("the end at once", vec![(0, vec![])], &[], ""),
         ("the end in a head", vec![(0, bytes("GET / HT")), (1, vec![])], &["400"], ""),
         ("the end in a body", vec![(0, POST.to_vec()), (1, vec![])], &["400"], ""),
@@ -221,25 +221,25 @@ fn d24_each_cause_has_its_answer_or_silence_and_its_line() {
             "a long request line",
             vec![(0, bytes(&format!("GET /{} HTTP/1.1\r\n", long(8192))))],
             &["414"],
-            "name=request_line_bytes limit=8192",
+            "name=request_line_bytes limit=8192 conn=1",
         ),
         (
             "a long head",
             vec![(0, bytes(&format!("GET / HTTP/1.1\r\n{}", fields(8000, 9))))],
             &["431"],
-            "name=head_bytes limit=65536",
+            "name=head_bytes limit=65536 conn=1",
         ),
         (
             "many fields",
             vec![(0, bytes(&format!("GET / HTTP/1.1\r\n{}\r\n", fields(1, 101))))],
             &["431"],
-            "name=fields limit=100",
+            "name=fields limit=100 conn=1",
         ),
         (
             "a long body",
             vec![(0, bytes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n"))],
             &["413"],
-            "name=body_bytes limit=8388608",
+            "name=body_bytes limit=8388608 conn=1",
         ),
     ];
     for (name, script, expected, cap) in table {

@@ -79,6 +79,9 @@ fn f29_the_numbers_are_those_of_the_documents() {
         ("http.head.time", "10 s"),
         ("http.body.rate", "240 bytes/s"),
         ("http.idle.time", "5 s"),
+        ("http.connections", "16384 connections"),
+        ("http.requests", "1000000 requests"),
+        ("http.pipelined", "64 requests"),
     ] {
         assert_eq!(found.get(name).map(String::as_str), Some(value), "{name}");
     }
@@ -141,6 +144,22 @@ fn f29_each_option_is_on_the_page_once_and_each_name_too() {
             let listed = page.iter().filter(|bound| bound.option == option).count();
             assert_eq!(listed, usize::from(!unbounded.contains(&field)), "{option}");
         }
+    }
+}
+
+#[test]
+fn f29_the_boot_line_of_a_server_has_every_limit_and_deadline() {
+    let mut config = Config::default();
+    config.limits.connections = 7;
+    config.deadlines.idle = Duration::from_millis(1500);
+    let line = net::boot_line(&config);
+    for bound in all(&Options::new(), &net::listener::Options::default(), &config) {
+        let of_requests = ["Limits::", "Deadlines::"].iter().any(|of| bound.option.starts_with(of));
+        let shown = line.split(' ').filter(|word| word.split('=').next() == Some(bound.name));
+        assert_eq!(shown.count(), usize::from(of_requests), "{}: {line}", bound.name);
+    }
+    for word in ["http.connections=7", "http.idle.time=1.5s", "http.head=65536"] {
+        assert!(line.split(' ').any(|other| other == word), "{word}: {line}");
     }
 }
 

@@ -358,6 +358,7 @@ fn f20_the_phases_of_a_server_that_is_told_to_end_are_in_its_log() {
     let first = |line: &&str| line.split(' ').next().unwrap().to_owned();
     let names: Vec<String> = phases.iter().map(first).collect();
     assert_eq!(names, ["gate", "drain", "cancel", "cleanup"], "{log}");
+    assert!(log.contains("limits http.head=65536 http.request_line=8192 "), "{log}");
     assert!(phases[0].contains("reason=SIGINT tasks=2") && phases[1].contains("holds=1"), "{log}");
     assert!(phases[2].contains("tasks=0 after=drained"), "{log}");
 }

@@ -28,7 +28,7 @@ mod tcp;
 mod write_deadline;
 
 pub use buffer::BufReader;
-pub use limits::limits;
+pub use limits::{boot_line, limits};
 pub use listener::TcpListener;
 pub use min_rate::MinRate;
 pub use resolve::{Address, resolve};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use traps::limits::Bound;
+use traps::limits::{Bound, Value};
 
 use crate::http::{Config, Deadlines, Limits};
 use crate::listener::Options;
@@ -20,6 +20,9 @@ pub(crate) const BACK_OFF_FIRST: Duration = Duration::from_millis(5);
 
 /// The longest that it backs off, after doubling.
 pub(crate) const BACK_OFF_LONGEST: Duration = Duration::from_secs(1);
+
+/// How often a listener backs off once the kernel shuts down.
+pub(crate) const LAST_TRIES: u32 = 3;
 
 /// Field lines in a head that fit on the stack.
 pub(crate) const FIELDS: usize = 100;
@@ -47,6 +50,15 @@ pub(crate) const LINGER: u64 = 16 << 20;
 /// Bytes of a read buffer.
 pub(crate) const READ_BUFFER: usize = 16 * 1024;
 
+/// Hits of a limit that are counted before the log has a line again.
+pub(crate) const CAP_LINES: u64 = 100;
+
+/// How old the last line may be before a further hit has one.
+pub(crate) const CAP_SPAN: Duration = Duration::from_secs(60);
+
+/// Connections that were refused because there were too many, and that may still read why.
+pub(crate) const TURNED_AWAY: usize = 1024;
+
 /// Buffers of each kind that wait for their next use; more are freed.
 pub(crate) const SPARE: usize = 64;
 
@@ -58,6 +70,24 @@ pub fn limits(listener: &Options, config: &Config) -> Vec<Bound> {
     all.extend(phases(&config.deadlines));
     all.extend(fixed());
     all
+}
+
+/// The bounds that the options of a server set, as they are in force, in one line for its log:
+/// `http.head=65536 http.head.time=10s`.
+#[must_use]
+pub fn boot_line(config: &Config) -> String {
+    let mut all = requests(&config.limits);
+    all.extend(phases(&config.deadlines));
+    let shown = all.iter().filter(|bound| !bound.option.is_empty()).map(|bound| {
+        let value = match &bound.value {
+            Value::Count(count, _) => count.to_string(),
+            Value::Span(Duration::MAX) => "never".to_owned(),
+            Value::Span(span) => format!("{span:?}"),
+            Value::Off => "off".to_owned(),
+        };
+        format!("{}={value}", bound.name)
+    });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 fn bytes(count: usize) -> (u64, &'static str) {
@@ -72,6 +102,7 @@ fn sockets(options: &Options) -> Vec<Bound> {
         Bound::set("listener.backlog", backlog, "listener::Options::backlog", what),
         Bound::fixed("listener.back_off", BACK_OFF_FIRST, "the first, when descriptors run out"),
         Bound::fixed("listener.back_off.most", BACK_OFF_LONGEST, "the longest"),
+        Bound::fixed("listener.last_tries", (u64::from(LAST_TRIES), "back-offs"), "at shutdown"),
         Bound::set(
             "write_deadline",
             WriteDeadline::SPAN,
@@ -83,7 +114,8 @@ fn sockets(options: &Options) -> Vec<Bound> {
 }
 
 fn requests(limits: &Limits) -> Vec<Bound> {
-    let Limits { head, request_line, fields, body, drain } = *limits;
+    let Limits { head, request_line, fields, body, drain, connections, requests, pipelined } =
+        *limits;
     let over = |count: u64| (count, "bytes");
     vec![
         Bound::set("http.head", bytes(head), "Limits::head", "request line and fields, else 431"),
@@ -101,6 +133,24 @@ fn requests(limits: &Limits) -> Vec<Bound> {
             over(drain),
             "Limits::drain",
             "of an unread body, read away to keep the connection",
+        ),
+        Bound::set(
+            "http.connections",
+            (connections as u64, "connections"),
+            "Limits::connections",
+            "at once, then 503",
+        ),
+        Bound::set(
+            "http.requests",
+            (requests, "requests"),
+            "Limits::requests",
+            "on a connection, which then closes",
+        ),
+        Bound::set(
+            "http.pipelined",
+            (u64::from(pipelined), "requests"),
+            "Limits::pipelined",
+            "answered in one go, then others have their turn",
         ),
     ]
 }
@@ -134,6 +184,13 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
         Bound::fixed("http.linger", (LINGER, "bytes"), "read away after an answer that closes"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
+        Bound::fixed("http.cap.lines", (CAP_LINES, "hits"), "of a limit, counted between lines"),
+        Bound::fixed("http.cap.span", CAP_SPAN, "after which a hit has a line again"),
+        Bound::fixed(
+            "http.refused",
+            (TURNED_AWAY as u64, "connections"),
+            "over the limit that may still read why",
+        ),
         Bound::fixed(
             "http.spare",
             (SPARE as u64, "buffers"),

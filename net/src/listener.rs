@@ -19,7 +19,7 @@ use traps::shutdown::until_begun;
 
 use crate::attempt::{Attempt, First};
 use crate::errno;
-use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST};
+use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST, LAST_TRIES};
 use crate::resolve::{Address, failed};
 use crate::tcp::TcpStream;
 
@@ -109,6 +109,11 @@ impl TcpListener {
         self.backlog
     }
 
+    /// Has `make_room` called whenever descriptors or memory have run out, before it backs off.
+    pub(crate) fn on_exhausted(&mut self, make_room: impl Fn() + 'static) {
+        self.back_off.make_room = Some(Box::new(make_room));
+    }
+
     /// The address that it listens on.
     ///
     /// # Errors
@@ -144,7 +149,8 @@ impl TcpListener {
     }
 
     /// Like [`TcpListener::accept`] until the kernel shuts down; then gives, one after the other,
-    /// the connections that wait in the backlog already, and at last `None`. Drop the listener
+    /// the connections that wait in the backlog already, and at last `None`; also if descriptors
+    /// have run out and none is free after three short back-offs. Drop the listener
     /// then: whom the system has let in since that last look is reset, and nobody else gets in.
     ///
     /// # Errors
@@ -165,17 +171,27 @@ impl TcpListener {
 
     /// One that waits in the backlog, if one does.
     async fn accept_waiting(&mut self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+        let mut tries = 0;
         loop {
             // A long backlog is no reason not to answer those that were taken from it.
             traps::budget().await?;
             match accept(&self.io) {
-                Ok(accepted) => return Ok(Some(accepted)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Ok(accepted) => {
+                    self.back_off.end();
+                    return Ok(Some(accepted));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.back_off.end();
+                    return Ok(None);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => match Trouble::of(&error) {
                     Some(Trouble::Connection) => {}
-                    Some(Trouble::Exhausted(_)) => {
-                        traps::sleep(self.back_off.next()).await?;
+                    // Those who wait would hold up the end of those who are served.
+                    Some(Trouble::Exhausted(_)) if tries == LAST_TRIES => return Ok(None),
+                    Some(Trouble::Exhausted(what)) => {
+                        tries += 1;
+                        traps::sleep(self.back_off.next(what)).await?;
                     }
                     None => return Err(error),
                 },
@@ -233,20 +249,13 @@ impl Future for Accept<'_> {
             }
             match ready!(attempt.poll(cx, || accept(socket))) {
                 Ok(accepted) => {
-                    if let Some(text) = back_off.end() {
-                        traps::note_warning(text);
-                    }
+                    back_off.end();
                     return Poll::Ready(Ok(accepted));
                 }
                 Err(error) => match Trouble::of(&error) {
                     Some(Trouble::Connection) => {}
                     Some(Trouble::Exhausted(what)) => {
-                        if back_off.count == 0 {
-                            traps::note_warning(format!(
-                                "accept backs off: {what}; tries again after 5 ms to 1 s"
-                            ));
-                        }
-                        *sleep = Some(traps::sleep(back_off.next()));
+                        *sleep = Some(traps::sleep(back_off.next(what)));
                     }
                     None => return Poll::Ready(Err(error)),
                 },
@@ -288,23 +297,38 @@ impl Trouble {
 }
 
 /// One episode of backing off after another; it outlives an accept that is interrupted.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct BackOff {
+    /// Called at every back-off, to have somebody free what has run out.
+    make_room: Option<Box<dyn Fn()>>,
     /// How often in this episode; 0 outside one.
     count: u32,
 }
 
 impl BackOff {
-    /// How long to back off now.
-    fn next(&mut self) -> Duration {
+    /// How long to back off now that there is no more of `what`; says so when that begins.
+    fn next(&mut self, what: &str) -> Duration {
+        if self.count == 0 {
+            let text = format!("accept backs off: {what}; tries again after 5 ms to 1 s");
+            traps::note_warning(text);
+        }
+        if let Some(make_room) = &self.make_room {
+            make_room();
+        }
         // Eight doublings pass the longest; more could overflow.
         let span = BACK_OFF_FIRST * (1 << self.count.min(8));
         self.count = self.count.saturating_add(1);
         span.min(BACK_OFF_LONGEST)
     }
 
-    /// Ends the episode; the line for the log if there was one.
-    fn end(&mut self) -> Option<String> {
+    /// Ends the episode, if there was one, and says so.
+    fn end(&mut self) {
+        if let Some(text) = self.last_words() {
+            traps::note_warning(text);
+        }
+    }
+
+    fn last_words(&mut self) -> Option<String> {
         let count = std::mem::take(&mut self.count);
         (count > 0).then(|| format!("accept goes on after backing off {count} times"))
     }
@@ -317,11 +341,11 @@ mod tests {
     #[test]
     fn back_off_doubles_to_a_second_and_begins_anew_after_an_episode() {
         let mut back_off = BackOff::default();
-        assert_eq!(back_off.end(), None);
-        let spans: Vec<u128> = (0..10).map(|_| back_off.next().as_millis()).collect();
+        assert_eq!(back_off.last_words(), None);
+        let spans: Vec<u128> = (0..10).map(|_| back_off.next("room").as_millis()).collect();
         assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
-        assert_eq!(back_off.end().unwrap(), "accept goes on after backing off 10 times");
-        assert_eq!(back_off.next(), BACK_OFF_FIRST);
+        assert_eq!(back_off.last_words().unwrap(), "accept goes on after backing off 10 times");
+        assert_eq!(back_off.next("room"), BACK_OFF_FIRST);
     }
 
     #[test]

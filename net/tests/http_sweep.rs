@@ -10,7 +10,7 @@ use common::App;
 use kernel::Sim;
 use kernel::testing::{self, Injection};
 use net::Stream;
-use net::http::{Config, serve_connection};
+use net::http::{Config, Deadlines, Limits, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use traps::spawn;
 
@@ -105,7 +105,9 @@ where
 {
     let (mut server, mut client) = duplex(capacity);
     server.set_short_reads(most);
-    let config = Rc::new(Config::default());
+    // Whoever pipelines at all gives way, so that this is interrupted too.
+    let limits = Limits { pipelined: 1, ..Limits::default() };
+    let config = Rc::new(Config::new(limits, Deadlines::default()));
     let serve = async move { serve_connection(server, &App, &config).await };
     let mut conn = spawn("conn", serve).await;
     let mut seen = Vec::new();

@@ -3,6 +3,7 @@
 //! It may not know of any one connection.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::date::Date;
@@ -24,6 +25,8 @@ pub struct Config {
     pub(crate) date: Date,
     pub(crate) pool: Pool,
     pub(crate) seats: Seats,
+    /// One clone for each connection that [`serve`](super::serve) has.
+    pub(crate) places: Rc<()>,
 }
 
 impl Config {
@@ -48,10 +51,11 @@ impl Config {
         self.seats.is_draining()
     }
 
-    /// How many connections are being served.
+    /// How many connections are being served. Those that are refused because there are too many
+    /// do not count.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.seats.taken()
+        self.seats.serving()
     }
 }
 
@@ -69,11 +73,29 @@ pub struct Limits {
     /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
     /// with more left it closes. Default 64 KiB.
     pub drain: u64,
+    /// Connections that [`serve`](super::serve) serves at once; one more is answered with 503,
+    /// `Retry-After: 1` and the close, whatever it asks (row D27). Default 16,384.
+    pub connections: usize,
+    /// Requests on one connection: the answer to the last says `Connection: close`. Default
+    /// 1,000,000.
+    pub requests: u64,
+    /// Requests that are answered without a wait between them, because they came together, before
+    /// their answers go out and the connection gives way to others for a turn. Default 64.
+    pub pipelined: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { head: 65_536, request_line: 8_192, fields: 100, body: 8 << 20, drain: 65_536 }
+        Limits {
+            head: 65_536,
+            request_line: 8_192,
+            fields: 100,
+            body: 8 << 20,
+            drain: 65_536,
+            connections: 16_384,
+            requests: 1_000_000,
+            pipelined: 64,
+        }
     }
 }
 

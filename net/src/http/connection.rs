@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 
-use traps::{Interruptible, note_cap};
+use traps::Interruptible;
 
 use super::chunked::Chunks;
 use super::config::{Config, Deadlines};
@@ -19,7 +19,7 @@ use super::parting::{After, STOPS};
 use super::phase::Phase;
 use super::request::{Body, Request};
 use super::response::{BodyField, Response};
-use super::seats::Waits;
+use super::seats::{Seat, Waits};
 use super::status::Refusal;
 use super::wire::{Trouble, Wire, attend};
 use crate::limits::EMPTY_LINES;
@@ -83,19 +83,10 @@ pub async fn serve_connection<S: Stream, H: Handler>(
     handler: &H,
     config: &Config,
 ) -> io::Result<()> {
-    let wire = RefCell::new(Wire::new(stream, config));
-    let mut connection = Connection { wire: &wire, inbox: Inbox::default(), config };
+    let wire = RefCell::new(Wire::new(stream, config.seats.take()));
+    let mut connection = Connection::new(&wire, config);
     let end = connection.converse(handler).await;
-    connection.inbox.give_up(&config.pool);
-    connection.wire.borrow_mut().give_buffer(config);
-    match end {
-        Ok(()) => Ok(()),
-        Err(Trouble::Expired(phase)) => {
-            note_expired(phase, config);
-            Ok(())
-        }
-        Err(Trouble::Failed(error)) => Err(error),
-    }
+    connection.end(end)
 }
 
 /// One connection.
@@ -117,7 +108,11 @@ enum Next {
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
-impl<S: Stream> Connection<'_, S> {
+impl<'c, S: Stream> Connection<'c, S> {
+    pub(super) fn new(wire: &'c RefCell<Wire<S>>, config: &'c Config) -> Connection<'c, S> {
+        Connection { wire, inbox: Inbox::default(), config }
+    }
+
     async fn converse<H: Handler>(&mut self, handler: &H) -> Result<(), Trouble> {
         let mut phase = Phase::Head;
         loop {
@@ -132,6 +127,9 @@ impl<S: Stream> Connection<'_, S> {
                     After::Next => {}
                     after => return self.part(after).await,
                 },
+            }
+            if self.is_greedy() {
+                self.wire.borrow_mut().give_way(self.config).await?;
             }
             phase = Phase::Idle;
             if self.inbox.is_empty() && self.config.is_draining() {
@@ -192,7 +190,7 @@ impl<S: Stream> Connection<'_, S> {
                     return Ok(Next::Silence);
                 }
                 Err(Trouble::Expired(Phase::Head)) => {
-                    note_expired(Phase::Head, config);
+                    note_expired(Phase::Head, config, &wire.watch.seat);
                     let refusal = Refusal::new(408, "the head took too long\n");
                     return Ok(Next::Refused { refusal, no_body: false });
                 }
@@ -219,7 +217,9 @@ impl<S: Stream> Connection<'_, S> {
 
     /// Has a request answered.
     async fn answer<H: Handler>(&mut self, head: Head, handler: &H) -> Result<After, Trouble> {
+        let keep_alive = self.may_go_on(&head);
         let mut request = request(head, &mut self.inbox, self.wire, self.config);
+        request.outlet.keep_alive = keep_alive;
         let outcome = attend(self.wire, pin!(handler.handle(&mut request))).await;
         let Outlet { fault, streamed, .. } = request.outlet;
         let response = match (outcome, fault, streamed) {
@@ -344,16 +344,17 @@ impl<S: Stream> Request<'_, S> {
 }
 
 #[cold]
-fn note_expired(phase: Phase, config: &Config) {
+pub(super) fn note_expired(phase: Phase, config: &Config, seat: &Seat) {
     let (name, limit) = match phase {
         Phase::Head => ("head_wait", config.deadlines.head),
         Phase::Body => ("body_wait", config.deadlines.body),
         Phase::SlowBody => {
             let Deadlines { body_rate, body_window, .. } = config.deadlines;
-            return note_cap(format!("name=body_rate limit={body_rate} window={body_window:?}"));
+            let limit = format!("{body_rate} window={body_window:?}");
+            return seat.hit("body_rate", limit);
         }
         Phase::Write => ("write_wait", config.deadlines.write),
         Phase::Idle | Phase::Linger => return,
     };
-    note_cap(format!("name={name} limit={limit:?}"));
+    seat.hit(name, format!("{limit:?}"));
 }

@@ -8,7 +8,8 @@ use super::head::{Head, Parsed, Span, parse, values};
 
 /// Small, so that short requests go beyond them.
 fn config(bare_lf: bool) -> Config {
-    let limits = Limits { head: 160, request_line: 48, fields: 4, body: 64, drain: 8 };
+    let limits =
+        Limits { head: 160, request_line: 48, fields: 4, body: 64, drain: 8, ..Limits::default() };
     let mut config = Config::new(limits, Deadlines::default());
     config.bare_lf = bare_lf;
     config

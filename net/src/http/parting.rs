@@ -3,14 +3,19 @@
 //!
 //! It may not read a request.
 
-use super::connection::{Connection, request};
+use std::cell::RefCell;
+use std::io;
+
+use super::config::Config;
+use super::connection::{Connection, note_expired, request};
 use super::head::{Framing, Head, Method, Span, Version};
 use super::phase::Phase;
 use super::request::note_refusal;
 use super::response::Response;
+use super::seats::Waits;
 use super::status::Refusal;
-use super::wire::Trouble;
-use crate::limits::LINGER;
+use super::wire::{Trouble, Wire};
+use crate::limits::{LINGER, TURNED_AWAY};
 use crate::stream::Stream;
 
 /// How a connection goes on after an answer.
@@ -27,6 +32,10 @@ pub(super) enum After {
 /// The answer to a request that comes too late.
 pub(super) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 
+/// The answer to a connection that is one too many. Without a body: nobody has looked whether it
+/// asks with HEAD.
+const FULL: Refusal = Refusal::new(503, "");
+
 /// Stands for a head that was refused.
 const REFUSED: Head = Head {
     len: 0,
@@ -42,11 +51,50 @@ const REFUSED: Head = Head {
     expects: false,
 };
 
+/// Answers a connection that is one too many with 503 and `Retry-After: 1`, whatever it asks, and
+/// closes it so that the peer reads that (row D27). [`serve`](super::serve) does it above
+/// [`Limits::connections`](super::Limits::connections); it is for those who accept on their own.
+///
+/// Blocks while the peer takes the answer and goes on sending, each under its deadline.
+///
+/// # Errors
+///
+/// As for [`serve_connection`](super::serve_connection).
+pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
+    let seat = config.seats.take_refused(config.limits.connections, TURNED_AWAY);
+    seat.waits.set(Waits::Refused);
+    let wire = RefCell::new(Wire::new(stream, seat));
+    let mut connection = Connection::new(&wire, config);
+    connection.begin().await;
+    let end = connection.refuse(FULL, false).await;
+    connection.end(end)
+}
+
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
+    /// Gives back what it has, and says what is to be said.
+    pub(super) fn end(&mut self, end: Result<(), Trouble>) -> io::Result<()> {
+        self.inbox.give_up(&self.config.pool);
+        let mut wire = self.wire.borrow_mut();
+        wire.give_buffer(self.config);
+        if let Err(Trouble::Expired(phase)) = end {
+            note_expired(phase, self.config, &wire.watch.seat);
+        }
+        wire.watch.seat.finish();
+        match end {
+            Ok(()) | Err(Trouble::Expired(_)) => Ok(()),
+            Err(Trouble::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Makes the deadline before anything is read.
+    async fn begin(&self) {
+        self.wire.borrow_mut().watch.begin().await;
+    }
+
     /// Answers for the server, and closes.
     pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> Result<(), Trouble> {
-        note_refusal(refusal);
+        note_refusal(refusal, self.wire);
         let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
         request.head.no_body = no_body;
         let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();

@@ -64,12 +64,17 @@ impl Watch {
         Watch { seat, total: None, rate: None, counting: false, begun: Time::ZERO }
     }
 
-    /// What holds for a wait to read in `phase` that begins now.
-    pub(crate) async fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
+    /// Makes the deadline, if there is none.
+    pub(crate) async fn begin(&mut self) {
         if self.seat.deadline.get().is_none() {
             let made = self.seat.deadline.set(connection_deadline().await);
             debug_assert!(made.is_ok(), "a connection waits for one thing at a time");
         }
+    }
+
+    /// What holds for a wait to read in `phase` that begins now.
+    pub(crate) async fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
+        self.begin().await;
         let span = match phase {
             Phase::Head if self.seat.waits.get() == Waits::First => {
                 self.seat.first_byte(deadlines.head)

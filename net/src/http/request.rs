@@ -2,10 +2,9 @@
 //!
 //! It reads and writes through the wire. It may not decide whether the connection goes on.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
-
-use traps::note_cap;
 
 use super::chunked::{Chunks, Piece};
 use super::fields::body_too_long;
@@ -15,6 +14,7 @@ use super::outlet::{Fault, Outlet};
 use super::phase::Phase;
 use super::response::Response;
 use super::status::Refusal;
+use super::wire::Wire;
 use crate::stream::Stream;
 
 /// What is left of the body.
@@ -257,7 +257,7 @@ impl<'r, S: Stream> Request<'r, S> {
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
         // Noted here and not with the answer: it may have begun already, or be over.
         if self.outlet.fault.replace(Fault::Refused(refusal)).is_none() {
-            note_refusal(refusal);
+            note_refusal(refusal, self.outlet.wire);
         }
         invalid(refusal)
     }
@@ -344,8 +344,8 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
 }
 
 #[cold]
-pub(crate) fn note_refusal(refusal: Refusal) {
+pub(crate) fn note_refusal<S>(refusal: Refusal, wire: &RefCell<Wire<S>>) {
     if let Some(cap) = refusal.cap {
-        note_cap(format!("name={} limit={}", cap.name, cap.limit));
+        wire.borrow().watch.seat.hit(cap.name, cap.limit);
     }
 }

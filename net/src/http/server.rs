@@ -10,6 +10,7 @@ use traps::spawn;
 
 use super::config::Config;
 use super::connection::{Handler, serve_connection};
+use super::parting::turn_away;
 use crate::listener::TcpListener;
 
 /// Accepts connections and serves each in a task of its own, until the
@@ -17,7 +18,10 @@ use crate::listener::TcpListener;
 /// closes the listener, [drains](Config::drain) the connections, and returns; each of them holds
 /// the shutdown up until it has ended. Blocks.
 ///
-/// A connection that fails ends alone, with a line in the log.
+/// A connection that fails ends alone, with a line in the log. One over
+/// [`Limits::connections`](super::Limits::connections) is refused with 503. When descriptors run
+/// out, connections that keep one for nothing give it back: at once if they wait for their next
+/// request, after half a second if they have yet to send anything.
 ///
 /// # Errors
 ///
@@ -27,12 +31,26 @@ pub async fn serve<H: Handler + 'static>(
     handler: Rc<H>,
     config: Rc<Config>,
 ) -> io::Result<()> {
+    let ours = config.clone();
+    listener.on_exhausted(move || ours.seats.make_room());
+    let limit = config.limits.connections;
     while let Some((stream, _)) = listener.accept_until_shutdown().await? {
         let (handler, config) = (handler.clone(), config.clone());
         let hold = hold();
+        // Counted here, and not by seats: others may be accepted before the task first runs.
+        let place = config.places.clone();
+        if Rc::strong_count(&config.places) > limit + 1 {
+            drop(place);
+            spawn("refused", async move {
+                let _hold = hold;
+                turn_away(stream, &config).await
+            })
+            .await;
+            continue;
+        }
         // Nobody joins it: its failures end with it.
         spawn("conn", async move {
-            let _hold = hold;
+            let _held = (hold, place);
             serve_connection(stream, &*handler, &config).await
         })
         .await;

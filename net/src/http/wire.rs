@@ -8,11 +8,12 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use traps::wall_clock;
+use traps::{wall_clock, yield_now};
 
 use super::config::Config;
 use super::date::DATE;
 use super::phase::{Phase, Watch};
+use super::seats::Seated;
 use crate::attempt::now;
 use crate::limits::PIECE;
 use crate::stream::Stream;
@@ -45,14 +46,16 @@ pub(crate) struct Wire<S> {
     pub(crate) ended: bool,
     /// The date was read since this task last waited.
     dated: bool,
+    /// Requests that were answered since this task last waited to read.
+    pub(crate) answered: u32,
 }
 
 impl<S: Stream> Wire<S> {
-    pub(crate) fn new(stream: S, config: &Config) -> Wire<S> {
+    pub(crate) fn new(stream: S, seat: Seated) -> Wire<S> {
         // Nothing was read, but a new connection has seldom anything to read.
         let (drained, ended, dated) = (true, false, false);
-        let watch = Watch::new(config.seats.take());
-        Wire { stream, out: Vec::new(), watch, drained, ended, dated }
+        let watch = Watch::new(seat);
+        Wire { stream, out: Vec::new(), watch, drained, ended, dated, answered: 0 }
     }
 
     /// Whether a read would begin with a wait.
@@ -63,7 +66,7 @@ impl<S: Stream> Wire<S> {
     /// Waits for something to read, or the end. Flushes first: the peer may wait for an answer.
     pub(crate) async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
         self.flush(config).await?;
-        self.dated = false;
+        (self.dated, self.answered) = (false, 0);
         let until = self.watch.enter(phase, &config.deadlines).await;
         let waited = self.watch.guard(&until, self.stream.readable()).await;
         self.watch.end(&until, waited)?;
@@ -97,6 +100,13 @@ impl<S: Stream> Wire<S> {
                 None => self.drained = true,
             }
         }
+    }
+
+    /// Writes out what was gathered, and lets every other task that is ready run.
+    pub(crate) async fn give_way(&mut self, config: &Config) -> Result<(), Trouble> {
+        self.flush(config).await?;
+        (self.dated, self.answered) = (false, 0);
+        yield_now().await.map_err(|interrupt| Trouble::Failed(interrupt.into()))
     }
 
     /// Reads what is there, and waits for nothing.

@@ -1,0 +1,118 @@
+//! The `cap` lines of a connection: the first hit of each limit in full, later ones counted.
+//!
+//! A peer that hits a limit as often as it likes must not fill the log (row D26). It may not know
+//! what a limit is for.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+
+use traps::{Time, note_cap};
+
+use crate::limits::{CAP_LINES, CAP_SPAN};
+
+/// The limits that were hit, by name. Empty, and without an allocation, for nearly everybody.
+#[derive(Debug, Default)]
+pub(crate) struct Caps(RefCell<Vec<Hit>>);
+
+/// A limit that was hit.
+#[derive(Debug)]
+struct Hit {
+    name: &'static str,
+    limit: String,
+    /// How often since the last line.
+    more: u64,
+    /// When that was.
+    said: Time,
+}
+
+impl Hit {
+    /// The line that sums up what was not said, and nothing is left to sum up.
+    fn sum_up(&mut self, conn: u64) -> String {
+        let Hit { name, limit, more, .. } = self;
+        format!("name={name} limit={limit} conn={conn} more={}", std::mem::take(more))
+    }
+}
+
+impl Caps {
+    /// Connection `conn` hit the limit of that name: a line the first time, then one for
+    /// each hundred, and one if the last is a minute ago.
+    #[cold]
+    pub(crate) fn hit(&self, conn: u64, name: &'static str, limit: impl Display, now: Time) {
+        if let Some(line) = self.line(conn, name, limit, now) {
+            note_cap(line);
+        }
+    }
+
+    fn line(
+        &self,
+        conn: u64,
+        name: &'static str,
+        limit: impl Display,
+        now: Time,
+    ) -> Option<String> {
+        let mut hits = self.0.borrow_mut();
+        let Some(hit) = hits.iter_mut().find(|hit| hit.name == name) else {
+            let line = format!("name={name} limit={limit} conn={conn}");
+            hits.push(Hit { name, limit: limit.to_string(), more: 0, said: now });
+            return Some(line);
+        };
+        hit.more += 1;
+        let due = hit.more >= CAP_LINES || now.since(hit.said) >= CAP_SPAN;
+        due.then(|| {
+            hit.said = now;
+            hit.sum_up(conn)
+        })
+    }
+
+    /// Nothing more will be hit, or what is hit next is news: sums up what was only counted.
+    #[inline]
+    pub(crate) fn finish(&self, conn: u64) {
+        if !self.0.borrow().is_empty() {
+            self.take_lines(conn).into_iter().for_each(note_cap);
+        }
+    }
+
+    #[cold]
+    fn take_lines(&self, conn: u64) -> Vec<String> {
+        let hits = self.0.take().into_iter().filter(|hit| hit.more > 0);
+        hits.map(|mut hit| hit.sum_up(conn)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn d26_the_first_hit_is_a_line_and_the_rest_are_counted() {
+        let caps = Caps::default();
+        let first = caps.line(7, "fields", 100, at(1));
+        assert_eq!(first.as_deref(), Some("name=fields limit=100 conn=7"));
+        for _ in 0..CAP_LINES - 1 {
+            assert_eq!(caps.line(7, "fields", 100, at(1)), None);
+        }
+        let hundredth = caps.line(7, "fields", 100, at(1));
+        assert_eq!(hundredth.as_deref(), Some("name=fields limit=100 conn=7 more=100"));
+        assert_eq!(caps.line(7, "fields", 100, at(60)), None);
+        let minute = caps.line(7, "fields", 100, at(61));
+        assert_eq!(minute.as_deref(), Some("name=fields limit=100 conn=7 more=2"));
+        assert_eq!(caps.line(7, "fields", 100, at(61)), None);
+        assert_eq!(caps.take_lines(7), ["name=fields limit=100 conn=7 more=1"]);
+        assert_eq!(caps.take_lines(7), [""; 0], "said once");
+    }
+
+    #[test]
+    fn d26_each_limit_has_its_own_first_line() {
+        let caps = Caps::default();
+        assert!(caps.line(1, "fields", 100, at(0)).is_some());
+        assert!(caps.line(1, "head_wait", "10s", at(0)).is_some());
+        assert_eq!(caps.line(1, "fields", 100, at(0)), None);
+        assert_eq!(caps.line(1, "head_wait", "10s", at(0)), None);
+    }
+}
