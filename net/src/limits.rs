@@ -101,7 +101,7 @@ fn requests(limits: &Limits) -> Vec<Bound> {
 }
 
 fn phases(deadlines: &Deadlines) -> Vec<Bound> {
-    let Deadlines { head, body, body_rate, body_window, write, idle, linger } = *deadlines;
+    let Deadlines { head, body, body_rate, body_window, handler, write, idle, linger } = *deadlines;
     let rate = (body_rate, "bytes/s");
     vec![
         Bound::set("http.head.time", head, "Deadlines::head", "for the whole head, then 408"),
@@ -112,6 +112,12 @@ fn phases(deadlines: &Deadlines) -> Vec<Bound> {
             body_window,
             "Deadlines::body_window",
             "over which that rate counts",
+        ),
+        Bound::set(
+            "http.handler.time",
+            (handler != Duration::MAX).then_some(handler),
+            "Deadlines::handler",
+            "for a handler, then 503",
         ),
         Bound::set("http.write.time", write, "Deadlines::write", "for each wait for room"),
         Bound::set("http.idle.time", idle, "Deadlines::idle", "between two requests"),

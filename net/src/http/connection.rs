@@ -10,8 +10,10 @@ use std::pin::pin;
 
 use traps::{Interruptible, note_cap};
 
+use super::caught::{Caught, is_late, within};
 use super::chunked::Chunks;
 use super::config::{Config, Deadlines};
+use super::form::Form;
 use super::head::{Framing, Head, Parsed, parse};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet, Streamed};
@@ -220,8 +222,11 @@ impl<S: Stream> Connection<'_, S> {
     /// Has a request answered.
     async fn answer<H: Handler>(&mut self, head: Head, handler: &H) -> Result<After, Trouble> {
         let mut request = request(head, &mut self.inbox, self.wire, self.config);
-        let outcome = attend(self.wire, pin!(handler.handle(&mut request))).await;
-        let Outlet { fault, streamed, .. } = request.outlet;
+        let outcome = {
+            let work = Caught(pin!(handler.handle(&mut request)));
+            attend(self.wire, pin!(within(self.config.deadlines.handler, work))).await
+        };
+        let Outlet { fault, streamed, form, .. } = request.outlet;
         let response = match (outcome, fault, streamed) {
             (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
@@ -230,11 +235,12 @@ impl<S: Stream> Connection<'_, S> {
             (Ok(response), _, Streamed::No) => response,
             (Ok(_), _, Streamed::Done) => Response::sent(),
             (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
-                Response::new(refusal.status).with_text(refusal.why)
+                form.error(refusal.status, refusal.why)
             }
-            (Err(_), None, Streamed::No) => {
-                Response::new(500).with_text("something went wrong\n").and_close()
+            (Err(error), None, Streamed::No) if is_late(&error) => {
+                form.error(503, "the answer took too long\n").and_close()
             }
+            (Err(_), None, Streamed::No) => form.error(500, "something went wrong\n").and_close(),
             // It broke off, and the client can tell.
             (
                 _,
@@ -265,6 +271,7 @@ pub(super) fn request<'r, S>(
         keep_alive: head.keep_alive,
         expects: head.expects,
         fault: None,
+        form: Form::default(),
     };
     Request { body, read: 0, head, inbox, outlet }
 }

@@ -6,22 +6,26 @@
 //! used; `wire` is the stream, what is to be written, and every wait; `request` and `response` are
 //! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events,
 //! `parting` how it ends; `seats` is what the server sees of all connections. [`serve`] is all of
-//! it behind a listener.
+//! it behind a listener. For handlers there are `router`, `form` and `json`.
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
+mod caught;
 mod chunked;
 mod config;
 mod connection;
 mod date;
+mod form;
 mod head;
 mod host;
 mod inbox;
+mod json;
 mod outlet;
 mod parting;
 mod phase;
 mod request;
 mod response;
+mod router;
 mod seats;
 mod server;
 mod status;
@@ -32,7 +36,10 @@ use crate::stream::Stream;
 
 pub use config::{Config, Deadlines, Limits};
 pub use connection::{Handler, serve_connection};
+pub use form::Form;
 pub use head::{Method, Version};
+pub use json::{Object, ToJson};
 pub use request::{Answer, Request};
 pub use response::{InvalidHeader, Response};
+pub use router::{Found, Router};
 pub use server::serve;

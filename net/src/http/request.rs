@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 use traps::note_cap;
 
 use super::chunked::{Chunks, Piece};
+use super::form::Form;
 use super::head::{self, Framing, Head, Method, Span, Version};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet};
@@ -104,6 +105,18 @@ impl<S> Request<'_, S> {
     /// The values of all fields called `name`, in order.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         head::values(&self.head_bytes()[self.head.fields as usize..], name)
+    }
+
+    /// Says in what form this request is answered where the server answers for the handler: a body
+    /// that was refused, an error, a panic. It is [`Form::Text`] until then.
+    pub fn set_form(&mut self, form: Form) {
+        self.outlet.form = form;
+    }
+
+    /// In what form the server answers for the handler.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        self.outlet.form
     }
 
     /// How long the whole body is, if the client said so; a body in chunks has no length.
