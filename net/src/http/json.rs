@@ -16,8 +16,9 @@ pub trait ToJson {
 /// use net::http::Object;
 ///
 /// let inner = Object::new().field("held", 3_u64);
-/// let task = Object::new().field("name", "a \"b\"").field("gate", inner).field("next", None::<u64>);
-/// assert_eq!(task.text(), r#"{"name":"a \"b\"","gate":{"held":3},"next":null}"#);
+/// let task = Object::new().field("name", "a \"b\"").field("gate", inner);
+/// let text = task.field("next", None::<u64>).text();
+/// assert_eq!(text, r#"{"name":"a \"b\"","gate":{"held":3},"next":null}"#);
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "an object is sent by putting it into a response"]

@@ -6,10 +6,12 @@
 //! used; `wire` is the stream, what is to be written, and every wait; `request` and `response` are
 //! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events,
 //! `parting` how it ends; `seats` is what the server sees of all connections. [`serve`] is all of
-//! it behind a listener. For handlers there are `router`, `form` and `json`.
+//! it behind a listener. For handlers there are `router`, `form`, `json`, and
+//! `blocking` for those that need threads.
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
+mod blocking;
 mod caught;
 mod chunked;
 mod config;
@@ -29,11 +31,13 @@ mod router;
 mod seats;
 mod server;
 mod status;
+mod whole;
 mod wire;
 
 #[cfg(doc)]
 use crate::stream::Stream;
 
+pub use blocking::{Blocking, Entrance};
 pub use config::{Config, Deadlines, Limits};
 pub use connection::{Handler, serve_connection};
 pub use form::Form;
@@ -43,3 +47,4 @@ pub use request::{Answer, Request};
 pub use response::{InvalidHeader, Response};
 pub use router::{Found, Router};
 pub use server::serve;
+pub use whole::Whole;

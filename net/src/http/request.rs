@@ -15,6 +15,7 @@ use super::outlet::{Fault, Outlet};
 use super::phase::Phase;
 use super::response::Response;
 use super::status::Refusal;
+use super::whole::Whole;
 use crate::stream::Stream;
 
 /// What is left of the body.
@@ -164,6 +165,17 @@ impl<'r, S: Stream> Request<'r, S> {
             body.extend_from_slice(piece);
         }
         Ok(body)
+    }
+
+    /// The request with the rest of its body, at most `most` bytes, as something that can be taken
+    /// to another thread. Copies both.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Request::body_to_vec`].
+    pub async fn whole(&mut self, most: usize) -> io::Result<Whole> {
+        let body = self.body_to_vec(most).await?;
+        Ok(Whole::new(self.head, self.head_bytes().to_vec(), body))
     }
 
     /// Where in the inbox the next piece is.

@@ -89,10 +89,10 @@ pub fn talk(sim: Sim, config: Config, handler: impl Handler + 'static, request: 
 
 /// A trace that is kept.
 #[derive(Clone, Default)]
-struct Shared(Rc<std::cell::RefCell<Vec<u8>>>);
+pub struct Shared(Rc<std::cell::RefCell<Vec<u8>>>);
 
 impl Shared {
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         String::from_utf8(self.0.borrow().clone()).unwrap()
     }
 }
