@@ -386,3 +386,66 @@ fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
     server.send("TERM");
     assert!(server.process.wait().unwrap().success());
 }
+
+/// The body of a whole answer.
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").expect("it has a head").1
+}
+
+#[test]
+fn http_streams_blocks_and_guards_its_gate() {
+    let server = start_with("http", "http_more", &["--gate", "1", "--deadline-handler", "30000"]);
+    let answer = server.ask(&get("/stream?chunks=3"));
+    assert!(answer.contains("Transfer-Encoding: chunked\r\n"), "{answer}");
+    let chunk = |number| format!("d\r\nchunk {number} of 3\n\r\n");
+    assert_eq!(body(&answer), format!("{}{}{}0\r\n\r\n", chunk(1), chunk(2), chunk(3)));
+    assert_eq!(body(&server.ask(&get("/stream?chunks=0"))), "0\r\n\r\n");
+    assert_eq!(body(&server.ask(&get("/blocking?ms=1"))), "Blocked for 1 ms.\n");
+    for path in ["/stream", "/stream?chunks=x", "/blocking", "/blocking?ms=-1", "/gate?ms=x"] {
+        assert!(server.ask(&get(path)).starts_with("HTTP/1.1 400 "), "{path}");
+    }
+    let answer = server.ask(&get("/stream?chunks=1").replace("GET", "PUT"));
+    assert!(answer.contains("Allow: GET, HEAD, OPTIONS\r\n"), "{answer}");
+    assert_eq!(body(&server.ask(&get("/gate?ms=0"))), r#"{"task_waiting":true,"ms":0}"#);
+    // While one is in, others have their answer at once.
+    let mut first = server.connect();
+    first.write_all(get("/gate?ms=60000").as_bytes()).unwrap();
+    let busy = r#"{"task_waiting":false,"info":"the server is too busy: 1 at a time"}"#;
+    while body(&server.ask(&get("/gate?ms=0"))) != busy {}
+    assert_eq!(body(&server.ask(&get("/plaintext"))), "Hello, World!");
+    // Its thread would hold the server up for a minute.
+    let Server { mut process, .. } = server;
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+#[test]
+fn f29_each_limit_and_deadline_of_http_has_its_option() {
+    let run = |args: &[&str]| {
+        let ran = Command::new(build("http")).args(args).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let help = run(&["--help"]);
+    let options = help.lines().filter_map(|line| line.trim().split(' ').next());
+    let options: Vec<&str> = options
+        .filter(|word| word.starts_with("--limit-") || word.starts_with("--deadline-"))
+        .collect();
+    let mut bounds = 0;
+    for line in run(&["--print-limits"]).lines() {
+        for (from, to) in [("(Limits::", "--limit-"), ("(Deadlines::", "--deadline-")] {
+            let Some((_, rest)) = line.split_once(from) else { continue };
+            let field = rest.split(')').next().unwrap();
+            let option = format!("{to}{}", field.replace('_', "-"));
+            assert!(options.contains(&option.as_str()), "no {option} for {line}");
+            bounds += 1;
+            // What it sets is what is in force.
+            let shown = run(&[&option, "7", "--print-limits"]);
+            let shown = shown.lines().find(|line| line.contains(&format!("{from}{field})")));
+            let words: Vec<&str> = shown.unwrap().split_whitespace().collect();
+            assert!(words[1] == "7" || words[1] == "0.007", "{option}: {words:?}");
+        }
+    }
+    assert_eq!(options.len(), bounds, "{options:?}");
+    assert!(bounds > 10, "the page was read");
+}

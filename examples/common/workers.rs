@@ -45,8 +45,10 @@ impl Place {
 
 /// Runs a server in each of `--workers` threads; they end by the same signals. Says where they
 /// listen when all do. One that cannot begin ends them all.
-pub fn serve<F: Future + 'static>(args: &Args, main: fn(Place) -> F) -> ExitCode
+pub fn serve<M, F>(args: &Args, main: M) -> ExitCode
 where
+    M: Fn(Place) -> F + Clone + Send + 'static,
+    F: Future + 'static,
     F::Output: Outcome,
 {
     let mut options = args.listener();
@@ -57,7 +59,7 @@ where
     let (tell, news) = mpsc::channel();
     let mut addr = args.addr;
     for number in 1..=args.workers {
-        let (args, tell) = (args.of_worker(number), tell.clone());
+        let (args, tell, main) = (args.of_worker(number), tell.clone(), main.clone());
         let work = move || {
             let place = Place { addr, options, news: Some(tell.clone()) };
             let ended = catch_unwind(AssertUnwindSafe(|| outcome(args.real_kernel(), main(place))));
