@@ -4,6 +4,7 @@
 mod common;
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
@@ -14,7 +15,9 @@ use common::workers::{self, Place};
 use common::{About, Flags};
 use net::Stream;
 use net::http::serve;
-use net::http::{Blocking, Entrance, Form, Handler, Object, Request, Response, Router, Whole};
+use net::http::{
+    Blocking, Entrance, Files, Form, Handler, Object, Request, Response, Router, Whole,
+};
 use traps::admission::{Gate, Refused};
 use traps::threads::Limiter;
 
@@ -26,6 +29,7 @@ enum Route {
     Echo,
     Sleep,
     Stream,
+    File,
     Blocking,
     Gate,
 }
@@ -36,12 +40,14 @@ type Work = fn(&Whole) -> io::Result<Response>;
 /// What this server answers.
 struct App {
     routes: Router<Route>,
+    /// `None`: no directory was given.
+    files: Option<Files>,
     blocking: Blocking<Work>,
     gate: Blocking<Work>,
 }
 
 impl App {
-    fn new(flags: &HttpFlags, gate: Gate) -> App {
+    fn new(flags: &HttpFlags, gate: Gate) -> io::Result<App> {
         let threads = |name, count: u64| Limiter::new(name, usize::try_from(count).unwrap_or(1));
         let routes = Router::new()
             .get("/", Route::Hello)
@@ -49,6 +55,7 @@ impl App {
             .post("/echo", Route::Echo)
             .get("/sleep", Route::Sleep)
             .get("/stream", Route::Stream)
+            .get("/files/*", Route::File)
             .get("/blocking", Route::Blocking)
             .form(Form::Json)
             .get("/gate", Route::Gate)
@@ -56,11 +63,13 @@ impl App {
         // As many threads as the gate lets in: whoever is in does not wait.
         let behind = threads("gate", gate.limit());
         let entrance = Entrance::new(gate).or_else(too_busy);
-        App {
+        let open = |path: &PathBuf| Files::open(path, threads("files", flags.file_threads));
+        Ok(App {
             routes,
+            files: flags.files.as_ref().map(open).transpose()?,
             blocking: Blocking::new(threads("blocking", flags.blocking_threads), 0, block as Work),
             gate: Blocking::new(behind, 0, task as Work).behind(entrance),
-        }
+        })
     }
 }
 
@@ -77,6 +86,13 @@ impl Handler for App {
             Route::Sleep => sleep(request.query_value("ms")).await,
             Route::Stream => stream(request).await,
             // In boxes: a connection that never asks for these needs no room for them.
+            Route::File => match &self.files {
+                Some(files) => {
+                    let name = found.rest(request).to_owned();
+                    Box::pin(async move { files.answer(request, &name).await }).await
+                }
+                None => Ok(Response::new(404).with_text("Start the server with --files DIR\n")),
+            },
             Route::Blocking => Box::pin(self.blocking.handle(request)).await,
             Route::Gate => Box::pin(self.gate.handle(request)).await,
         }
@@ -148,7 +164,7 @@ fn too_busy(refused: Refused) -> Response {
 }
 
 async fn main_task(place: Place, flags: HttpFlags, gate: Gate) -> io::Result<()> {
-    let app = App::new(&flags, gate);
+    let app = App::new(&flags, gate)?;
     let listener = place.listen()?;
     serve(listener, Rc::new(app), Rc::new(flags.config())).await
 }

@@ -420,6 +420,30 @@ fn http_streams_blocks_and_guards_its_gate() {
 }
 
 #[test]
+fn http_serves_the_files_of_a_directory_and_no_others() {
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("http_files");
+    fs::create_dir_all(home.join("sub")).unwrap();
+    let large: String = (0..400_000).map(|number| format!("{number:07}\n")).collect();
+    fs::write(home.join("sub/large.txt"), &large).unwrap();
+    let server = start_with("http", "http_files", &["--files", home.to_str().unwrap()]);
+    assert!(body(&server.ask(&get("/files/sub/large.txt"))) == large, "it comes as it is");
+    let range = get("/files/sub/large.txt").replace("\r\n\r\n", "\r\nRange: bytes=8-15\r\n\r\n");
+    let part = server.ask(&range);
+    assert!(part.starts_with("HTTP/1.1 206 ") && body(&part) == "0000001\n", "{part}");
+    for path in ["/files/", "/files/sub", "/files/../http_files/sub/large.txt", "/files/none"] {
+        assert!(server.ask(&get(path)).starts_with("HTTP/1.1 404 "), "{path}");
+    }
+    server.stop("TERM");
+    let without = start("http", "http_no_files");
+    assert!(without.ask(&get("/files/large.txt")).starts_with("HTTP/1.1 404 "));
+    without.stop("TERM");
+    let wrong = ["--addr", "127.0.0.1:0", "--files", "/none/such"];
+    let ended = Command::new(build("http")).args(wrong).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.code() == Some(1) && said.contains("/none/such: "), "{said}");
+}
+
+#[test]
 fn f29_each_limit_and_deadline_of_http_has_its_option() {
     let run = |args: &[&str]| {
         let ran = Command::new(build("http")).args(args).output().unwrap();

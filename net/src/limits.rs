@@ -42,6 +42,9 @@ pub(crate) const GATHER: usize = 16 * 1024;
 /// Bytes of a read buffer.
 pub(crate) const READ_BUFFER: usize = 16 * 1024;
 
+/// Bytes of a file that are read at a time (row F21).
+pub(crate) const FILE_PIECE: usize = 1 << 20;
+
 /// Buffers of each kind that wait for their next use; more are freed.
 pub(crate) const SPARE: usize = 64;
 
@@ -133,6 +136,12 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.trailers", bytes(TRAILERS as usize), "of a body"),
         Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
+        Bound::set(
+            "http.file.piece",
+            bytes(FILE_PIECE),
+            "Files::piece",
+            "of a file, read at a time",
+        ),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
         Bound::fixed(
             "http.spare",
