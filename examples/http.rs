@@ -1,5 +1,5 @@
 //! An HTTP server: `GET /`, `GET /plaintext`, `POST /echo`, `GET /sleep?ms=N`,
-//! `GET /stream?chunks=N`, `GET /files/NAME`, `GET /blocking?ms=N`, `GET /gate`.
+//! `GET /stream?chunks=N`, `GET /events`, `GET /files/NAME`, `GET /blocking?ms=N`, `GET /gate`.
 
 mod common;
 
@@ -16,9 +16,11 @@ use common::{About, Flags};
 use net::Stream;
 use net::http::serve;
 use net::http::{
-    Blocking, Entrance, Files, Form, Handler, Object, Request, Response, Router, Whole,
+    Blocking, Entrance, Event, Events, Files, Form, Handler, Object, Request, Response, Router,
+    Whole,
 };
 use traps::admission::{Gate, Refused};
+use traps::shutdown;
 use traps::threads::Limiter;
 
 /// What can be asked for.
@@ -29,6 +31,7 @@ enum Route {
     Echo,
     Sleep,
     Stream,
+    Events,
     File,
     Blocking,
     Gate,
@@ -55,6 +58,7 @@ impl App {
             .post("/echo", Route::Echo)
             .get("/sleep", Route::Sleep)
             .get("/stream", Route::Stream)
+            .get("/events", Route::Events)
             .get("/files/*", Route::File)
             .get("/blocking", Route::Blocking)
             .form(Form::Json)
@@ -86,6 +90,7 @@ impl Handler for App {
             Route::Sleep => sleep(request.query_value("ms")).await,
             Route::Stream => stream(request).await,
             // In boxes: a connection that never asks for these needs no room for them.
+            Route::Events => Box::pin(events(request)).await,
             Route::File => match &self.files {
                 Some(files) => {
                     let name = found.rest(request).to_owned();
@@ -139,6 +144,21 @@ async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
     answer.finish()
 }
 
+/// Tells of the seconds, until the client goes or the server stops.
+async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
+    let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+    let mut events = Events::start(request).await?;
+    for second in last.saturating_add(1).. {
+        let tick = shutdown::until_begun(traps::sleep(Duration::from_secs(1)));
+        if tick.await.transpose()?.is_none() {
+            break;
+        }
+        let text = format!("second {second}");
+        events.send(&Event::new(&text).with_id(&second.to_string())).await?;
+    }
+    events.finish()
+}
+
 /// Holds a thread for `ms` milliseconds.
 fn block(request: &Whole) -> io::Result<Response> {
     let Some(ms) = number(request.query_value("ms"), 60_000) else {
@@ -171,7 +191,7 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Gate) -> io::Result<()>
 
 fn main() -> ExitCode {
     let what = "an HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N,\n\
-                /files/NAME, /blocking?ms=N, /gate?ms=N";
+                /events, /files/NAME, /blocking?ms=N, /gate?ms=N";
     let mut flags = HttpFlags::default();
     let about = About { name: "http", what, server: true, policy: true };
     let args = about.parse_with(&mut flags);

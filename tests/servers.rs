@@ -413,6 +413,10 @@ fn http_streams_blocks_and_guards_its_gate() {
     let busy = r#"{"task_waiting":false,"info":"the server is too busy: 1 at a time"}"#;
     while body(&server.ask(&get("/gate?ms=0"))) != busy {}
     assert_eq!(body(&server.ask(&get("/plaintext"))), "Hello, World!");
+    let mut events = BufReader::new(server.connect());
+    events.get_mut().write_all(get("/events").as_bytes()).unwrap();
+    let mut lines = events.lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "Content-Type: text/event-stream"));
     // Its thread would hold the server up for a minute.
     let Server { mut process, .. } = server;
     process.kill().unwrap();

@@ -7,7 +7,7 @@
 //! what a handler sees, `outlet` how its answer goes out; `connection` is the order of events,
 //! `parting` how it ends; `seats` is what the server sees of all connections. [`serve`] is all of
 //! it behind a listener. For handlers there are `router`, `form`, `json`, and
-//! `blocking` for those that need threads, `files` with its `conditions`.
+//! `blocking` for those that need threads, `files` with its `conditions`, `events`.
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
@@ -18,6 +18,7 @@ mod conditions;
 mod config;
 mod connection;
 mod date;
+mod events;
 mod files;
 mod form;
 mod head;
@@ -42,6 +43,7 @@ use crate::stream::Stream;
 pub use blocking::{Blocking, Entrance};
 pub use config::{Config, Deadlines, Limits};
 pub use connection::{Handler, serve_connection};
+pub use events::{Event, Events};
 pub use files::Files;
 pub use form::Form;
 pub use head::{Method, Version};
