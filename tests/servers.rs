@@ -447,6 +447,57 @@ fn http_serves_the_files_of_a_directory_and_no_others() {
     assert!(ended.status.code() == Some(1) && said.contains("/none/such: "), "{said}");
 }
 
+/// What `fetch` prints: on standard output, and on standard error; and whether it ended well.
+fn fetch(args: &[&str]) -> (String, String, bool) {
+    let ended = Command::new(build("fetch")).args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(ended.stdout), text(ended.stderr), ended.status.success())
+}
+
+#[test]
+fn fetch_keeps_its_connection_and_reads_chunks() {
+    let server = start("http", "fetch");
+    let url = |path: &str| format!("http://{}{path}", server.addr);
+    let (stream, plain) = (url("/stream?chunks=2"), url("/plaintext#there"));
+    let (out, said, well) = fetch(&[&plain, &stream, &plain]);
+    assert!(well, "{said}");
+    assert_eq!(out, "Hello, World!chunk 1 of 2\nchunk 2 of 2\nHello, World!");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "200, 13 bytes, on a new connection",
+            "200, 26 bytes, on the same connection",
+            "200, 13 bytes, on the same connection",
+        ]
+    );
+    let (out, _, well) = fetch(&["--data", "back", "--include", &url("/echo")]);
+    assert!(well && out.starts_with("HTTP/1.1 200 OK\r\n") && out.ends_with("\r\n\r\nback"));
+    let (out, _, well) = fetch(&["--head", &url("/")]);
+    assert!(well && out.contains("Content-Length: 21\r\n") && out.ends_with("\r\n\r\n"));
+    let (_, said, well) = fetch(&["--piece", "10", &url("/sleep?ms=2000"), &url("/")]);
+    assert!(!well && said.contains("1 of 2 failed") && said.contains("200, 21 bytes"), "{said}");
+    let (_, said, well) = fetch(&["--timeout", "10", &url("/sleep?ms=2000")]);
+    assert!(!well && said.contains("1 of 1 failed"), "{said}");
+    server.stop("TERM");
+}
+
+#[test]
+fn fetch_says_what_is_wrong_with_its_command_line() {
+    for (args, said) in [
+        (&[][..], "expected a URL"),
+        (&["https://a/"], "expected a URL such as"),
+        (&["http:///a"], "expected a URL such as"),
+        (&["http://u@a/"], "expected a URL such as"),
+        (&["http://a/b c"], "expected a URL such as"),
+        (&["--virtual"], "unknown option"),
+        (&["--timeout", "0"], "--timeout"),
+    ] {
+        let (_, found, well) = fetch(args);
+        assert!(!well && found.contains(said), "{args:?}: {found}");
+    }
+}
+
 #[test]
 fn f29_each_limit_and_deadline_of_http_has_its_option() {
     let run = |args: &[&str]| {

@@ -57,6 +57,11 @@ pub trait Flags {
         Ok(false)
     }
 
+    /// Whether an example that is no server is a lesson, which has `--virtual`.
+    fn is_lesson(&self) -> bool {
+        true
+    }
+
     /// What HTTP goes by.
     fn config(&self) -> net::http::Config {
         net::http::Config::default()
@@ -77,7 +82,7 @@ impl About {
             text +=
                 "                    with more than one, --trace FILE writes FILE.1, FILE.2, ...\n";
             text += "  --backlog N       connections that may wait to be accepted (4096)\n";
-        } else {
+        } else if flags.is_lesson() {
             text += "  --virtual         run on a virtual clock and print the stable trace\n";
         }
         if self.policy {
@@ -146,7 +151,7 @@ impl About {
                 "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
                 "--addr" if self.server => args.addr = address(&value()?)?,
                 "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
-                "--virtual" if !self.server => args.virtual_clock = true,
+                "--virtual" if !self.server && flags.is_lesson() => args.virtual_clock = true,
                 other if flags.take(other, &mut value)? => {}
                 other => return Err(format!("unknown option `{other}`")),
             }
@@ -171,7 +176,7 @@ fn count(option: &str, text: &str, least: u32, most: u32) -> Result<u32, String>
 }
 
 /// A span in milliseconds, from 1.
-fn millis(option: &str, text: &str) -> Result<Duration, String> {
+pub fn millis(option: &str, text: &str) -> Result<Duration, String> {
     let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
     found.ok_or(format!("{option}: expected a number of milliseconds from 1, not `{text}`"))
 }

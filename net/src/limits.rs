@@ -45,6 +45,12 @@ pub(crate) const READ_BUFFER: usize = 16 * 1024;
 /// Bytes of a file that are read at a time (row F21).
 pub(crate) const FILE_PIECE: usize = 1 << 20;
 
+/// Bytes of an answer's head that a client takes.
+pub(crate) const REPLY_HEAD: usize = 64 * 1024;
+
+/// Interim answers (100 to 199) that a client passes over before the final one.
+pub(crate) const INTERIM: usize = 8;
+
 /// Buffers of each kind that wait for their next use; more are freed.
 pub(crate) const SPARE: usize = 64;
 
@@ -142,6 +148,8 @@ fn fixed() -> Vec<Bound> {
             "Files::piece",
             "of a file, read at a time",
         ),
+        Bound::fixed("http.reply.head", bytes(REPLY_HEAD), "of an answer that a client takes"),
+        Bound::fixed("http.reply.interim", (INTERIM as u64, "answers"), "before the final one"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
         Bound::fixed(
             "http.spare",

@@ -8,12 +8,14 @@
 //! `parting` how it ends; `seats` is what the server sees of all connections. [`serve`] is all of
 //! it behind a listener. For handlers there are `router`, `form`, `json`, and
 //! `blocking` for those that need threads, `files` with its `conditions`, `events`.
+//! `client` is the other end.
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
 mod blocking;
 mod caught;
 mod chunked;
+mod client;
 mod conditions;
 mod config;
 mod connection;
@@ -41,6 +43,7 @@ mod wire;
 use crate::stream::Stream;
 
 pub use blocking::{Blocking, Entrance};
+pub use client::{Call, Client, Reply};
 pub use config::{Config, Deadlines, Limits};
 pub use connection::{Handler, serve_connection};
 pub use events::{Event, Events};

@@ -158,6 +158,11 @@ impl Response {
         self.status
     }
 
+    /// The fields that were added, whole lines.
+    pub(crate) fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+
     /// Whether the status has a body at all.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.status, 204 | 304)
