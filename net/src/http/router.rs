@@ -154,14 +154,8 @@ impl<T> Router<T> {
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<Found<'_, T>, Response> {
         let method = request.method();
         let asked = request.path();
-        if method == Method::Options && asked == "*" {
-            let all = self.paths.iter().flat_map(|path| &path.routes);
-            return Err(options(&allow(all.map(|(method, _)| *method))));
-        }
-        let found = self.paths.iter().find_map(|path| Some((path, path.end_in(asked)?)));
-        let Some((path, rest)) = found else {
-            request.set_form(self.form);
-            return Err(self.form.error(404, "there is nothing here\n"));
+        let Some((path, rest)) = self.path_of(asked) else {
+            return Err(self.nowhere(request));
         };
         request.set_form(path.form);
         match path.routes.iter().find(|(known, _)| *known == method) {
@@ -175,13 +169,47 @@ impl<T> Router<T> {
     }
 }
 
+impl<T> Router<T> {
+    #[cold]
+    fn nowhere<S>(&self, request: &mut Request<'_, S>) -> Response {
+        if request.method() == Method::Options && request.path() == "*" {
+            let all = self.paths.iter().flat_map(|path| &path.routes);
+            return options(&allow(all.map(|(method, _)| *method)));
+        }
+        request.set_form(self.form);
+        self.form.error(404, "there is nothing here\n")
+    }
+
+    /// The path that `asked` is, and where in it what the pattern names ends.
+    #[inline]
+    fn path_of(&self, asked: &str) -> Option<(&Path<T>, usize)> {
+        let plain = |path: &&Path<T>| path.is_plainly(asked.as_bytes());
+        match self.paths.iter().find(plain) {
+            Some(path) if path.is_whole() || !asked.contains('%') => Some((path, path.len)),
+            None if !asked.contains('%') => None,
+            // A longer one may be written so.
+            _ => self.paths.iter().find_map(|path| Some((path, path.end_in(asked)?))),
+        }
+    }
+}
+
 impl<T> Path<T> {
+    /// Whether `path` is this, without a percent sign in what the pattern names.
+    #[inline]
+    fn is_plainly(&self, path: &[u8]) -> bool {
+        let pattern = self.pattern.as_bytes();
+        match self.is_whole() {
+            true => path == pattern,
+            false => path.starts_with(&pattern[..self.len]),
+        }
+    }
+
+    #[inline]
     fn is_whole(&self) -> bool {
         self.len == self.pattern.len()
     }
 
     /// Where in `path` what the pattern names ends, if it names it.
-    #[inline]
     fn end_in(&self, path: &str) -> Option<usize> {
         let (pattern, path) = (&self.pattern.as_bytes()[..self.len], path.as_bytes());
         let end = if path.starts_with(pattern) { self.len } else { decoded(pattern, path)? };
@@ -192,9 +220,6 @@ impl<T> Path<T> {
 /// Where `pattern` ends in `path`, whose percent signs are decoded; but a slash that is written so
 /// is none.
 fn decoded(pattern: &[u8], path: &[u8]) -> Option<usize> {
-    if !path.contains(&b'%') {
-        return None;
-    }
     let mut at = 0;
     for wanted in pattern {
         at += match path[at..] {
@@ -270,8 +295,8 @@ mod tests {
 
     /// Which pattern a path finds, and what is left for its `*`.
     fn find<'p>(router: &Router<()>, path: &'p str) -> Option<(&'static str, &'p str)> {
-        let mut found = router.paths.iter();
-        found.find_map(|known| Some((known.pattern, &path[known.end_in(path)?..])))
+        let (known, rest) = router.path_of(path)?;
+        Some((known.pattern, &path[rest..]))
     }
 
     #[test]
