@@ -137,8 +137,10 @@ async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
         return Ok(Response::new(400).with_text("Say how many, as in /stream?chunks=10\n"));
     };
     let plain = Response::new(200).header("Content-Type", "text/plain; charset=utf-8")?;
+    // Of HEAD there is nothing to be counted.
+    let sent = if request.is_head() { 0 } else { chunks };
     let mut answer = request.start(plain).await?;
-    for chunk in 1..=chunks {
+    for chunk in 1..=sent {
         answer.write(format!("chunk {chunk} of {chunks}\n").as_bytes()).await?;
     }
     answer.finish()
@@ -149,6 +151,9 @@ async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
     let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0_u64);
     let mut events = Events::start(request).await?;
     for second in last.saturating_add(1).. {
+        if !events.is_wanted() {
+            break;
+        }
         let tick = shutdown::until_begun(traps::sleep(Duration::from_secs(1)));
         if tick.await.transpose()?.is_none() {
             break;

@@ -413,6 +413,10 @@ fn http_streams_blocks_and_guards_its_gate() {
     let busy = r#"{"task_waiting":false,"info":"the server is too busy: 1 at a time"}"#;
     while body(&server.ask(&get("/gate?ms=0"))) != busy {}
     assert_eq!(body(&server.ask(&get("/plaintext"))), "Hello, World!");
+    for path in ["/stream?chunks=1000000", "/events"] {
+        let head = server.ask(&get(path).replace("GET", "HEAD"));
+        assert!(head.starts_with("HTTP/1.1 200 ") && body(&head).is_empty(), "{head}");
+    }
     let mut events = BufReader::new(server.connect());
     events.get_mut().write_all(get("/events").as_bytes()).unwrap();
     let mut lines = events.lines().map(Result::unwrap);

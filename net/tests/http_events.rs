@@ -49,6 +49,15 @@ fn events_come_when_they_happen_and_remarks_between_them() {
 }
 
 #[test]
+fn head_has_the_head_and_no_events() {
+    let ticks = Ticks(1_000, Rc::default());
+    let seen = app::talk(Sim::new(), Config::default(), ticks, &get("HEAD /"));
+    assert_eq!((seen.statuses(), seen.body(), seen.closed), (vec![200], "", true));
+    assert_eq!(seen.field("Content-Type"), Some("text/event-stream"));
+    assert_eq!(seen.at, Time::ZERO, "nobody waits for what is not sent");
+}
+
+#[test]
 fn a_client_that_comes_back_goes_on_where_it_was() {
     let ticks = Ticks(1, Rc::default());
     let request = with("GET /", "Last-Event-ID: 41");

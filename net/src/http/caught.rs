@@ -38,23 +38,45 @@ where
     }
 }
 
-/// Runs a handler's work for so long at most; never is the usual case and costs no scope.
+/// Work that may have a deadline. Without one it costs neither a scope nor a layer; with one, a box,
+/// so that other connections need no room for it.
+pub(crate) enum Limited<'w, W, T> {
+    Free(Caught<'w, W>),
+    Bounded(Pin<Box<dyn Future<Output = io::Result<T>> + 'w>>),
+}
+
+/// Runs a handler's work for so long at most.
 ///
-/// # Errors
-///
-/// The work's; one that [`is_late`] knows, with a line in the log.
-pub(crate) async fn within<W, T>(span: Duration, work: Caught<'_, W>) -> io::Result<T>
+/// Its errors are the work's, and one that [`is_late`] knows, with a line in the log.
+pub(crate) fn limited<'w, W, T: 'w>(span: Duration, work: Caught<'w, W>) -> Limited<'w, W, T>
 where
     W: Future<Output = io::Result<T>>,
 {
     if span == Duration::MAX {
-        return work.await;
+        return Limited::Free(work);
     }
-    match ignore_after(span, work).await? {
-        Some(done) => Ok(done),
-        None => {
-            note_cap(format!("name=handler_wait limit={span:?}"));
-            Err(io::Error::new(io::ErrorKind::TimedOut, Late))
+    Limited::Bounded(Box::pin(async move {
+        match ignore_after(span, work).await? {
+            Some(done) => Ok(done),
+            None => {
+                note_cap(format!("name=handler_wait limit={span:?}"));
+                Err(io::Error::new(io::ErrorKind::TimedOut, Late))
+            }
+        }
+    }))
+}
+
+impl<W, T> Future for Limited<'_, W, T>
+where
+    W: Future<Output = io::Result<T>>,
+{
+    type Output = io::Result<T>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Limited::Free(work) => Pin::new(work).poll(cx),
+            Limited::Bounded(work) => work.as_mut().poll(cx),
         }
     }
 }

@@ -6,11 +6,11 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use traps::{Interruptible, note_cap};
 
-use super::caught::{Caught, is_late, within};
+use super::caught::{Caught, is_late, limited};
 use super::chunked::Chunks;
 use super::config::{Config, Deadlines};
 use super::form::Form;
@@ -223,8 +223,9 @@ impl<S: Stream> Connection<'_, S> {
     async fn answer<H: Handler>(&mut self, head: Head, handler: &H) -> Result<After, Trouble> {
         let mut request = request(head, &mut self.inbox, self.wire, self.config);
         let outcome = {
-            let work = Caught(pin!(handler.handle(&mut request)));
-            attend(self.wire, pin!(within(self.config.deadlines.handler, work))).await
+            let handling = pin!(handler.handle(&mut request));
+            let mut work = limited(self.config.deadlines.handler, Caught(handling));
+            attend(self.wire, Pin::new(&mut work)).await
         };
         let Outlet { fault, streamed, form, .. } = request.outlet;
         let response = match (outcome, fault, streamed) {

@@ -115,6 +115,7 @@ impl<'e> Event<'e> {
 #[must_use = "an answer that is not finished breaks off"]
 pub struct Events<'a, 'r, S> {
     answer: Answer<'a, 'r, S>,
+    wanted: bool,
 }
 
 impl<S> fmt::Debug for Events<'_, '_, S> {
@@ -145,17 +146,32 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
             .header("Cache-Control", "no-cache")?
             // For nginx in front, which would gather.
             .header("X-Accel-Buffering", "no")?;
+        let wanted = !request.is_head();
         let mut answer = request.start(response).await?;
         answer.flush().await?;
-        Ok(Events { answer })
+        Ok(Events { answer, wanted })
+    }
+
+    /// Whether the client takes events. One that asked by HEAD does not: [finish](Events::finish).
+    /// A handler that does not ask meets an error at its first event or wait, and the connection
+    /// closes behind the head.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let why = "HEAD has no events";
+        if self.wanted { Ok(()) } else { Err(io::Error::new(ErrorKind::Unsupported, why)) }
     }
 
     /// Sends an event. Blocks while the client does not read.
     ///
     /// # Errors
     ///
-    /// As for [`Event::text`] and [`Answer::write`].
+    /// As for [`Event::text`] and [`Answer::write`]; `Unsupported` for HEAD.
     pub async fn send(&mut self, event: &Event<'_>) -> io::Result<()> {
+        self.check()?;
         let text = event.text()?;
         self.write(&text).await
     }
@@ -172,6 +188,7 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
         every: Duration,
         work: impl Future<Output = T>,
     ) -> io::Result<T> {
+        self.check()?;
         let mut work = pin!(work);
         loop {
             match race(work.as_mut(), sleep(every)).await {
