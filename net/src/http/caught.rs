@@ -38,8 +38,8 @@ where
     }
 }
 
-/// Work that may have a deadline. Without one it costs neither a scope nor a layer; with one, a box,
-/// so that other connections need no room for it.
+/// Work that may have a deadline. Without one it costs neither a scope nor a layer; with one, a
+/// box, so that other connections need no room for it.
 pub(crate) enum Limited<'w, W, T> {
     Free(Caught<'w, W>),
     Bounded(Pin<Box<dyn Future<Output = io::Result<T>> + 'w>>),

@@ -88,7 +88,8 @@ impl Files {
 
     /// Answers a GET or a HEAD with the file of that name, whose percent signs are decoded here.
     ///
-    /// 404 where there is none; 304, 412, 416, 206 as the client's conditions and range have it.
+    /// 404 where there is none; 503 where descriptors or memory run out; 304, 412, 416, 206 as the
+    /// client's conditions and range have it.
     /// Blocks for a thread, and then as [`Answer::write`](super::Answer::write).
     ///
     /// # Errors
@@ -104,8 +105,16 @@ impl Files {
         let nothing = || form.error(404, "there is no such file\n");
         let Some(steps) = steps(name) else { return Ok(nothing()) };
         let directory = self.directory.clone();
-        let opened = self.limiter.run_in_thread(move || find(&directory, &steps)).await??;
-        let Some((file, metadata)) = opened else { return Ok(nothing()) };
+        let opened = self.limiter.run_in_thread(move || find(&directory, &steps)).await?;
+        let (file, metadata) = match opened {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(nothing()),
+            Err(error) if is_shortage(&error) => {
+                let answer = form.error(503, "too busy, ask again later\n");
+                return Ok(answer.header("Retry-After", "1")?);
+            }
+            Err(error) => return Err(error),
+        };
         let state = state(&metadata, wall_clock().await);
         let fields = |name: &str| request.headers(name).collect();
         let (status, part) = match judge(&state, request.is_head(), fields) {
@@ -220,6 +229,12 @@ fn find(directory: &OwnedFd, steps: &[Vec<u8>]) -> io::Result<Option<(File, Meta
     Ok(metadata.is_file().then_some((opened, metadata)))
 }
 
+/// Whether it is not the file that is wrong but that there is no room to open one.
+fn is_shortage(error: &io::Error) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
+    error.raw_os_error().is_some_and(|code| short.iter().any(|e| e.raw_os_error() == code))
+}
+
 fn open(directory: &OwnedFd, steps: &[Vec<u8>]) -> Result<OwnedFd, Errno> {
     let (last, before) = steps.split_last().expect("a name has a step");
     let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -286,6 +301,12 @@ fn kind(name: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shortage_is_told_from_a_fault() {
+        assert!(is_shortage(&Errno::MFILE.into()) && is_shortage(&Errno::NOMEM.into()));
+        assert!(!is_shortage(&Errno::IO.into()) && !is_shortage(&io::Error::other("x")));
+    }
 
     #[test]
     fn a_name_has_steps_that_go_down_and_nothing_else() {
