@@ -86,6 +86,7 @@ fn every_golden_has_its_test() {
         include_str!("outside.rs"),
         include_str!("universal.rs"),
         include_str!("remote.rs"),
+        include_str!("workers.rs"),
     ];
     for name in goldens() {
         let quoted = format!("\"{name}\"");

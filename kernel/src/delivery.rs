@@ -218,7 +218,7 @@ impl<M: Machine> Kernel<M> {
                 true
             }
             Completion::Withdrawn(result) => {
-                self.drop_unheard(&entry, result);
+                self.drop_unheard(entry.over(), result);
                 false
             }
         }

@@ -28,13 +28,13 @@ impl<M: Machine> Kernel<M> {
     ) {
         let registration = self.registrations.of(handle, descriptor, kind);
         let alias = registration.alias;
-        let op = Op::Io { alias, direction: shown(direction) };
+        let op = || Op::Io { alias, direction: shown(direction) };
         let waiting = registration.waiting[side(direction)];
         if waiting != NONE {
             // It may have been withdrawn in this very poll.
             let ticket = self.waits.get(waiting).expect("a waiting ticket is parked").ticket;
             if !self.gate.is_withdrawn(ticket) {
-                return self.answer(at.task, at.ticket, Err(Failure::Busy), op, at.site);
+                return self.answer(at.task, at.ticket, Err(Failure::Busy), op(), at.site);
             }
             let number = self.waits.get(waiting).expect("looked at above").number;
             emit!(self, at.task, Event::Withdraw { ticket: number });
@@ -46,7 +46,7 @@ impl<M: Machine> Kernel<M> {
         let closed = registration.closed && direction == Direction::Read;
         if registration.ready[side(direction)] || closed {
             registration.ready[side(direction)] = false;
-            return self.answer(at.task, at.ticket, Ok(Answer::Unit), op, at.site);
+            return self.answer(at.task, at.ticket, Ok(Answer::Unit), op(), at.site);
         }
         if registration.registered {
             let event = Event::Reuse { alias, direction: shown(direction) };
@@ -58,7 +58,7 @@ impl<M: Machine> Kernel<M> {
                 let text = error.to_string();
                 announce!(self, id, name, Event::Refuse { alias, text: text.into() });
                 let result = Err(Failure::Refused(error));
-                return self.answer(at.task, at.ticket, result, op, at.site);
+                return self.answer(at.task, at.ticket, result, op(), at.site);
             }
             self.counts.registers += 1;
             self.registrations.registered += 1;

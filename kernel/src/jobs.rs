@@ -110,7 +110,7 @@ impl<M: Machine> Kernel<M> {
         if starts {
             self.start_job(job);
         }
-        self.park(at, Wait::Job(job), Op::Offload { job });
+        self.park(at, Wait::Job(job), || Op::Offload { job });
     }
 
     /// Jobs that have a token, and jobs that have none: from the accounts, not from how quick the
@@ -323,7 +323,7 @@ impl<M: Machine> Kernel<M> {
             return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
         }
         self.signals.waiting.push(at.ticket.index);
-        self.park(at, Wait::Signal(set), Op::Signal);
+        self.park(at, Wait::Signal(set), || Op::Signal);
     }
 
     pub(crate) fn arrive_signal(&mut self, signal: Signal) {

@@ -21,7 +21,7 @@ impl<M: Machine> Kernel<M> {
             Some(task) if self.tasks.get(task).state != State::Ended => {
                 let joined = self.tasks.get(task);
                 let ends = (joined.first_joiner, joined.last_joiner);
-                self.park(at, Wait::Join { task, take }, op);
+                self.park(at, Wait::Join { task, take }, || op);
                 let ends = self.waits.join_line(ends, at.ticket.index);
                 let joined = self.tasks.get_mut(task);
                 (joined.first_joiner, joined.last_joiner) = ends;

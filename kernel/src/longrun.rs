@@ -14,7 +14,7 @@ use crate::log;
 use crate::machine::Machine;
 use crate::tasks::State;
 use crate::trace::{Event, Stop, WakeOp};
-use crate::waits::{Entry, Wait};
+use crate::waits::{Entry, Over, Wait};
 
 /// How long a run may be, and since when the present one lasts.
 pub(crate) struct Longrun {
@@ -109,7 +109,7 @@ impl<M: Machine> Kernel<M> {
 
     /// A wait of this task is over. It runs because of the first that is.
     #[inline]
-    pub(crate) fn came_from(&mut self, entry: &Entry, op: WakeOp) {
+    pub(crate) fn came_from(&mut self, entry: Over, op: WakeOp) {
         let task = self.tasks.get_mut(entry.task);
         if task.state == State::Parked {
             task.came = Came::Wait(op, entry.site);

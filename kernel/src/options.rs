@@ -117,6 +117,13 @@ impl Options {
         self
     }
 
+    /// With another span for which a worker thread without a job stays.
+    #[must_use]
+    pub fn idle(mut self, idle: Duration) -> Options {
+        self.idle = idle;
+        self
+    }
+
     /// With another limit for a run, or none: one that is longer has a `longrun` line, which names
     /// the task, the trap that it ran from and the one that it ran to (row C34).
     ///

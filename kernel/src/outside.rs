@@ -26,7 +26,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn wait_outside(&mut self, at: At, what: &'static str, external: bool) {
         self.external += usize::from(external);
         let op = Op::Outside { what: what.into(), external };
-        self.park(at, Wait::Outside { what, external }, op);
+        self.park(at, Wait::Outside { what, external }, || op);
     }
 
     /// A ticket was woken. Its number says whether it is still the same wait (C25).

@@ -171,6 +171,12 @@ impl<M: Machine> Kernel<M> {
     /// Answers what is filed at the gate, in order, until nothing is.
     #[inline]
     pub(crate) fn serve(&mut self) {
+        if self.gate.has_filed() {
+            self.serve_filed();
+        }
+    }
+
+    fn serve_filed(&mut self) {
         while self.gate.has_filed() {
             match self.gate.take_first() {
                 Some(First { ticket, scope, request, site }) => {

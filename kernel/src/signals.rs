@@ -107,6 +107,6 @@ impl<M: Machine> Kernel<M> {
             return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
         }
         self.signals.waiting.push(at.ticket.index);
-        self.park(at, Wait::Stream(line), Op::Signal);
+        self.park(at, Wait::Stream(line), || Op::Signal);
     }
 }

@@ -15,7 +15,7 @@ use crate::tasks::{Place, State};
 use crate::timers::Rank;
 use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::turn::Fired;
-use crate::waits::{Entry, Wait};
+use crate::waits::{Entry, Over, Wait};
 
 impl<M: Machine> Kernel<M> {
     /// Answers a request, or parks its ticket.
@@ -70,13 +70,13 @@ impl<M: Machine> Kernel<M> {
                 if spent {
                     emit!(self, task, Event::Yielded { budget: self.options.budget });
                 }
-                self.park(at, Wait::Yield { sleep: false }, Op::Yield);
+                self.park(at, Wait::Yield { sleep: false }, || Op::Yield);
                 self.scratch.yielded.push(ticket.index);
             }
             Request::Sleep { span } => {
                 self.log.now = self.machine.now();
                 let until = self.log.now + span;
-                let op = Op::Sleep { span, until };
+                let op = || Op::Sleep { span, until };
                 if span.is_zero() {
                     self.park(at, Wait::Yield { sleep: true }, op);
                     self.scratch.yielded.push(ticket.index);
@@ -124,7 +124,7 @@ impl<M: Machine> Kernel<M> {
                 let op = Op::Wait { queue: self.queue_number(&queue) };
                 let ends = (queue.head.get(), queue.tail.get());
                 queue.waiting.set(queue.waiting.get() + 1);
-                self.park(at, Wait::Queue(queue.clone()), op);
+                self.park(at, Wait::Queue(queue.clone()), || op);
                 let (head, tail) = self.waits.join_line(ends, ticket.index);
                 queue.head.set(head);
                 queue.tail.set(tail);
@@ -145,7 +145,7 @@ impl<M: Machine> Kernel<M> {
             Request::NextSignal(line) => self.next_signal(at, line),
             Request::Foreign { external } => {
                 self.external += usize::from(external);
-                self.park(at, Wait::Foreign { external }, Op::Foreign { external });
+                self.park(at, Wait::Foreign { external }, || Op::Foreign { external });
             }
             Request::Outside { what, external } => self.wait_outside(at, what, external),
         }
@@ -212,16 +212,22 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Parks a ticket; gives its number.
-    pub(crate) fn park(&mut self, at: At, wait: Wait, op: Op<'_>) -> u64 {
+    /// Parks a ticket; gives its number. `op` is for the log.
+    #[inline]
+    pub(crate) fn park<'o>(&mut self, at: At, wait: Wait, op: impl FnOnce() -> Op<'o>) -> u64 {
         let At { task, ticket, scope, site } = at;
         self.gate.park(ticket);
         let entry = self.waits.park(&mut self.tasks, task, ticket, scope, site, wait);
         let number = entry.number;
-        let at = Some(log::site(site)).filter(|_| self.log.listening);
+        // The line that is made next.
+        entry.seq = self.log.seq + 1;
         let ran = self.ran();
-        let seq = emit!(self, task, Event::Block { op, ticket: Some(number), at }, ran);
-        self.waits.get_mut(ticket.index).expect("parked above").seq = seq;
+        emit!(
+            self,
+            task,
+            Event::Block { op: op(), ticket: Some(number), at: Some(log::site(site)) },
+            ran
+        );
         number
     }
 
@@ -233,15 +239,17 @@ impl<M: Machine> Kernel<M> {
         op: WakeOp,
         cause: Seq,
     ) -> bool {
-        let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return false };
+        let Some(entry) = self.waits.end(&mut self.tasks, index) else { return false };
         let outcome = self.log.listening.then(|| log::outcome(&result));
         match self.gate.complete(entry.ticket, result) {
             Completion::Ready(waker) => {
                 let ticket = entry.number;
                 let event = Event::Wake { op, ticket: Some(ticket), cause };
                 let seq = emit!(self, entry.task, event);
-                self.note_answer(entry.task, ticket, outcome);
-                self.came_from(&entry, op);
+                if outcome.is_some() {
+                    self.note_answer(entry.task, ticket, outcome);
+                }
+                self.came_from(entry, op);
                 self.make_ready(entry.task, seq);
                 if let Some(waker) = waker {
                     quietly(|| waker.wake());
@@ -249,14 +257,15 @@ impl<M: Machine> Kernel<M> {
                 true
             }
             Completion::Withdrawn(result) => {
-                self.drop_unheard(&entry, result);
+                self.drop_unheard(entry, result);
                 false
             }
         }
     }
 
     /// A result came for a future that is gone.
-    pub(crate) fn drop_unheard(&mut self, entry: &Entry, result: TrapResult) {
+    #[cold]
+    pub(crate) fn drop_unheard(&mut self, entry: Over, result: TrapResult) {
         emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
         self.gate.forget(entry.ticket);
         drop_quietly(result);

@@ -160,11 +160,16 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
+    #[inline]
     pub(crate) fn run_wakeup(&mut self) {
-        let started = self.wakeup.parked;
-        if self.wakes.is_empty() && (started || self.wakeup.seq == 0) {
-            return;
+        let nothing_to_say = self.wakeup.parked || self.wakeup.seq == 0;
+        if !(nothing_to_say && self.wakes.is_empty()) {
+            self.move_messages();
         }
+    }
+
+    fn move_messages(&mut self) {
+        let started = self.wakeup.parked;
         if self.wakeup.seq == 0 {
             // A kernel that is shut down before its first run.
             self.boot();
@@ -209,10 +214,14 @@ impl<M: Machine> Kernel<M> {
 
     /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from
     /// their owners before the first of them acts.
+    #[inline]
     pub(crate) fn take_due(&mut self) {
-        if self.timers.next().is_none_or(|next| self.log.now < next) {
-            return;
+        if self.timers.next().is_some_and(|next| next <= self.log.now) {
+            self.take_expired();
         }
+    }
+
+    fn take_expired(&mut self) {
         let mut due = mem::take(&mut self.scratch.due);
         let before = due.len();
         let (waits, scopes) = (&self.waits, &self.scopes);
@@ -247,7 +256,14 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Step 4: expired deadlines, in the order of their deadlines and ranks.
+    #[inline]
     fn fire_deadlines(&mut self) {
+        if !self.scratch.due.is_empty() {
+            self.fire_due();
+        }
+    }
+
+    fn fire_due(&mut self) {
         let now = self.log.now;
         for place in 0..self.scratch.due.len() {
             let timer = self.scratch.due[place];

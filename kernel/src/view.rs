@@ -37,8 +37,8 @@ pub struct Counters {
     pub tokens: usize,
     /// The most that were in use at one time.
     pub tokens_peak: usize,
-    /// How long jobs that have ended held their tokens, added up. Divided by the kernel's time it is
-    /// the mean number of tokens in use (row F10).
+    /// How long jobs that have ended held their tokens, added up. Divided by the kernel's time it
+    /// is the mean number of tokens in use (row F10).
     pub tokens_held: std::time::Duration,
     /// Jobs that run although their caller was answered.
     pub abandoned: usize,

@@ -61,6 +61,23 @@ pub(crate) struct Entry {
     pub(crate) line_after: u32,
 }
 
+/// What is worth knowing of a wait that is over.
+#[derive(Clone, Copy)]
+pub(crate) struct Over {
+    pub(crate) ticket: Ticket,
+    pub(crate) task: u32,
+    /// Its number in the log.
+    pub(crate) number: u64,
+    pub(crate) site: Site,
+}
+
+impl Entry {
+    pub(crate) fn over(&self) -> Over {
+        let Entry { ticket, task, number, site, .. } = *self;
+        Over { ticket, task, number, site }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Waits {
     entries: Vec<Option<Entry>>,
@@ -152,8 +169,20 @@ impl Waits {
         }
     }
 
-    /// Takes a ticket out of the table and of its task's list; its line is the caller's matter.
+    /// Ends a wait: its ticket is in no table and no list any more but, perhaps, in a line, which
+    /// is the caller's matter.
     #[inline]
+    pub(crate) fn end(&mut self, tasks: &mut Tasks, index: u32) -> Option<Over> {
+        let place = self.entries.get_mut(index as usize)?;
+        let entry = place.as_ref()?;
+        let (over, before, after) = (entry.over(), entry.before, entry.after);
+        *place = None;
+        self.parked -= 1;
+        self.unlink(tasks, over.task, before, after);
+        Some(over)
+    }
+
+    /// The same, and hands the whole entry over.
     pub(crate) fn remove(&mut self, tasks: &mut Tasks, index: u32) -> Option<Entry> {
         let entry = self.entries.get_mut(index as usize)?.take()?;
         self.parked -= 1;

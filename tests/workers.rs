@@ -1,0 +1,519 @@
+//! Worker threads: tokens, lines, limiters, what a job knows, and what becomes of late results.
+
+mod common_kernel;
+mod support;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::Duration;
+
+use common_kernel::{Traced, assert_lines, on_real, on_sim, secs};
+use kernel::{Counters, JobView, Machine, Options, Real, Sim};
+use support::{check, check_with, ms, tenths};
+use traps::sync::Event;
+use traps::threads::{Limiter, NobodyWaits, ThreadError, thread_deadline};
+use traps::{
+    InheritedLocal, Kind, Task, Time, clock, join, run_in_thread, sleep, spawn, timeout_after,
+    yield_now,
+};
+
+fn at(span: Duration) -> Time {
+    Time::ZERO + span
+}
+
+fn is_timeout<T>(end: &Result<T, ThreadError>) -> bool {
+    matches!(end, Err(ThreadError::Interrupt(why)) if why.kind() == Kind::TaskTimeout)
+}
+
+async fn all<T: 'static>(tasks: Vec<Task<T>>) -> Vec<T> {
+    let mut ended = Vec::new();
+    for mut task in tasks {
+        ended.push(task.join().await.unwrap());
+    }
+    ended
+}
+
+/// The values of the orphans of a kernel, in the order of their coming.
+fn orphans<M: Machine, T: 'static>(kernel: &mut Traced<M>) -> Rc<RefCell<Vec<(u64, T)>>> {
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let theirs = seen.clone();
+    kernel.on_orphan(move |orphan| {
+        let value = orphan.outcome.unwrap().downcast::<T>().unwrap();
+        theirs.borrow_mut().push((orphan.job, *value));
+    });
+    seen
+}
+
+// ---- A timeout on a job ------------------------------------------------------------------------
+
+#[test]
+fn r6_a_timeout_on_a_job_is_heard_at_its_time() {
+    let ran = check("r6_a_timeout_on_a_job", Sim::new().jobs_take(secs(2)), async {
+        let end = timeout_after(tenths(2), run_in_thread(|| "too late")).await;
+        let heard = clock().await;
+        sleep(secs(3)).await.unwrap();
+        (is_timeout(&end), heard)
+    });
+    assert_eq!(ran.output, (true, at(tenths(2))));
+}
+
+/// What 64 jobs leave behind that are cut off, and what the 65th meets.
+fn assert_left_behind(counters: &Counters, jobs: &[JobView]) {
+    let Counters { tokens, abandoned, queued, tokens_peak, .. } = *counters;
+    assert_eq!((tokens, abandoned, queued, tokens_peak), (64, 64, 1, 64));
+    let states: Vec<&str> = jobs.iter().map(|job| job.state).collect();
+    assert_eq!(states[..64], ["abandoned"; 64]);
+    assert_eq!(states[64..], ["queued"]);
+}
+
+#[test]
+fn r6_the_sixty_fifth_of_jobs_that_are_cut_off_queues_and_none_is_lost() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(2)), Options::new());
+    let late = orphans::<_, u64>(&mut kernel);
+    let mut last = kernel.go(async {
+        let mut callers = Vec::new();
+        for n in 0..64_u64 {
+            let call = async move {
+                let end = timeout_after(tenths(2), run_in_thread(move || n)).await;
+                (is_timeout(&end), clock().await)
+            };
+            callers.push(spawn("caller", call).await);
+        }
+        let last = spawn("last", async {
+            let value = run_in_thread(|| 64_u64).await.unwrap();
+            (value, clock().await)
+        });
+        let last = last.await;
+        let ends = all(callers).await;
+        assert!(ends.iter().all(|end| *end == (true, at(tenths(2)))), "{ends:?}");
+        last
+    });
+    assert_left_behind(&kernel.counters(), &kernel.jobs());
+    assert!(late.borrow().is_empty());
+    let ended = kernel.go(async { last.join().await.unwrap() });
+    assert_eq!(ended, (64, at(secs(4))), "it began when the first token came back");
+    let wanted: Vec<(u64, u64)> = (0..64).map(|n| (n + 1, n)).collect();
+    assert_eq!(*late.borrow(), wanted);
+    let trace = kernel.end();
+    assert_lines(&trace, "abandon  o", 64);
+    assert_lines(&trace, "orphan   o", 64);
+    assert_lines(&trace, "offload  o65 running=64 queued=1", 1);
+    assert_lines(&trace, "offload  o65 starts running=64 queued=0", 1);
+}
+
+/// A door that opens once, for any number of threads.
+#[derive(Clone, Default)]
+struct Latch(Arc<(Mutex<bool>, Condvar)>);
+
+impl Latch {
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let open = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(open, |open| !*open).unwrap());
+    }
+}
+
+#[test]
+fn r6_the_same_with_threads_that_are_held_back() {
+    let mut kernel = Traced::new(Real::new().unwrap(), Options::new());
+    let late = orphans::<_, u64>(&mut kernel);
+    let latch = Latch::default();
+    let held = latch.clone();
+    let mut last = kernel.go(async move {
+        let mut callers = Vec::new();
+        for n in 0..64_u64 {
+            let latch = held.clone();
+            let job = move || {
+                latch.pass();
+                n
+            };
+            // No job can end before the latch opens, which is after all of these.
+            let call = async move { is_timeout(&timeout_after(ms(1), run_in_thread(job)).await) };
+            callers.push(spawn("caller", call).await);
+        }
+        let last = async { run_in_thread(|| 64_u64).await.unwrap() };
+        let last = spawn("last", last).await;
+        assert!(all(callers).await.into_iter().all(|cut| cut));
+        last
+    });
+    assert_left_behind(&kernel.counters(), &kernel.jobs());
+    assert_eq!(kernel.counters().threads, 64);
+    latch.open();
+    assert_eq!(kernel.go(async { last.join().await.unwrap() }), 64);
+    assert!(kernel.run_until_quiescent(secs(60)).unwrap());
+    let seen: BTreeSet<(u64, u64)> = late.borrow().iter().copied().collect();
+    assert_eq!((seen.len(), late.borrow().len()), (64, 64), "each once");
+    assert!(seen.into_iter().all(|(job, value)| job == value + 1));
+    assert_eq!(kernel.counters().threads, 64, "the 65th has a thread of those that are free");
+    let trace = kernel.end();
+    assert_lines(&trace, "orphan   o", 64);
+    assert_lines(&trace, "offload  o65 starts running=64 queued=0", 1);
+}
+
+#[test]
+fn r6_a_job_that_is_cut_off_in_the_line_never_runs() {
+    let sim = Sim::new().jobs_take(secs(2));
+    let runs = Arc::new(AtomicU64::new(0));
+    let (one, two) = (runs.clone(), runs.clone());
+    let ran = check_with("r6_cut_off_in_the_line", sim, Options::new().threads(1), async move {
+        let first = run_in_thread(move || one.fetch_add(1, Ordering::Relaxed));
+        let second =
+            timeout_after(tenths(2), run_in_thread(move || two.fetch_add(10, Ordering::Relaxed)));
+        let (first, second) = join(first, second).await;
+        (first.unwrap(), is_timeout(&second), clock().await)
+    });
+    assert_eq!(ran.output, (0, true, at(secs(2))));
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn c37_the_token_of_a_job_that_was_left_behind_is_free_when_its_thread_is() {
+    let sim = Sim::new().jobs_take(secs(2));
+    let ran = check_with("c37_left_behind", sim, Options::new().threads(1), async {
+        let cut = timeout_after(tenths(2), run_in_thread(|| ())).await;
+        run_in_thread(|| ()).await.unwrap();
+        (is_timeout(&cut), clock().await)
+    });
+    assert_eq!(ran.output, (true, at(secs(4))));
+}
+
+#[test]
+fn x8_the_message_of_a_late_panic_is_given_too_and_a_hook_may_panic() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let theirs = seen.clone();
+    kernel.on_orphan(move |orphan| {
+        theirs.borrow_mut().push((orphan.job, orphan.task, orphan.outcome.unwrap_err()));
+        panic!("in the hook");
+    });
+    kernel.go(async {
+        for message in ["one", "two"] {
+            let job = run_in_thread(move || -> u8 { panic!("{message}") });
+            assert!(is_timeout(&timeout_after(tenths(5), job).await));
+        }
+        sleep(secs(2)).await.unwrap();
+    });
+    assert_eq!(*seen.borrow(), [(1, 2, "one".to_owned()), (2, 2, "two".to_owned())]);
+    kernel.end();
+}
+
+// ---- States and tokens -------------------------------------------------------------------------
+
+#[test]
+fn r16_a_job_is_queued_runs_is_abandoned_and_is_gone() {
+    let options = Options::new().threads(1);
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(2)), options);
+    let states = |kernel: &Traced<Sim>| -> Vec<(u64, &str, u64, Time)> {
+        let jobs = kernel.jobs();
+        jobs.iter().map(|job| (job.number, job.state, job.task, job.since)).collect()
+    };
+    let callers = kernel.go(async {
+        let mut callers = Vec::new();
+        for _ in 0..3 {
+            callers.push(spawn("caller", async { run_in_thread(|| ()).await.is_ok() }).await);
+        }
+        sleep(tenths(1)).await.unwrap();
+        callers
+    });
+    let begun = Time::ZERO;
+    let all_of = [(1, "running", 3, begun), (2, "queued", 4, begun), (3, "queued", 5, begun)];
+    assert_eq!(states(&kernel), all_of);
+    assert!(kernel.jobs()[0].site.contains("tests/workers.rs:"));
+    assert_eq!(kernel.jobs()[1].name, "caller");
+    kernel.go(async {
+        callers[0].cancel("no more").await.unwrap();
+        callers[1].cancel("no more").await.unwrap();
+        sleep(tenths(1)).await.unwrap();
+    });
+    assert_eq!(states(&kernel), [(1, "abandoned", 3, begun), (3, "queued", 5, begun)]);
+    kernel.go(async { sleep(secs(2)).await.unwrap() });
+    assert_eq!(states(&kernel), [(3, "running", 5, at(secs(2)))]);
+    kernel.go(async { sleep(secs(2)).await.unwrap() });
+    assert_eq!(states(&kernel), []);
+    let ends = kernel.go(async { all(callers).await });
+    assert_eq!(ends, [false, false, true]);
+    kernel.end();
+}
+
+#[test]
+fn f3_the_two_hundred_and_first_job_queues_and_is_not_refused() {
+    let options = Options::new().threads(200);
+    let mut kernel = Traced::new(Sim::new().jobs_take(ms(10)), options);
+    let ends = kernel.go(async {
+        let mut callers = Vec::new();
+        for _ in 0..201 {
+            let call = async {
+                run_in_thread(|| ()).await.unwrap();
+                clock().await
+            };
+            callers.push(spawn("caller", call).await);
+        }
+        all(callers).await
+    });
+    assert!(ends[..200].iter().all(|end| *end == at(ms(10))));
+    assert_eq!(ends[200], at(ms(20)));
+    let trace = kernel.end();
+    assert_lines(&trace, "queued=1", 1);
+    assert_lines(&trace, "offload  o201 running=200 queued=1", 1);
+}
+
+#[test]
+fn f4_how_long_tokens_were_held_is_counted_also_where_nobody_waited() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(2)), Options::new().threads(2));
+    kernel.go(async {
+        // Two hold a token from 0 to 2 s, one from 2 to 4 s; the time in the line is none.
+        let cut = timeout_after(tenths(5), run_in_thread(|| ()));
+        let (cut, (one, two)) = join(cut, join(run_in_thread(|| ()), run_in_thread(|| ()))).await;
+        assert!(is_timeout(&cut) && one.is_ok() && two.is_ok());
+    });
+    let counters = kernel.counters();
+    assert_eq!((counters.tokens_held, counters.tokens, counters.tokens_peak), (secs(6), 0, 2));
+    kernel.end();
+}
+
+#[test]
+fn r3_whoever_waits_for_a_job_holds_no_token() {
+    let options = Options::new().threads(1);
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), options);
+    let end = kernel.go(async {
+        let done = Rc::new(Event::new());
+        let theirs = done.clone();
+        let waiter = async move {
+            run_in_thread(|| ()).await.unwrap();
+            // Waits for another job, which needs the one token.
+            theirs.wait().await.unwrap();
+        };
+        let worker = async move {
+            run_in_thread(|| ()).await.unwrap();
+            done.set();
+        };
+        join(waiter, worker).await;
+        clock().await
+    });
+    assert_eq!(end, at(secs(2)));
+    kernel.end();
+}
+
+#[test]
+fn r10_a_thousand_timed_jobs_start_at_most_as_many_threads_as_there_are_tokens() {
+    let options = Options::new().threads(8).idle(secs(3_600));
+    let mut kernel = Traced::new(Real::new().unwrap(), options);
+    let sum: u64 = kernel.go(async {
+        let jobs = (0..1_000_u64).map(|n| timeout_after(secs(60), run_in_thread(move || n)));
+        traps::join_all(jobs).await.into_iter().map(Result::unwrap).sum()
+    });
+    assert_eq!(sum, 499_500);
+    // None has retired, so these are all that were ever started.
+    let counters = kernel.counters();
+    assert!((1..=8).contains(&counters.threads), "{counters:?}");
+    assert_eq!(counters.tokens_peak, 8);
+    kernel.end();
+}
+
+// ---- Limiters ----------------------------------------------------------------------------------
+
+#[test]
+fn a_limiter_leaves_the_pool_to_the_others() {
+    let sim = Sim::new().jobs_take(secs(1));
+    let ran = check_with("limiter_beside_the_pool", sim, Options::new().threads(2), async {
+        let disk = Limiter::new("disk", 1);
+        let timed = async |job: traps::threads::RunInThread<()>| {
+            job.await.unwrap();
+            clock().await
+        };
+        let slow = join(timed(disk.run_in_thread(|| ())), timed(disk.run_in_thread(|| ())));
+        let (slow, other) = join(slow, timed(run_in_thread(|| ()))).await;
+        (slow, other, disk.peak(), disk.in_use(), disk.waiting())
+    });
+    let [one, two] = [1, 2].map(|n| at(secs(n)));
+    assert_eq!(ran.output, ((one, two), one, 1, 0, 0));
+}
+
+#[test]
+fn a_job_that_is_withdrawn_at_its_limiter_gives_its_place_to_the_next() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+    let disk = Limiter::new("disk", 1);
+    let theirs = disk.clone();
+    let order = kernel.go(async move {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let mut callers = Vec::new();
+        for n in 0..4 {
+            let (disk, seen) = (theirs.clone(), seen.clone());
+            let call = async move {
+                if disk.run_in_thread(|| ()).await.is_ok() {
+                    let now = clock().await;
+                    seen.borrow_mut().push((n, now));
+                }
+            };
+            callers.push(spawn("caller", call).await);
+        }
+        yield_now().await.unwrap();
+        assert_eq!((theirs.in_use(), theirs.waiting()), (1, 3));
+        callers[1].cancel("no more").await.unwrap();
+        all(callers).await;
+        seen.take()
+    });
+    assert_eq!(order, [(0, at(secs(1))), (2, at(secs(2))), (3, at(secs(3)))]);
+    assert_eq!((disk.peak(), disk.in_use(), disk.waiting()), (1, 0, 0));
+    kernel.end();
+}
+
+#[test]
+fn a_limiter_serves_another_kernel_when_the_first_is_gone() {
+    let disk = Limiter::new("disk", 1);
+    for _ in 0..2 {
+        let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+        kernel.go(async {
+            let cut = timeout_after(tenths(1), disk.run_in_thread(|| ())).await;
+            assert!(is_timeout(&cut));
+        });
+        assert_eq!(disk.in_use(), 1);
+        kernel.end();
+        assert_eq!(disk.in_use(), 0);
+    }
+}
+
+// ---- What a job knows --------------------------------------------------------------------------
+
+static USER: InheritedLocal<String> = InheritedLocal::new();
+
+/// What a job sees of its task: what remains, and an inherited local.
+fn context() -> (Option<Option<Duration>>, Option<String>) {
+    let user = USER.get().map(|user| user.to_string());
+    (thread_deadline().map(|deadline| deadline.remaining()), user)
+}
+
+#[test]
+fn r2_a15_a_job_sees_the_deadline_and_the_inherited_locals_of_its_task() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+    kernel.go(async {
+        USER.set("ada".to_owned());
+        // On the simulated machine a job runs when its span is over.
+        let inside = timeout_after(secs(5), run_in_thread(context)).await.unwrap();
+        assert_eq!(inside, (Some(Some(secs(4))), Some("ada".to_owned())));
+        let mut child = spawn("child", run_in_thread(context)).await;
+        // A bare spawn inherits locals and no deadline.
+        let inside = timeout_after(secs(5), child.join()).await.unwrap().unwrap();
+        assert_eq!(inside, (Some(None), Some("ada".to_owned())));
+        assert_eq!(context(), (None, Some("ada".to_owned())), "a task is no job");
+    });
+    kernel.end();
+    assert_eq!(context(), (None, None));
+}
+
+#[test]
+fn a15_a_job_that_asks_stops_at_its_first_look_after_the_deadline() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+    let late = orphans::<_, (Result<(), NobodyWaits>, bool, bool)>(&mut kernel);
+    let look = || {
+        let deadline = thread_deadline().unwrap();
+        (deadline.check(), deadline.is_expired(), deadline.is_abandoned())
+    };
+    kernel.go(async move {
+        let in_time = timeout_after(secs(2), run_in_thread(look)).await.unwrap();
+        assert_eq!(in_time, (Ok(()), false, false));
+        assert!(is_timeout(&timeout_after(tenths(5), run_in_thread(look)).await));
+        // Without a deadline, and cancelled.
+        let caller = spawn("caller", run_in_thread(look)).await;
+        yield_now().await.unwrap();
+        caller.cancel("no more").await.unwrap();
+        sleep(secs(3)).await.unwrap();
+    });
+    let given_up = |expired| (Err(NobodyWaits), expired, true);
+    assert_eq!(*late.borrow(), [(2, given_up(true)), (3, given_up(false))]);
+    kernel.end();
+}
+
+#[test]
+fn a15_a_thread_that_looks_stops_when_its_caller_is_cancelled() {
+    let (ended, trace) = on_real(async {
+        let (started, is_started) = mpsc::channel();
+        let (stopped, has_stopped) = mpsc::channel();
+        let job = move || {
+            let deadline = thread_deadline().unwrap();
+            started.send(()).unwrap();
+            while deadline.check().is_ok() {
+                thread::yield_now();
+            }
+            stopped.send(()).unwrap();
+        };
+        let caller = spawn("caller", run_in_thread(job)).await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        is_started.recv().unwrap();
+        caller.cancel("no more").await.unwrap();
+        has_stopped.recv().is_ok()
+    });
+    assert!(ended);
+    assert_lines(&trace, "abandon  o1", 1);
+}
+
+#[test]
+fn r7_the_next_job_of_a_thread_sees_its_own_context_or_none() {
+    let mut kernel = Traced::new(Real::new().unwrap(), Options::new().threads(1));
+    kernel.go(async {
+        let here = || (thread::current().id(), context());
+        let mut ada = spawn("ada", async move {
+            USER.set("ada".to_owned());
+            let seen = timeout_after(secs(600), run_in_thread(here)).await.unwrap();
+            // One that leaves by a panic leaves nothing behind either.
+            let panics = run_in_thread(|| -> u8 { panic!("in the job of {:?}", USER.get()) });
+            let ended = timeout_after(secs(600), panics).await;
+            assert!(matches!(ended, Err(ThreadError::Panicked(text)) if text.contains("ada")));
+            seen
+        })
+        .await;
+        let (thread, (remaining, user)) = ada.join().await.unwrap();
+        assert!(remaining.flatten().is_some() && user.as_deref() == Some("ada"));
+        let (same, nothing) = run_in_thread(here).await.unwrap();
+        assert_eq!((same, nothing), (thread, (Some(None), None)));
+        USER.set("charles".to_owned());
+        let (same, own) = run_in_thread(here).await.unwrap();
+        assert_eq!((same, own), (thread, (Some(None), Some("charles".to_owned()))));
+    });
+    assert_eq!(kernel.counters().threads, 1);
+    kernel.end();
+}
+
+#[test]
+fn r1_a_job_that_asks_for_a_job_is_told_so() {
+    let nested = || {
+        let inner = pin!(run_in_thread(|| 1));
+        let polled = inner.poll(&mut Context::from_waker(Waker::noop()));
+        format!("{polled:?}")
+    };
+    let (real, _) = on_real(async move { run_in_thread(nested).await.unwrap() });
+    let (sim, trace) = on_sim(async move { run_in_thread(nested).await.unwrap() });
+    assert_eq!([real, sim], ["Ready(Err(WouldNest))"; 2].map(str::to_owned));
+    assert_lines(&trace, "offload  o", 1);
+    let text = ThreadError::WouldNest.to_string();
+    assert!(text.contains("run it right there"), "{text}");
+}
+
+// ---- Threads that cannot be started ------------------------------------------------------------
+
+#[test]
+fn a_thread_that_cannot_be_started_is_said_and_tried_again_and_no_job_is_lost() {
+    let mut kernel = Traced::new(Sim::new().thread_starts_fail(3), Options::new());
+    let values = kernel.go(async {
+        let jobs = (0..3_u64).map(|n| run_in_thread(move || n));
+        let values = traps::join_all(jobs).await;
+        (values.into_iter().map(Result::unwrap).collect::<Vec<_>>(), clock().await)
+    });
+    // Tried at 0, 100 ms, 300 ms, and with success at 700 ms.
+    assert_eq!(values, (vec![0, 1, 2], at(ms(700))));
+    let trace = kernel.end();
+    assert_lines(&trace, "warn     no thread could be started", 1);
+    assert_lines(&trace, "warn     threads can be started again", 1);
+}
