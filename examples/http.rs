@@ -1,38 +1,118 @@
-//! An HTTP server: `GET /`, `GET /plaintext`, `POST /echo`, `GET /sleep?ms=N`.
+//! An HTTP server: `GET /`, `GET /plaintext`, `POST /echo`, `GET /sleep?ms=N`,
+//! `GET /stream?chunks=N`, `GET /events`, `GET /files/NAME`, `GET /blocking?ms=N`, `GET /gate`.
 
 mod common;
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
-use common::About;
+use common::http_flags::HttpFlags;
 use common::workers::{self, Place};
+use common::{About, Flags};
 use net::Stream;
-use net::http::{Config, Handler, Method, Request, Response, serve};
+use net::http::serve;
+use net::http::{
+    Blocking, Entrance, Event, Events, Files, Form, Handler, Object, Request, Response, Router,
+    Whole,
+};
+use traps::admission::{Gate, Refused};
+use traps::shutdown;
+use traps::threads::Limiter;
+
+/// What can be asked for.
+#[derive(Clone, Copy)]
+enum Route {
+    Hello,
+    Plaintext,
+    Echo,
+    Sleep,
+    Stream,
+    Events,
+    File,
+    Blocking,
+    Gate,
+}
+
+/// Work for a thread.
+type Work = fn(&Whole) -> io::Result<Response>;
 
 /// What this server answers.
-struct App;
+struct App {
+    routes: Router<Route>,
+    /// `None`: no directory was given.
+    files: Option<Files>,
+    blocking: Blocking<Work>,
+    gate: Blocking<Work>,
+}
+
+impl App {
+    fn new(flags: &HttpFlags, gate: Gate) -> io::Result<App> {
+        let threads = |name, count: u64| Limiter::new(name, usize::try_from(count).unwrap_or(1));
+        let routes = Router::new()
+            .get("/", Route::Hello)
+            .get("/plaintext", Route::Plaintext)
+            .post("/echo", Route::Echo)
+            .get("/sleep", Route::Sleep)
+            .get("/stream", Route::Stream)
+            .get("/events", Route::Events)
+            .get("/files/*", Route::File)
+            .get("/blocking", Route::Blocking)
+            .form(Form::Json)
+            .get("/gate", Route::Gate)
+            .form(Form::Text);
+        // As many threads as the gate lets in: whoever is in does not wait.
+        let behind = threads("gate", gate.limit());
+        let entrance = Entrance::new(gate).or_else(too_busy);
+        let open = |path: &PathBuf| Files::open(path, threads("files", flags.file_threads));
+        Ok(App {
+            routes,
+            files: flags.files.as_ref().map(open).transpose()?,
+            blocking: Blocking::new(threads("blocking", flags.blocking_threads), 0, block as Work),
+            gate: Blocking::new(behind, 0, task as Work).behind(entrance),
+        })
+    }
+}
 
 impl Handler for App {
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        match (request.method(), request.path()) {
-            (Method::Get, "/") => Ok(Response::text("Hello from trapline.\n")),
-            (Method::Get, "/plaintext") => Ok(Response::text("Hello, World!")),
-            (Method::Get, "/sleep") => sleep(request.query_value("ms")).await,
-            (Method::Post, "/echo") => echo(request).await,
-            (_, "/" | "/plaintext" | "/sleep") => Ok(Response::method_not_allowed("GET, HEAD")?),
-            (_, "/echo") => Ok(Response::method_not_allowed("POST")?),
-            _ => Ok(Response::new(404).with_text("There is nothing here.\n")),
+        let found = match self.routes.find(request) {
+            Ok(found) => found,
+            Err(answer) => return Ok(answer),
+        };
+        match found.route {
+            Route::Hello => Ok(Response::text("Hello from trapline.\n")),
+            Route::Plaintext => Ok(Response::text("Hello, World!")),
+            Route::Echo => echo(request).await,
+            Route::Sleep => sleep(request.query_value("ms")).await,
+            Route::Stream => stream(request).await,
+            // In boxes: a connection that never asks for these needs no room for them.
+            Route::Events => Box::pin(events(request)).await,
+            Route::File => match &self.files {
+                Some(files) => {
+                    let name = found.rest(request).to_owned();
+                    Box::pin(async move { files.answer(request, &name).await }).await
+                }
+                None => Ok(Response::new(404).with_text("Start the server with --files DIR\n")),
+            },
+            Route::Blocking => Box::pin(self.blocking.handle(request)).await,
+            Route::Gate => Box::pin(self.gate.handle(request)).await,
         }
     }
+}
+
+/// The number of a query, if it is one and not above `most`.
+fn number(text: Option<&str>, most: u64) -> Option<u64> {
+    text?.parse().ok().filter(|number| *number <= most)
 }
 
 /// Answers after `ms` milliseconds; the connection's other answers do not wait for it.
 async fn sleep(ms: Option<&str>) -> io::Result<Response> {
     // Bounded: nobody looks at the connection meanwhile, so a client that left is still held.
-    let Some(ms) = ms.and_then(|ms| ms.parse().ok()).filter(|ms| *ms <= 60_000) else {
+    let Some(ms) = number(ms, 60_000) else {
         return Ok(Response::new(400).with_text("Say how long, as in /sleep?ms=100\n"));
     };
     traps::sleep(Duration::from_millis(ms)).await?;
@@ -51,16 +131,79 @@ async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     answer.finish()
 }
 
-async fn main_task(place: Place) -> io::Result<()> {
+/// Sends so many chunks, as fast as the client takes them.
+async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
+    let Some(chunks) = number(request.query_value("chunks"), 1_000_000) else {
+        return Ok(Response::new(400).with_text("Say how many, as in /stream?chunks=10\n"));
+    };
+    let plain = Response::new(200).header("Content-Type", "text/plain; charset=utf-8")?;
+    // Of HEAD there is nothing to be counted.
+    let sent = if request.is_head() { 0 } else { chunks };
+    let mut answer = request.start(plain).await?;
+    for chunk in 1..=sent {
+        answer.write(format!("chunk {chunk} of {chunks}\n").as_bytes()).await?;
+    }
+    answer.finish()
+}
+
+/// Tells of the seconds, until the client goes or the server stops.
+async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
+    let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+    let mut events = Events::start(request).await?;
+    for second in last.saturating_add(1).. {
+        if !events.is_wanted() {
+            break;
+        }
+        let tick = shutdown::until_begun(traps::sleep(Duration::from_secs(1)));
+        if tick.await.transpose()?.is_none() {
+            break;
+        }
+        let text = format!("second {second}");
+        events.send(&Event::new(&text).with_id(&second.to_string())).await?;
+    }
+    events.finish()
+}
+
+/// Holds a thread for `ms` milliseconds.
+fn block(request: &Whole) -> io::Result<Response> {
+    let Some(ms) = number(request.query_value("ms"), 60_000) else {
+        return Ok(Response::new(400).with_text("Say how long, as in /blocking?ms=100\n"));
+    };
+    thread::sleep(Duration::from_millis(ms));
+    Ok(Response::text(format!("Blocked for {ms} ms.\n")))
+}
+
+/// Scarce work behind a gate: 15 ms, or `ms`, of a thread.
+fn task(request: &Whole) -> io::Result<Response> {
+    let Some(ms) = number(request.query_value("ms").or(Some("15")), 60_000) else {
+        return Ok(Form::Json.error(400, "say how long, as in /gate?ms=100"));
+    };
+    thread::sleep(Duration::from_millis(ms));
+    Ok(Response::json(Object::new().field("task_waiting", true).field("ms", ms)))
+}
+
+/// What `/gate` promises those for whom there is no room: a task later, not an error (row F5).
+fn too_busy(refused: Refused) -> Response {
+    let info = format!("the server is too busy: {} at a time", refused.limit);
+    Response::json(Object::new().field("task_waiting", false).field("info", info))
+}
+
+async fn main_task(place: Place, flags: HttpFlags, gate: Gate) -> io::Result<()> {
+    let app = App::new(&flags, gate)?;
     let listener = place.listen()?;
-    let config = Rc::new(Config::default());
+    let config = Rc::new(flags.config());
     log::info!("limits {}", net::boot_line(&config));
-    serve(listener, Rc::new(App), config).await
+    serve(listener, Rc::new(app), config).await
 }
 
 fn main() -> ExitCode {
-    let what = "an HTTP server: /, /plaintext, /echo, /sleep?ms=N";
-    let args = About { name: "http", what, server: true, policy: true }.parse();
+    let what = "an HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N,\n\
+                /events, /files/NAME, /blocking?ms=N, /gate?ms=N";
+    let mut flags = HttpFlags::default();
+    let about = About { name: "http", what, server: true, policy: true };
+    let args = about.parse_with(&mut flags);
     common::log_to_stderr();
-    workers::serve(&args, main_task)
+    // One for all workers: what it guards is scarce for the process.
+    let gate = Gate::new("gate", flags.gate);
+    workers::serve(&args, move |place| main_task(place, flags.clone(), gate.clone()))
 }

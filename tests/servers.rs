@@ -387,3 +387,149 @@ fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
     server.send("TERM");
     assert!(server.process.wait().unwrap().success());
 }
+
+/// The body of a whole answer.
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").expect("it has a head").1
+}
+
+#[test]
+fn http_streams_blocks_and_guards_its_gate() {
+    let server = start_with("http", "http_more", &["--gate", "1", "--deadline-handler", "30000"]);
+    let answer = server.ask(&get("/stream?chunks=3"));
+    assert!(answer.contains("Transfer-Encoding: chunked\r\n"), "{answer}");
+    let chunk = |number| format!("d\r\nchunk {number} of 3\n\r\n");
+    assert_eq!(body(&answer), format!("{}{}{}0\r\n\r\n", chunk(1), chunk(2), chunk(3)));
+    assert_eq!(body(&server.ask(&get("/stream?chunks=0"))), "0\r\n\r\n");
+    assert_eq!(body(&server.ask(&get("/blocking?ms=1"))), "Blocked for 1 ms.\n");
+    for path in ["/stream", "/stream?chunks=x", "/blocking", "/blocking?ms=-1", "/gate?ms=x"] {
+        assert!(server.ask(&get(path)).starts_with("HTTP/1.1 400 "), "{path}");
+    }
+    let answer = server.ask(&get("/stream?chunks=1").replace("GET", "PUT"));
+    assert!(answer.contains("Allow: GET, HEAD, OPTIONS\r\n"), "{answer}");
+    assert_eq!(body(&server.ask(&get("/gate?ms=0"))), r#"{"task_waiting":true,"ms":0}"#);
+    // While one is in, others have their answer at once.
+    let mut first = server.connect();
+    first.write_all(get("/gate?ms=60000").as_bytes()).unwrap();
+    let busy = r#"{"task_waiting":false,"info":"the server is too busy: 1 at a time"}"#;
+    while body(&server.ask(&get("/gate?ms=0"))) != busy {}
+    assert_eq!(body(&server.ask(&get("/plaintext"))), "Hello, World!");
+    for path in ["/stream?chunks=1000000", "/events"] {
+        let head = server.ask(&get(path).replace("GET", "HEAD"));
+        assert!(head.starts_with("HTTP/1.1 200 ") && body(&head).is_empty(), "{head}");
+    }
+    let mut events = BufReader::new(server.connect());
+    events.get_mut().write_all(get("/events").as_bytes()).unwrap();
+    let mut lines = events.lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "Content-Type: text/event-stream"));
+    // Its thread would hold the server up for a minute.
+    let Server { mut process, .. } = server;
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+#[test]
+fn http_serves_the_files_of_a_directory_and_no_others() {
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("http_files");
+    fs::create_dir_all(home.join("sub")).unwrap();
+    let large: String = (0..400_000).map(|number| format!("{number:07}\n")).collect();
+    fs::write(home.join("sub/large.txt"), &large).unwrap();
+    let server = start_with("http", "http_files", &["--files", home.to_str().unwrap()]);
+    assert!(body(&server.ask(&get("/files/sub/large.txt"))) == large, "it comes as it is");
+    let range = get("/files/sub/large.txt").replace("\r\n\r\n", "\r\nRange: bytes=8-15\r\n\r\n");
+    let part = server.ask(&range);
+    assert!(part.starts_with("HTTP/1.1 206 ") && body(&part) == "0000001\n", "{part}");
+    for path in ["/files/", "/files/sub", "/files/../http_files/sub/large.txt", "/files/none"] {
+        assert!(server.ask(&get(path)).starts_with("HTTP/1.1 404 "), "{path}");
+    }
+    server.stop("TERM");
+    let without = start("http", "http_no_files");
+    assert!(without.ask(&get("/files/large.txt")).starts_with("HTTP/1.1 404 "));
+    without.stop("TERM");
+    let wrong = ["--addr", "127.0.0.1:0", "--files", "/none/such"];
+    let ended = Command::new(build("http")).args(wrong).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.code() == Some(1) && said.contains("/none/such: "), "{said}");
+}
+
+/// What `fetch` prints: on standard output, and on standard error; and whether it ended well.
+fn fetch(args: &[&str]) -> (String, String, bool) {
+    let ended = Command::new(build("fetch")).args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(ended.stdout), text(ended.stderr), ended.status.success())
+}
+
+#[test]
+fn fetch_keeps_its_connection_and_reads_chunks() {
+    let server = start("http", "fetch");
+    let url = |path: &str| format!("http://{}{path}", server.addr);
+    let (stream, plain) = (url("/stream?chunks=2"), url("/plaintext#there"));
+    let (out, said, well) = fetch(&[&plain, &stream, &plain]);
+    assert!(well, "{said}");
+    assert_eq!(out, "Hello, World!chunk 1 of 2\nchunk 2 of 2\nHello, World!");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "200, 13 bytes, on a new connection",
+            "200, 26 bytes, on the same connection",
+            "200, 13 bytes, on the same connection",
+        ]
+    );
+    let (out, _, well) = fetch(&["--data", "back", "--include", &url("/echo")]);
+    assert!(well && out.starts_with("HTTP/1.1 200 OK\r\n") && out.ends_with("\r\n\r\nback"));
+    let (out, _, well) = fetch(&["--head", &url("/")]);
+    assert!(well && out.contains("Content-Length: 21\r\n") && out.ends_with("\r\n\r\n"));
+    let (_, said, well) = fetch(&["--piece", "10", &url("/sleep?ms=2000"), &url("/")]);
+    assert!(!well && said.contains("1 of 2 failed") && said.contains("200, 21 bytes"), "{said}");
+    let (_, said, well) = fetch(&["--timeout", "10", &url("/sleep?ms=2000")]);
+    assert!(!well && said.contains("1 of 1 failed"), "{said}");
+    server.stop("TERM");
+}
+
+#[test]
+fn fetch_says_what_is_wrong_with_its_command_line() {
+    for (args, said) in [
+        (&[][..], "expected a URL"),
+        (&["https://a/"], "expected a URL such as"),
+        (&["http:///a"], "expected a URL such as"),
+        (&["http://u@a/"], "expected a URL such as"),
+        (&["http://a/b c"], "expected a URL such as"),
+        (&["--virtual"], "unknown option"),
+        (&["--timeout", "0"], "--timeout"),
+    ] {
+        let (_, found, well) = fetch(args);
+        assert!(!well && found.contains(said), "{args:?}: {found}");
+    }
+}
+
+#[test]
+fn f29_each_limit_and_deadline_of_http_has_its_option() {
+    let run = |args: &[&str]| {
+        let ran = Command::new(build("http")).args(args).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let help = run(&["--help"]);
+    let options = help.lines().filter_map(|line| line.trim().split(' ').next());
+    let options: Vec<&str> = options
+        .filter(|word| word.starts_with("--limit-") || word.starts_with("--deadline-"))
+        .collect();
+    let mut bounds = 0;
+    for line in run(&["--print-limits"]).lines() {
+        for (from, to) in [("(Limits::", "--limit-"), ("(Deadlines::", "--deadline-")] {
+            let Some((_, rest)) = line.split_once(from) else { continue };
+            let field = rest.split(')').next().unwrap();
+            let option = format!("{to}{}", field.replace('_', "-"));
+            assert!(options.contains(&option.as_str()), "no {option} for {line}");
+            bounds += 1;
+            // What it sets is what is in force.
+            let shown = run(&[&option, "7", "--print-limits"]);
+            let shown = shown.lines().find(|line| line.contains(&format!("{from}{field})")));
+            let words: Vec<&str> = shown.unwrap().split_whitespace().collect();
+            assert!(words[1] == "7" || words[1] == "0.007", "{option}: {words:?}");
+        }
+    }
+    assert_eq!(options.len(), bounds, "{options:?}");
+    assert!(bounds > 10, "the page was read");
+}

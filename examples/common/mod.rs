@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "each user takes a part")]
 
+pub mod http_flags;
 pub mod workers;
 
 use std::fs::File;
@@ -40,8 +41,38 @@ pub struct About {
     pub policy: bool,
 }
 
-impl About {
+/// Options of one example alone.
+pub trait Flags {
+    /// Their lines of the help.
     fn usage(&self) -> String {
+        String::new()
+    }
+
+    /// Takes one, with the word after it if it needs that; false if it is not one of these.
+    fn take(
+        &mut self,
+        _option: &str,
+        _value: &mut dyn FnMut() -> Result<String, String>,
+    ) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    /// Whether an example that is no server is a lesson, which has `--virtual`.
+    fn is_lesson(&self) -> bool {
+        true
+    }
+
+    /// What HTTP goes by.
+    fn config(&self) -> net::http::Config {
+        net::http::Config::default()
+    }
+}
+
+/// None.
+impl Flags for () {}
+
+impl About {
+    fn usage(&self, flags: &dyn Flags) -> String {
         let mut text = format!("{}: {}\n\nOptions:\n", self.name, self.what);
         if self.server {
             text +=
@@ -51,12 +82,13 @@ impl About {
             text +=
                 "                    with more than one, --trace FILE writes FILE.1, FILE.2, ...\n";
             text += "  --backlog N       connections that may wait to be accepted (4096)\n";
-        } else {
+        } else if flags.is_lesson() {
             text += "  --virtual         run on a virtual clock and print the stable trace\n";
         }
         if self.policy {
             text += "  --policy NAME     when to unregister: lazy (default), next-sleep, eager\n";
         }
+        text += &flags.usage();
         text += "  --trace FILE      write the trace to FILE (`-`: standard output)\n";
         text += "  --timed           add measured spans to the trace\n";
         text += "  --watchdog MS     a thread says on standard error when a task holds the CPU\n";
@@ -68,21 +100,31 @@ impl About {
 
     /// Parses the command line; prints help or a clear error and ends the process where asked.
     pub fn parse(&self) -> Args {
-        match self.try_parse(std::env::args().skip(1)) {
+        self.parse_with(&mut ())
+    }
+
+    /// The same with options of its own.
+    pub fn parse_with(&self, flags: &mut dyn Flags) -> Args {
+        let usage = self.usage(flags);
+        match self.try_parse(std::env::args().skip(1), flags) {
             Ok(Some(args)) => args,
             Ok(None) => {
                 // Whoever closed our standard output does not want to know.
-                let _ = io::stdout().write_all(self.usage().as_bytes());
+                let _ = io::stdout().write_all(usage.as_bytes());
                 std::process::exit(0);
             }
             Err(message) => {
-                eprintln!("{}: {message}\n\n{}", self.name, self.usage());
+                eprintln!("{}: {message}\n\n{}", self.name, usage);
                 std::process::exit(2);
             }
         }
     }
 
-    fn try_parse(&self, words: impl Iterator<Item = String>) -> Result<Option<Args>, String> {
+    fn try_parse(
+        &self,
+        words: impl Iterator<Item = String>,
+        flags: &mut dyn Flags,
+    ) -> Result<Option<Args>, String> {
         let (mut words, mut print_limits) = (words, false);
         let mut args = Args {
             addr: SocketAddr::from(([127, 0, 0, 1], 8080)),
@@ -109,12 +151,13 @@ impl About {
                 "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
                 "--addr" if self.server => args.addr = address(&value()?)?,
                 "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
-                "--virtual" if !self.server => args.virtual_clock = true,
+                "--virtual" if !self.server && flags.is_lesson() => args.virtual_clock = true,
+                other if flags.take(other, &mut value)? => {}
                 other => return Err(format!("unknown option `{other}`")),
             }
         }
         if print_limits {
-            args.print_limits();
+            args.print_limits(&flags.config());
         }
         if args.workers > 1 && args.trace.as_deref() == Some("-") {
             return Err("--trace -: each worker has a trace of its own; give a file".to_owned());
@@ -133,7 +176,7 @@ fn count(option: &str, text: &str, least: u32, most: u32) -> Result<u32, String>
 }
 
 /// A span in milliseconds, from 1.
-fn millis(option: &str, text: &str) -> Result<Duration, String> {
+pub fn millis(option: &str, text: &str) -> Result<Duration, String> {
     let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
     found.ok_or(format!("{option}: expected a number of milliseconds from 1, not `{text}`"))
 }
@@ -166,11 +209,10 @@ impl Args {
     }
 
     /// Prints what bounds what, with these options, and ends the process.
-    fn print_limits(&self) -> ! {
-        let config = net::http::Config::default();
+    fn print_limits(&self, config: &net::http::Config) -> ! {
         let mut all = traps::limits::limits();
         all.extend(kernel::limits(&self.options()));
-        all.extend(net::limits(&self.listener(), &config));
+        all.extend(net::limits(&self.listener(), config));
         let text: String = all.iter().map(|bound| format!("{bound}\n")).collect();
         // Whoever closed our standard output does not want to know.
         let _ = io::stdout().write_all(text.as_bytes());

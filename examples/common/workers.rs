@@ -46,8 +46,10 @@ impl Place {
 
 /// Runs a server in each of `--workers` threads; they end together. Says where they listen when all
 /// do. One that cannot begin ends them all.
-pub fn serve<F: Future + 'static>(args: &Args, main: fn(Place) -> F) -> ExitCode
+pub fn serve<M, F>(args: &Args, main: M) -> ExitCode
 where
+    M: Fn(Place) -> F + Clone + Send + 'static,
+    F: Future + 'static,
     F::Output: Outcome,
 {
     let mut options = args.listener();
@@ -59,7 +61,7 @@ where
     let mut workers = Workers { news, remotes: Vec::new(), running: 0, failed: None };
     let mut addr = args.addr;
     for number in 1..=args.workers {
-        let (args, tell) = (args.of_worker(number), tell.clone());
+        let (args, tell, main) = (args.of_worker(number), tell.clone(), main.clone());
         let work = move || {
             let ended = catch_unwind(AssertUnwindSafe(|| {
                 let kernel = args.real_kernel();

@@ -58,6 +58,14 @@ pub(crate) const CAP_SPAN: Duration = Duration::from_secs(60);
 
 /// Connections that were refused because there were too many, and that may still read why.
 pub(crate) const TURNED_AWAY: usize = 1024;
+/// Bytes of a file that are read at a time (row F21).
+pub(crate) const FILE_PIECE: usize = 1 << 20;
+
+/// Bytes of an answer's head that a client takes.
+pub(crate) const REPLY_HEAD: usize = 64 * 1024;
+
+/// Interim answers (100 to 199) that a client passes over before the final one.
+pub(crate) const INTERIM: usize = 8;
 
 /// Buffers of each kind that wait for their next use; more are freed.
 pub(crate) const SPARE: usize = 64;
@@ -156,7 +164,7 @@ fn requests(limits: &Limits) -> Vec<Bound> {
 }
 
 fn phases(deadlines: &Deadlines) -> Vec<Bound> {
-    let Deadlines { head, body, body_rate, body_window, write, idle, linger } = *deadlines;
+    let Deadlines { head, body, body_rate, body_window, handler, write, idle, linger } = *deadlines;
     let rate = (body_rate, "bytes/s");
     vec![
         Bound::set("http.head.time", head, "Deadlines::head", "for the whole head, then 408"),
@@ -167,6 +175,12 @@ fn phases(deadlines: &Deadlines) -> Vec<Bound> {
             body_window,
             "Deadlines::body_window",
             "over which that rate counts",
+        ),
+        Bound::set(
+            "http.handler.time",
+            (handler != Duration::MAX).then_some(handler),
+            "Deadlines::handler",
+            "for a handler, then 503",
         ),
         Bound::set("http.write.time", write, "Deadlines::write", "for each wait for room"),
         Bound::set("http.idle.time", idle, "Deadlines::idle", "between two requests"),
@@ -183,6 +197,14 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
         Bound::fixed("http.linger", (LINGER, "bytes"), "read away after an answer that closes"),
+        Bound::set(
+            "http.file.piece",
+            bytes(FILE_PIECE),
+            "Files::piece",
+            "of a file, read at a time",
+        ),
+        Bound::fixed("http.reply.head", bytes(REPLY_HEAD), "of an answer that a client takes"),
+        Bound::fixed("http.reply.interim", (INTERIM as u64, "answers"), "before the final one"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
         Bound::fixed("http.cap.lines", (CAP_LINES, "hits"), "of a limit, counted between lines"),
         Bound::fixed("http.cap.span", CAP_SPAN, "after which a hit has a line again"),

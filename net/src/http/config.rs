@@ -115,6 +115,10 @@ pub struct Deadlines {
     pub body_rate: u64,
     /// Over which `body_rate` counts. Default 5 s.
     pub body_window: Duration,
+    /// For a handler, from the head to the end of its work, what it waits for of the body and of
+    /// the peer included. Then 503, or an answer that breaks off if it had begun, and the
+    /// connection closes. Default never: a handler bounds what it waits for.
+    pub handler: Duration,
     /// For each wait until the peer takes some of the answer. Then the connection is reset (row
     /// D21). Default 30 s.
     pub write: Duration,
@@ -132,6 +136,7 @@ impl Default for Deadlines {
             body: seconds(30),
             body_rate: 240,
             body_window: seconds(5),
+            handler: Duration::MAX,
             write: WriteDeadline::SPAN,
             idle: seconds(5),
             linger: seconds(2),

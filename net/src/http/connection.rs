@@ -6,12 +6,14 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use traps::Interruptible;
 
+use super::caught::{Caught, is_late, limited};
 use super::chunked::Chunks;
 use super::config::{Config, Deadlines};
+use super::form::Form;
 use super::head::{Framing, Head, Parsed, parse};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet, Streamed};
@@ -220,8 +222,12 @@ impl<'c, S: Stream> Connection<'c, S> {
         let keep_alive = self.may_go_on(&head);
         let mut request = request(head, &mut self.inbox, self.wire, self.config);
         request.outlet.keep_alive = keep_alive;
-        let outcome = attend(self.wire, pin!(handler.handle(&mut request))).await;
-        let Outlet { fault, streamed, .. } = request.outlet;
+        let outcome = {
+            let handling = pin!(handler.handle(&mut request));
+            let mut work = limited(self.config.deadlines.handler, Caught(handling));
+            attend(self.wire, Pin::new(&mut work)).await
+        };
+        let Outlet { fault, streamed, form, .. } = request.outlet;
         let response = match (outcome, fault, streamed) {
             (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
@@ -230,11 +236,12 @@ impl<'c, S: Stream> Connection<'c, S> {
             (Ok(response), _, Streamed::No) => response,
             (Ok(_), _, Streamed::Done) => Response::sent(),
             (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
-                Response::new(refusal.status).with_text(refusal.why)
+                form.error(refusal.status, refusal.why)
             }
-            (Err(_), None, Streamed::No) => {
-                Response::new(500).with_text("something went wrong\n").and_close()
+            (Err(error), None, Streamed::No) if is_late(&error) => {
+                form.error(503, "the answer took too long\n").and_close()
             }
+            (Err(_), None, Streamed::No) => form.error(500, "something went wrong\n").and_close(),
             // It broke off, and the client can tell.
             (
                 _,
@@ -274,6 +281,7 @@ pub(super) fn request<'r, S>(
         keep_alive: head.keep_alive,
         expects: head.expects,
         fault: None,
+        form: Form::default(),
     };
     Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
 }

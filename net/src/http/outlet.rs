@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind};
 use traps::Interruptible;
 
 use super::config::Config;
+use super::form::Form;
 use super::head::{Head, Version};
 use super::phase::Phase;
 use super::response::{BodyField, ConnectionField, Response, write_chunk_size};
@@ -51,6 +52,8 @@ pub(crate) struct Outlet<'r, S> {
     /// The client waits for a 100.
     pub(crate) expects: bool,
     pub(crate) fault: Option<Fault>,
+    /// Of what the server itself answers.
+    pub(crate) form: Form,
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at the wire only tries")]

@@ -8,12 +8,14 @@ use std::io::{self, ErrorKind};
 
 use super::chunked::{Chunks, Piece};
 use super::fields::body_too_long;
+use super::form::Form;
 use super::head::{self, Framing, Head, Method, Span, Version};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet};
 use super::phase::Phase;
 use super::response::Response;
 use super::status::Refusal;
+use super::whole::Whole;
 use super::wire::Wire;
 use crate::stream::Stream;
 
@@ -138,6 +140,18 @@ impl<S> Request<'_, S> {
         head::values(lines, name)
     }
 
+    /// Says in what form this request is answered where the server answers for the handler: a body
+    /// that was refused, an error, a panic. It is [`Form::Text`] until then.
+    pub fn set_form(&mut self, form: Form) {
+        self.outlet.form = form;
+    }
+
+    /// In what form the server answers for the handler.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        self.outlet.form
+    }
+
     /// How long the whole body is, if the client said so; a body in chunks has no length.
     #[must_use]
     pub fn body_length(&self) -> Option<u64> {
@@ -183,6 +197,17 @@ impl<'r, S: Stream> Request<'r, S> {
             body.extend_from_slice(piece);
         }
         Ok(body)
+    }
+
+    /// The request with the rest of its body, at most `most` bytes, as something that can be taken
+    /// to another thread. Copies both.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Request::body_to_vec`].
+    pub async fn whole(&mut self, most: usize) -> io::Result<Whole> {
+        let body = self.body_to_vec(most).await?;
+        Ok(Whole::new(self.head, self.head_bytes().to_vec(), body))
     }
 
     /// Where in the inbox the next piece is.

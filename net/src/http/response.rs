@@ -8,6 +8,7 @@ use std::io;
 
 use super::chunked::is_token;
 use super::date::DATE;
+use super::json::ToJson;
 use super::status;
 
 /// An answer: a status, fields, and a body in memory.
@@ -68,6 +69,11 @@ impl Response {
         Response::new(200).with_text(text)
     }
 
+    /// 200 and a JSON value.
+    pub fn json(value: impl ToJson) -> Response {
+        Response::new(200).with_json(value)
+    }
+
     /// 405, and which methods there are, as in `"GET, HEAD"`.
     ///
     /// # Errors
@@ -84,6 +90,15 @@ impl Response {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         };
+        self
+    }
+
+    /// Puts a value into the body, as `application/json`.
+    pub fn with_json(mut self, value: impl ToJson) -> Response {
+        let mut text = String::new();
+        value.write_json(&mut text);
+        self.content_type = Some("application/json");
+        self.body = Cow::Owned(text.into_bytes());
         self
     }
 
@@ -141,6 +156,11 @@ impl Response {
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
+    }
+
+    /// The fields that were added, whole lines.
+    pub(crate) fn fields(&self) -> &[u8] {
+        &self.fields
     }
 
     /// Whether the status has a body at all.

@@ -1,0 +1,184 @@
+//! The options of the HTTP server: one for each limit and each deadline, and for what its paths
+//! need.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use net::http::{Config, Deadlines, Limits};
+
+use super::Flags;
+
+/// What the command line says of HTTP.
+#[derive(Clone)]
+pub struct HttpFlags {
+    limits: Limits,
+    bare_lf: bool,
+    deadlines: Deadlines,
+    /// The directory behind `/files/`.
+    pub files: Option<PathBuf>,
+    /// Threads for reading files.
+    pub file_threads: u64,
+    /// Threads for `/blocking`.
+    pub blocking_threads: u64,
+    /// How many `/gate` lets in at a time.
+    pub gate: u64,
+}
+
+impl Default for HttpFlags {
+    fn default() -> HttpFlags {
+        HttpFlags {
+            limits: Limits::default(),
+            deadlines: Deadlines::default(),
+            bare_lf: false,
+            files: None,
+            file_threads: 8,
+            blocking_threads: 16,
+            gate: 5,
+        }
+    }
+}
+
+/// Where the value of an option goes, and what it counts.
+enum Slot<'f> {
+    Size(&'f mut usize),
+    Count(&'f mut u64),
+    Few(&'f mut u32),
+    /// `on` or `off`.
+    Switch(&'f mut bool),
+    /// In milliseconds; `off` is never.
+    Span(&'f mut Duration),
+    Path(&'f mut Option<PathBuf>),
+}
+
+/// One option.
+struct Flag {
+    name: &'static str,
+    what: &'static str,
+    slot: fn(&mut HttpFlags) -> Slot<'_>,
+}
+
+const fn flag(
+    name: &'static str,
+    what: &'static str,
+    slot: fn(&mut HttpFlags) -> Slot<'_>,
+) -> Flag {
+    Flag { name, what, slot }
+}
+
+use Slot::{Count, Few, Path, Size, Span, Switch};
+
+/// All of them, in the order of the help.
+const FLAGS: &[Flag] = &[
+    flag("--files", "serve this directory below /files/", |f| Path(&mut f.files)),
+    flag("--file-threads", "threads that read files", |f| Count(&mut f.file_threads)),
+    flag("--blocking-threads", "threads for /blocking", |f| Count(&mut f.blocking_threads)),
+    flag("--gate", "requests that /gate lets in at a time", |f| Count(&mut f.gate)),
+    flag("--limit-head", "bytes of a head, else 431", |f| Size(&mut f.limits.head)),
+    flag("--limit-request-line", "bytes of its first line, else 414", |f| {
+        Size(&mut f.limits.request_line)
+    }),
+    flag("--limit-fields", "field lines, else 431", |f| Size(&mut f.limits.fields)),
+    flag("--limit-body", "bytes of a body, else 413", |f| Count(&mut f.limits.body)),
+    flag("--limit-drain", "bytes of an unread body, else the connection closes", |f| {
+        Count(&mut f.limits.drain)
+    }),
+    flag("--limit-connections", "connections at a time, else 503", |f| {
+        Size(&mut f.limits.connections)
+    }),
+    flag("--limit-requests", "requests of a connection, which then closes", |f| {
+        Count(&mut f.limits.requests)
+    }),
+    flag("--limit-pipelined", "requests in hand before others have their turn", |f| {
+        Few(&mut f.limits.pipelined)
+    }),
+    flag("--bare-lf", "takes LF alone as the end of a line", |f| Switch(&mut f.bare_lf)),
+    flag("--deadline-head", "for the whole head, then 408", |f| Span(&mut f.deadlines.head)),
+    flag("--deadline-body", "for each wait for a piece of a body", |f| Span(&mut f.deadlines.body)),
+    flag("--deadline-body-rate", "bytes a second of a body, at least", |f| {
+        Count(&mut f.deadlines.body_rate)
+    }),
+    flag("--deadline-body-window", "over which that counts", |f| {
+        Span(&mut f.deadlines.body_window)
+    }),
+    flag("--deadline-handler", "for a handler, then 503", |f| Span(&mut f.deadlines.handler)),
+    flag("--deadline-write", "for a peer to take some of an answer", |f| {
+        Span(&mut f.deadlines.write)
+    }),
+    flag("--deadline-idle", "between two requests", |f| Span(&mut f.deadlines.idle)),
+    flag("--deadline-linger", "after an answer that refuses", |f| Span(&mut f.deadlines.linger)),
+];
+
+impl Slot<'_> {
+    fn set(self, option: &str, text: &str) -> Result<(), String> {
+        let wrong = |what: &str| format!("{option}: expected {what}, not `{text}`");
+        let never = Duration::MAX;
+        match self {
+            Size(size) => *size = text.parse().map_err(|_| wrong("a number"))?,
+            Count(count) => *count = text.parse().map_err(|_| wrong("a number"))?,
+            Few(count) => *count = text.parse().map_err(|_| wrong("a number"))?,
+            Switch(switch) => {
+                *switch = match text {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(wrong("`on` or `off`")),
+                }
+            }
+            Span(span) if text == "off" => *span = never,
+            Span(span) => {
+                let millis = text.parse().map_err(|_| wrong("milliseconds or `off`"))?;
+                *span = Duration::from_millis(millis);
+            }
+            Path(path) => *path = Some(PathBuf::from(text)),
+        }
+        Ok(())
+    }
+
+    fn unit(&self) -> &'static str {
+        match self {
+            Size(_) | Count(_) | Few(_) => "N",
+            Switch(_) => "on|off",
+            Span(_) => "MS",
+            Path(_) => "DIR",
+        }
+    }
+
+    fn value(&self) -> String {
+        match self {
+            Size(size) => size.to_string(),
+            Count(count) => count.to_string(),
+            Few(count) => count.to_string(),
+            Switch(switch) => if **switch { "on" } else { "off" }.to_owned(),
+            Span(span) if **span == Duration::MAX => "off".to_owned(),
+            Span(span) => span.as_millis().to_string(),
+            Path(_) => "none".to_owned(),
+        }
+    }
+}
+
+impl Flags for HttpFlags {
+    fn usage(&self) -> String {
+        let mut defaults = self.clone();
+        let line = |flag: &Flag| {
+            let slot = (flag.slot)(&mut defaults);
+            let option = format!("{} {}", flag.name, slot.unit());
+            format!("  {option:<26}  {} ({})\n", flag.what, slot.value())
+        };
+        FLAGS.iter().map(line).collect()
+    }
+
+    fn take(&mut self, option: &str, value: &mut dyn FnMut() -> Value) -> Result<bool, String> {
+        let Some(flag) = FLAGS.iter().find(|flag| flag.name == option) else { return Ok(false) };
+        let text = value()?;
+        (flag.slot)(self).set(option, &text)?;
+        Ok(true)
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::new(self.limits, self.deadlines);
+        config.bare_lf = self.bare_lf;
+        config
+    }
+}
+
+/// The word after an option.
+type Value = Result<String, String>;

@@ -1,0 +1,160 @@
+//! Handlers whose work blocks, on threads of their own, and a gate before those that are scarce.
+//!
+//! It may not write an answer.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use traps::admission::{Gate, Place, Refused};
+use traps::threads::Limiter;
+
+use super::connection::Handler;
+use super::request::Request;
+use super::response::Response;
+use super::whole::Whole;
+use crate::stream::Stream;
+
+/// A [`Gate`], and what those are answered whom it does not let in: what the route promised them,
+/// whatever the status (rows F5, F14). The default is that of [`Entrance::new`].
+///
+/// ```
+/// use net::http::{Entrance, Object, Response};
+/// use traps::admission::Gate;
+///
+/// let busy = |refused: traps::admission::Refused| {
+///     let info = format!("too busy: {} at a time", refused.limit);
+///     Response::json(Object::new().field("task_waiting", false).field("info", info))
+/// };
+/// let entrance = Entrance::new(Gate::new("request_task", 1)).or_else(busy);
+/// let place = entrance.enter().expect("there is room");
+/// assert_eq!(entrance.enter().expect_err("there is none").status(), 200);
+/// ```
+pub struct Entrance {
+    gate: Gate,
+    busy: Option<Box<dyn Fn(Refused) -> Response>>,
+}
+
+impl Entrance {
+    /// Those who are refused are answered 503 with `Retry-After: 1`, as text.
+    #[must_use]
+    pub fn new(gate: Gate) -> Entrance {
+        Entrance { gate, busy: None }
+    }
+
+    /// Sets what those who are refused are answered. It is called in the turn in which they ask,
+    /// and may not block.
+    #[must_use]
+    pub fn or_else(mut self, busy: impl Fn(Refused) -> Response + 'static) -> Entrance {
+        self.busy = Some(Box::new(busy));
+        self
+    }
+
+    /// Goes in, until what is given back is dropped. Neither traps nor blocks.
+    ///
+    /// # Errors
+    ///
+    /// The answer to be given.
+    pub fn enter(&self) -> Result<Place, Response> {
+        self.gate.try_enter().map_err(|refused| match &self.busy {
+            Some(busy) => busy(refused),
+            None => {
+                let busy = Response::new(503).with_text("too busy, ask again later\n");
+                busy.header("Retry-After", "1").expect("a number is a field's value")
+            }
+        })
+    }
+
+    /// The gate, with its counters.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+}
+
+impl fmt::Debug for Entrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entrance").field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
+
+/// A handler that may block: a function from a whole request to a response, run on a worker thread
+/// behind a [`Limiter`].
+///
+/// First the [gate](Blocking::behind), if there is one, on the kernel's thread: who is refused uses
+/// no thread, and not a byte of the body is read (row F6). Then the body, then the thread. Until
+/// the thread has ended it keeps its token and its place in the gate, also when the connection is
+/// gone (row X8). A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
+///
+/// ```
+/// use net::http::{Blocking, Response, Whole};
+/// use traps::threads::Limiter;
+///
+/// let count = |request: &Whole| {
+///     let name = request.query_value("file").unwrap_or("/etc/hostname");
+///     let text = std::fs::read_to_string(name)?;
+///     Ok(Response::text(format!("{} lines\n", text.lines().count())))
+/// };
+/// let handler = Blocking::new(Limiter::new("count", 4), 0, count);
+/// ```
+pub struct Blocking<F> {
+    limiter: Limiter,
+    most: usize,
+    entrance: Option<Entrance>,
+    work: Arc<F>,
+}
+
+impl<F> Blocking<F>
+where
+    F: Fn(&Whole) -> io::Result<Response> + Send + Sync + 'static,
+{
+    /// Runs `work` for each request, with as many threads as the limiter has tokens. A body of more
+    /// than `most` bytes is answered with 413.
+    #[must_use]
+    pub fn new(limiter: Limiter, most: usize, work: F) -> Blocking<F> {
+        Blocking { limiter, most, entrance: None, work: Arc::new(work) }
+    }
+
+    /// Puts it behind a gate.
+    #[must_use]
+    pub fn behind(mut self, entrance: Entrance) -> Blocking<F> {
+        self.entrance = Some(entrance);
+        self
+    }
+
+    async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let place = match self.entrance.as_ref().map(Entrance::enter).transpose() {
+            Ok(place) => place,
+            Err(busy) => return Ok(busy),
+        };
+        let whole = request.whole(self.most).await?;
+        let work = self.work.clone();
+        let job = move || {
+            let _place = place;
+            work(&whole)
+        };
+        self.limiter.run_in_thread(job).await?
+    }
+}
+
+impl<F> Handler for Blocking<F>
+where
+    F: Fn(&Whole) -> io::Result<Response> + Send + Sync + 'static,
+{
+    fn handle<S: Stream>(
+        &self,
+        request: &mut Request<'_, S>,
+    ) -> impl Future<Output = io::Result<Response>> {
+        self.answer(request)
+    }
+}
+
+impl<F> fmt::Debug for Blocking<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocking")
+            .field("limiter", &self.limiter)
+            .field("entrance", &self.entrance)
+            .finish_non_exhaustive()
+    }
+}

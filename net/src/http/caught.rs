@@ -1,0 +1,98 @@
+//! A handler's work, whose panic or delay ends one request and nothing else.
+//!
+//! It may not know the request.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use traps::threads::panic_message;
+use traps::{ignore_after, note_cap, note_warning};
+
+/// Work pinned elsewhere. A panic becomes its error, with a line in the log.
+///
+/// What the work owned was dropped by the panic, its borrows of the wire and its requests at the
+/// gate too; so the connection can still answer.
+pub(crate) struct Caught<'w, W>(pub(crate) Pin<&'w mut W>);
+
+impl<W, T> Future for Caught<'_, W>
+where
+    W: Future<Output = io::Result<T>>,
+{
+    type Output = io::Result<T>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let work = self.0.as_mut();
+        match catch_unwind(AssertUnwindSafe(|| work.poll(cx))) {
+            Ok(polled) => polled,
+            Err(panic) => {
+                note_warning(format!("a handler panicked: {}", panic_message(&*panic)));
+                Poll::Ready(Err(io::Error::other("a handler panicked")))
+            }
+        }
+    }
+}
+
+/// Work that may have a deadline. Without one it costs neither a scope nor a layer; with one, a
+/// box, so that other connections need no room for it.
+pub(crate) enum Limited<'w, W, T> {
+    Free(Caught<'w, W>),
+    Bounded(Pin<Box<dyn Future<Output = io::Result<T>> + 'w>>),
+}
+
+/// Runs a handler's work for so long at most.
+///
+/// Its errors are the work's, and one that [`is_late`] knows, with a line in the log.
+pub(crate) fn limited<'w, W, T: 'w>(span: Duration, work: Caught<'w, W>) -> Limited<'w, W, T>
+where
+    W: Future<Output = io::Result<T>>,
+{
+    if span == Duration::MAX {
+        return Limited::Free(work);
+    }
+    Limited::Bounded(Box::pin(async move {
+        match ignore_after(span, work).await? {
+            Some(done) => Ok(done),
+            None => {
+                note_cap(format!("name=handler_wait limit={span:?}"));
+                Err(io::Error::new(io::ErrorKind::TimedOut, Late))
+            }
+        }
+    }))
+}
+
+impl<W, T> Future for Limited<'_, W, T>
+where
+    W: Future<Output = io::Result<T>>,
+{
+    type Output = io::Result<T>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *self {
+            Limited::Free(work) => Pin::new(work).poll(cx),
+            Limited::Bounded(work) => work.as_mut().poll(cx),
+        }
+    }
+}
+
+/// Whether the deadline of the handler passed.
+pub(crate) fn is_late(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Late>())
+}
+
+#[derive(Debug)]
+struct Late;
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the answer took too long")
+    }
+}
+
+impl std::error::Error for Late {}

@@ -1,0 +1,189 @@
+//! Writes JSON. It does not read it.
+//!
+//! Values are written as they come, into one string; nothing is kept of them.
+
+use std::fmt::Write;
+
+/// What can be written as JSON.
+pub trait ToJson {
+    /// Writes itself behind what is in `out`.
+    fn write_json(&self, out: &mut String);
+}
+
+/// A JSON object, field by field, in their order. A name that is given twice is there twice.
+///
+/// ```
+/// use net::http::Object;
+///
+/// let inner = Object::new().field("held", 3_u64);
+/// let task = Object::new().field("name", "a \"b\"").field("gate", inner);
+/// let text = task.field("next", None::<u64>).text();
+/// assert_eq!(text, r#"{"name":"a \"b\"","gate":{"held":3},"next":null}"#);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "an object is sent by putting it into a response"]
+pub struct Object {
+    /// Without the last brace.
+    open: String,
+}
+
+impl Default for Object {
+    fn default() -> Object {
+        Object::new()
+    }
+}
+
+impl Object {
+    /// One without fields.
+    pub fn new() -> Object {
+        Object { open: "{".to_owned() }
+    }
+
+    /// Adds a field.
+    pub fn field(mut self, name: &str, value: impl ToJson) -> Object {
+        if self.open.len() > 1 {
+            self.open.push(',');
+        }
+        name.write_json(&mut self.open);
+        self.open.push(':');
+        value.write_json(&mut self.open);
+        self
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(mut self) -> String {
+        self.open.push('}');
+        self.open
+    }
+}
+
+impl ToJson for Object {
+    fn write_json(&self, out: &mut String) {
+        out.push_str(&self.open);
+        out.push('}');
+    }
+}
+
+impl ToJson for str {
+    fn write_json(&self, out: &mut String) {
+        out.push('"');
+        for char in self.chars() {
+            match char {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                char if u32::from(char) < 0x20 => {
+                    write(out, format_args!("\\u{:04x}", char as u32))
+                }
+                char => out.push(char),
+            }
+        }
+        out.push('"');
+    }
+}
+
+impl ToJson for String {
+    fn write_json(&self, out: &mut String) {
+        self.as_str().write_json(out);
+    }
+}
+
+impl ToJson for bool {
+    fn write_json(&self, out: &mut String) {
+        out.push_str(if *self { "true" } else { "false" });
+    }
+}
+
+/// What JSON has no number for (infinities, not-a-number) is null.
+impl ToJson for f64 {
+    fn write_json(&self, out: &mut String) {
+        match self.is_finite() {
+            true => write(out, format_args!("{self}")),
+            false => out.push_str("null"),
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {
+        $(impl ToJson for $integer {
+            fn write_json(&self, out: &mut String) {
+                write(out, format_args!("{self}"));
+            }
+        })*
+    };
+}
+integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+/// `None` is null.
+impl<T: ToJson> ToJson for Option<T> {
+    fn write_json(&self, out: &mut String) {
+        match self {
+            Some(value) => value.write_json(out),
+            None => out.push_str("null"),
+        }
+    }
+}
+
+impl<T: ToJson> ToJson for [T] {
+    fn write_json(&self, out: &mut String) {
+        out.push('[');
+        for (place, value) in self.iter().enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            value.write_json(out);
+        }
+        out.push(']');
+    }
+}
+
+impl<T: ToJson> ToJson for Vec<T> {
+    fn write_json(&self, out: &mut String) {
+        self.as_slice().write_json(out);
+    }
+}
+
+impl<T: ToJson + ?Sized> ToJson for &T {
+    fn write_json(&self, out: &mut String) {
+        (**self).write_json(out);
+    }
+}
+
+fn write(out: &mut String, what: std::fmt::Arguments<'_>) {
+    out.write_fmt(what).expect("a string takes all that is written to it");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: impl ToJson) -> String {
+        let mut out = String::new();
+        value.write_json(&mut out);
+        out
+    }
+
+    #[test]
+    fn each_value_is_written_as_json_has_it() {
+        assert_eq!(text("a\"\\\n\r\t\u{1}\u{7f}\u{e9}\u{1f600}"), {
+            "\"a\\\"\\\\\\n\\r\\t\\u0001\u{7f}\u{e9}\u{1f600}\""
+        });
+        assert_eq!(text(vec![1, -2, 3]), "[1,-2,3]");
+        assert_eq!(text(vec![true, false]), "[true,false]");
+        assert_eq!(text(Vec::<u8>::new()), "[]");
+        assert_eq!(text(u64::MAX), "18446744073709551615");
+        assert_eq!(
+            (text(0.5), text(-2.0), text(f64::NAN)),
+            ("0.5".into(), "-2".into(), "null".into())
+        );
+        assert_eq!(text(Some("x")), "\"x\"");
+        assert_eq!(text(Object::new()), "{}");
+        assert_eq!(text(Object::new().field("a\n", 1).field("b", [1, 2].as_slice())), {
+            "{\"a\\n\":1,\"b\":[1,2]}"
+        });
+    }
+}

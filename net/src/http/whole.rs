@@ -1,0 +1,82 @@
+//! A request with all of its body, owned: what can be taken to another thread.
+//!
+//! It may not read or wait.
+
+use super::head::{self, Head, Method, Span, Version};
+
+/// A request that owns what it says, its body too. What [`Request`](super::Request) says in the
+/// same words it says here.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    head: Head,
+    bytes: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Whole {
+    pub(crate) fn new(head: Head, bytes: Vec<u8>, body: Vec<u8>) -> Whole {
+        Whole { head, bytes, body }
+    }
+
+    fn text(&self, span: Span) -> &str {
+        std::str::from_utf8(span.of(&self.bytes)).expect("a target is ASCII")
+    }
+
+    /// What is asked for. HEAD is asked as [`Method::Get`].
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.head.method
+    }
+
+    /// Whether only the head of the answer is wanted.
+    #[must_use]
+    pub fn is_head(&self) -> bool {
+        self.head.no_body
+    }
+
+    /// The version that the client speaks.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.head.version
+    }
+
+    /// The path, as it came.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self.text(self.head.path) {
+            "" => "/",
+            path => path,
+        }
+    }
+
+    /// What follows the question mark, as it came.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.text(self.head.query).strip_prefix('?')
+    }
+
+    /// The value of a query's first `name=value` pair of that name, as it came.
+    #[must_use]
+    pub fn query_value(&self, name: &str) -> Option<&str> {
+        let mut pairs =
+            self.query()?.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+    }
+
+    /// The value of the first field called `name`.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers(name).next()
+    }
+
+    /// The values of all fields called `name`, in order.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
+        head::values(&self.bytes[self.head.fields as usize..], name)
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+}

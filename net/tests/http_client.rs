@@ -1,0 +1,179 @@
+//! The client: against this server, and against servers that do as they like.
+
+mod common;
+
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::time::Duration;
+
+use common::App;
+use kernel::{Kernel, Sim};
+use net::Stream;
+use net::http::{Call, Client, Config, serve_connection};
+use net::pipe::{PipeEnd, duplex};
+use traps::{Interruptible, Time, clock, ignore_after, spawn, timeout_after};
+
+fn get(target: &str) -> Call {
+    Call::new("GET", "a", target).unwrap()
+}
+
+/// Runs `program` with the client's end of a pipe to a server.
+fn with_server<T>(most: usize, program: impl AsyncFnOnce(Client<PipeEnd>) -> T) -> T {
+    let mut kernel = Kernel::new(Sim::new());
+    let (mut server, mut client) = duplex(1 << 20);
+    server.set_short_reads(most);
+    client.set_short_reads(most);
+    let ran = kernel.run(async {
+        let config = Rc::new(Config::default());
+        spawn("conn", async move { serve_connection(server, &App, &config).await }).await;
+        program(Client::new(client)).await
+    });
+    kernel.shutdown().unwrap();
+    ran.unwrap()
+}
+
+#[test]
+fn one_connection_is_used_for_requests_of_each_kind_however_they_are_cut() {
+    for most in [1, 2, 7, usize::MAX] {
+        with_server(most, async |mut client| {
+            let call = |method, target| Call::new(method, "a", target).unwrap();
+            let large = vec![b'x'; 100_000];
+            for (call, status, body) in [
+                (get("/"), 200, &b"Hello, World!"[..]),
+                (call("HEAD", "/"), 200, b""),
+                (get("/none"), 204, b""),
+                (get("/stream"), 200, b"one and two"),
+                (get("/stream?length=11"), 200, b"one and two"),
+                (call("POST", "/echo").with_body("back"), 200, b"back"),
+                (call("POST", "/echo").with_body(large.clone()), 200, &large),
+                (get("/big"), 200, &large),
+                (call("PATCH", "/"), 405, b"method not allowed\n"),
+            ] {
+                let mut reply = client.send(&call).await.unwrap();
+                assert_eq!(reply.status(), status, "{call:?}");
+                let found = reply.body_to_vec(1 << 20).await.unwrap();
+                assert!(found == body, "{most}: {call:?}");
+                assert!(client.is_open(), "{call:?}");
+            }
+            let mut reply = client.send(&get("/bye")).await.unwrap();
+            assert_eq!(reply.header("connection"), Some(&b"close"[..]));
+            assert_eq!(reply.body_to_vec(3).await.unwrap(), b"bye");
+            assert!(!client.is_open());
+            let error = client.send(&get("/")).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotConnected);
+        });
+    }
+}
+
+#[test]
+fn an_answer_that_was_left_or_is_too_long_uses_the_connection_up() {
+    with_server(usize::MAX, async |mut client| {
+        let mut reply = client.send(&get("/big")).await.unwrap();
+        let error = reply.body_to_vec(99_999).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(!client.is_open());
+    });
+    with_server(usize::MAX, async |mut client| {
+        drop(client.send(&get("/big")).await.unwrap());
+        assert!(!client.is_open());
+    });
+}
+
+#[test]
+fn a_timeout_ends_the_wait_for_an_answer_on_time() {
+    with_server(usize::MAX, async |mut client| {
+        let span = Duration::from_millis(100);
+        let error = timeout_after(span, client.send(&get("/sleep"))).await.map(drop).unwrap_err();
+        assert!(error.interrupt().is_some(), "{error}");
+        assert_eq!(clock().await, Time::ZERO + span);
+        assert!(!client.is_open(), "the answer will come when nobody asks for it");
+    });
+}
+
+/// What a client makes of an answer that comes byte by byte: status and body, or the kind of error;
+/// and whether the connection is open then.
+fn read(answer: &str) -> (Result<(u16, String), ErrorKind>, bool) {
+    let mut kernel = Kernel::new(Sim::new());
+    let (mut server, mut client) = duplex(1 << 20);
+    client.set_short_reads(1);
+    let ran = kernel.run(async {
+        server.write_all(answer.as_bytes()).await.unwrap();
+        server.shutdown().unwrap();
+        let mut client = Client::new(client);
+        let read = async {
+            let mut reply = client.send(&get("/")).await?;
+            let body = reply.body_to_vec(1000).await?;
+            Ok((reply.status(), String::from_utf8(body).unwrap()))
+        };
+        let read: std::io::Result<_> = read.await;
+        (read.map_err(|error| error.kind()), client.is_open())
+    });
+    kernel.shutdown().unwrap();
+    ran.unwrap()
+}
+
+#[test]
+fn an_answer_ends_where_its_head_says_or_it_is_an_error() {
+    let ok = |status, body: &str, open| (Ok((status, body.to_owned())), open);
+    let bad = (Err(ErrorKind::InvalidData), false);
+    let cut = (Err(ErrorKind::UnexpectedEof), false);
+    let head = "HTTP/1.1 200 OK\r\n";
+    for (answer, wanted) in [
+        (format!("{head}Content-Length: 2\r\n\r\nab"), ok(200, "ab", true)),
+        (format!("{head}Content-Length: 2\r\n\r\nabc"), ok(200, "ab", true)),
+        (format!("{head}Content-Length: 0\r\n\r\n"), ok(200, "", true)),
+        (
+            format!("{head}Content-Length: 2\r\nConnection: a, close\r\n\r\nab"),
+            ok(200, "ab", false),
+        ),
+        (format!("{head}\r\nall of it"), ok(200, "all of it", false)),
+        ("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na".to_owned(), ok(200, "a", false)),
+        (
+            "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 1\r\n\r\na".to_owned(),
+            ok(200, "a", true),
+        ),
+        ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n".to_owned(), ok(304, "", true)),
+        (
+            format!("HTTP/1.1 100 Continue\r\n\r\n{head}Content-Length: 0\r\n\r\n"),
+            ok(200, "", true),
+        ),
+        (
+            format!(
+                "{head}Transfer-Encoding: chunked\r\n\r\n1;x=y\r\na\r\n2\r\nbc\r\n0\r\nT: u\r\n\r\n"
+            ),
+            ok(200, "abc", true),
+        ),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"), cut.clone()),
+        (format!("{head}Transfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n0\r\n\r\n"), bad.clone()),
+        (format!("{head}Transfer-Encoding: gzip\r\n\r\n"), bad.clone()),
+        (format!("{head}Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\na"), bad.clone()),
+        (format!("{head}Content-Length: 1\r\nContent-Length: 1\r\n\r\na"), bad.clone()),
+        (format!("{head}Content-Length: +1\r\n\r\na"), bad.clone()),
+        (format!("{head}Content-Length: 3\r\n\r\nab"), cut.clone()),
+        ("HTTP/1.1 200".to_owned(), cut.clone()),
+        (String::new(), cut),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n".to_owned(), bad.clone()),
+        ("SSH-2.0-x\r\n\r\n".to_owned(), bad.clone()),
+        (format!("{head}X: {}\r\n\r\n", "x".repeat(70_000)), bad.clone()),
+        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(20), bad),
+    ] {
+        assert_eq!(read(&answer), wanted, "{:?}", &answer[..answer.len().min(200)]);
+    }
+}
+
+#[test]
+fn a_refusal_of_a_request_that_is_still_sent_is_read() {
+    let mut kernel = Kernel::new(Sim::new());
+    let (mut server, client) = duplex(100);
+    let status = kernel.run(async {
+        let answer = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n";
+        server.write_all(answer).await.unwrap();
+        drop(server);
+        let mut client = Client::new(client);
+        let call = Call::new("POST", "a", "/").unwrap().with_body(vec![0; 1000]);
+        let sent = ignore_after(Duration::from_secs(1), client.send(&call)).await;
+        sent.unwrap().expect("it does not hang").status()
+    });
+    assert_eq!(status.unwrap(), 413);
+    kernel.shutdown().unwrap();
+}
