@@ -232,17 +232,7 @@ fn inspect(
         }
         seen.field(field.name.as_bytes(), value, version)?;
     }
-    let (method, no_body) = match name {
-        "GET" => (Method::Get, false),
-        "HEAD" => (Method::Get, true),
-        "POST" => (Method::Post, false),
-        "PUT" => (Method::Put, false),
-        "DELETE" => (Method::Delete, false),
-        "PATCH" => (Method::Patch, false),
-        "OPTIONS" => (Method::Options, false),
-        "TRACE" => (Method::Trace, false),
-        _ => return Err(Refusal::new(501, "the method is not known here\n")),
-    };
+    let (method, no_body) = known_method(name)?;
     let target = target(uri.as_bytes(), method)?;
     let (framing, keep_alive) = seen.finish(version, &config.limits)?;
     if method == Method::Trace && framing != Framing::Length(0) {
@@ -267,6 +257,21 @@ fn inspect(
         framing,
         keep_alive,
         expects: seen.expects && version == Version::Http11 && framing != Framing::Length(0),
+    })
+}
+
+/// The method of that name, and whether it asks for no body.
+fn known_method(name: &str) -> Result<(Method, bool), Refusal> {
+    Ok(match name {
+        "GET" => (Method::Get, false),
+        "HEAD" => (Method::Get, true),
+        "POST" => (Method::Post, false),
+        "PUT" => (Method::Put, false),
+        "DELETE" => (Method::Delete, false),
+        "PATCH" => (Method::Patch, false),
+        "OPTIONS" => (Method::Options, false),
+        "TRACE" => (Method::Trace, false),
+        _ => return Err(Refusal::new(501, "the method is not known here\n")),
     })
 }
 

@@ -117,7 +117,9 @@ impl<S: Stream> Connection<'_, S> {
         }
         wire.shutdown()?;
         wire.watch.leave();
-        let mut left = LINGER;
+        // Of one that is turned away nobody has read a request, and there may be many of them.
+        let is_refused = wire.watch.seat.waits.get() == Waits::Refused;
+        let mut left = if is_refused { self.config.limits.drain } else { LINGER };
         while left > 0 {
             self.inbox.give_up(&self.config.pool);
             let room = self.inbox.room(&self.config.pool, 0);
