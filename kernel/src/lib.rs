@@ -36,10 +36,14 @@ mod deadlines;
 mod delivery;
 mod emit;
 pub mod guide {
-    //! Pages to read: what the log says of [`time`], and which test holds which of the [`rows`].
+    //! Pages to read: what the log says of [`time`], and of what comes from [`outside`] with the
+    //! five rules for new code; and which test holds which of the [`rows`].
 
     pub mod time {
         #![doc = include_str!("guide/time.md")]
+    }
+    pub mod outside {
+        #![doc = include_str!("guide/outside.md")]
     }
     pub mod rows {
         #![doc = include_str!("guide/rows.md")]
