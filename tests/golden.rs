@@ -89,6 +89,7 @@ fn every_golden_has_its_test() {
         include_str!("universal.rs"),
         include_str!("remote.rs"),
         include_str!("workers.rs"),
+        include_str!("outside_world.rs"),
     ];
     for name in goldens() {
         let quoted = format!("\"{name}\"");

@@ -16,15 +16,25 @@
 //! assert_eq!(both.unwrap().unwrap().as_micros(), 1_000_000);
 //! ```
 //!
+//! What an owner does with a [`Kernel`]: run ([`Kernel::run`], [`Kernel::run_until_quiescent`]),
+//! observe ([`Kernel::trace_to`], [`Kernel::task_table`], [`Kernel::jobs`], [`Kernel::counters`],
+//! [`Kernel::outstanding`]), hear of what happens ([`Kernel::on_signal`], [`Kernel::on_orphan`],
+//! [`Kernel::on_stuck`]), hand it to other threads ([`Kernel::remote`]) and end it
+//! ([`Kernel::shutdown`]). [`Options`] are what it chooses; [`limits()`] lists every number. The
+//! [`guide`] tells how to read the log, and has the five [rules for new
+//! code](guide::outside#rules-for-new-code).
+//!
 //! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs), `table.rs`
 //! (the trap table). Then what the table's arms need: `posts.rs`, `lines.rs` (joins and queues),
-//! `io.rs` (descriptors), `jobs.rs` (threads and signals), `scoping.rs`, `delivery.rs`,
-//! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
-//! `longrun.rs`, `signals.rs`, `shutdown.rs`; `quiescence.rs` says whether anything can still
-//! happen. The tables that they use are pure structures: `tasks.rs`, `waits.rs`, `scopes.rs`,
-//! `pending.rs`, `timers.rs`, `registrations.rs`, `workers.rs`. What other threads see is in
-//! `wake.rs`, `waker.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`.
-//! [`testing`] is for the tests of programs; `inject.rs` is all that the kernel does for it.
+//! `io.rs` (descriptors), `jobs.rs` (threads, and waits for one signal), `outside.rs` (waits that
+//! any thread may end), `scoping.rs`, `delivery.rs`, `shields.rs` and `bare.rs` (scopes and
+//! interrupts), `deadlines.rs` (of connections), `longrun.rs`, `signals.rs`, `shutdown.rs` (the
+//! phases); `quiescence.rs` says whether anything can still happen, `view.rs` and `task_table.rs`
+//! what there is. The tables that they use are pure structures: `tasks.rs`, `waits.rs`,
+//! `scopes.rs`, `pending.rs`, `timers.rs`, `registrations.rs`, `workers.rs` (tokens). What other
+//! threads see is in `wake.rs`, `waker.rs`, `remote.rs`, `threads.rs` and `watchdog.rs`; what the
+//! world is, in `machine/`. [`testing`] is for the tests of programs; `inject.rs` is all that the
+//! kernel does for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, a seed for the simulated machine.
@@ -36,10 +46,14 @@ mod deadlines;
 mod delivery;
 mod emit;
 pub mod guide {
-    //! Pages to read: what the log says of [`time`], and which test holds which of the [`rows`].
+    //! Pages to read: what the log says of [`time`], and of what comes from [`outside`] with the
+    //! five rules for new code; and which test holds which of the [`rows`].
 
     pub mod time {
         #![doc = include_str!("guide/time.md")]
+    }
+    pub mod outside {
+        #![doc = include_str!("guide/outside.md")]
     }
     pub mod rows {
         #![doc = include_str!("guide/rows.md")]

@@ -26,7 +26,7 @@ pub struct Options {
     pub drain: Duration,
     /// Signals that begin a shutdown. None.
     pub shutdown_on: SignalSet,
-    /// Worker threads at most. 64.
+    /// Worker threads at most, and so jobs that run at one time: the tokens. 64.
     pub threads: usize,
     /// How long an idle worker thread stays. 10 s.
     pub idle: Duration,
@@ -110,7 +110,8 @@ impl Options {
         self
     }
 
-    /// With another number of worker threads; 0 becomes 1, more than 65,536 become that.
+    /// With another number of worker threads, each of which is a token for a job; further jobs wait
+    /// in line. 0 becomes 1, more than 65,536 become that. Threads start when they are needed.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Options {
         self.threads = threads.max(1);

@@ -32,7 +32,7 @@ pub struct Outstanding {
     pub external: usize,
     /// Wakes that were sent and not delivered yet.
     pub wakes: usize,
-    /// Jobs that wait for a thread.
+    /// Jobs that wait for a token.
     pub queued: usize,
     /// Jobs that run, and whose caller waits.
     pub running: usize,
@@ -81,7 +81,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Whether nothing can happen any more: the kernel could wait for ever.
+    /// Whether nothing can happen any more: the kernel could wait for ever. *Answers*; O(waits).
     #[must_use]
     pub fn is_quiescent(&self) -> bool {
         self.outstanding().is_nothing()
@@ -94,8 +94,8 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Runs what main has left behind until nothing can happen any more, or for at most `limit` of
-    /// kernel time; parked tasks that nothing can wake stay. Gives whether all is quiet; false as
-    /// soon as a shutdown begins.
+    /// kernel time; parked tasks that nothing can wake stay. Blocks this thread. Gives whether all
+    /// is quiet; false as soon as a shutdown begins.
     ///
     /// A simulated machine that waits for a real thread knows no limit.
     ///

@@ -100,7 +100,7 @@ impl fmt::Display for RemoteError {
 impl std::error::Error for RemoteError {}
 
 impl<M: Machine> Kernel<M> {
-    /// This kernel for other threads.
+    /// This kernel for other threads. Costs a reference count.
     #[must_use]
     pub fn remote(&self) -> Remote {
         // A kernel cannot leave its thread.
@@ -156,7 +156,7 @@ impl Remote {
     ///
     /// # Errors
     ///
-    /// [`RemoteError::Gone`]: it has.
+    /// [`RemoteError::Gone`]: it has done so, or was dropped.
     pub fn shut_down(&self, reason: &'static str) -> Result<(), RemoteError> {
         self.send(Message::ShutDown(reason))
     }
@@ -233,8 +233,8 @@ impl<T: Send> RemoteTask<T> {
         !matches!(*self.end.enter(), State::Awaited)
     }
 
-    /// Asks the kernel to cancel the task, and does not wait. A task is cancelled once; of one
-    /// that has ended only the log tells. `reason` is shown in the log and in the interrupt.
+    /// Asks the kernel to cancel the task, and does not wait. A task is cancelled once, and nothing
+    /// comes of it if the task has ended. `reason` is shown in the log and in the interrupt.
     ///
     /// # Errors
     ///

@@ -11,12 +11,14 @@ use crate::view::TaskView;
 /// Every task of a kernel at one moment, in the order of their numbers (row F26).
 ///
 /// Prints as an aligned table: one line a task, and one more for each further trap that it is
-/// parked in.
+/// parked in. *since* is when the task came into its state, *until* when the wait ends at the
+/// latest, *site* where the trap was made, or the task if it is in none. `waker`: it waits, and for
+/// no trap.
 ///
 /// ```text
-/// 3 tasks at 0.250000
-/// id name  state  parked in  since    until    site
-///  2 main  parked join 3     0.000000 -        examples/hello.rs:20
+/// 1 task at 0.250000
+/// id name state  parked in since    until    site
+///  2 main parked sleep     0.000000 1.000000 examples/hello.rs:18
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,7 +76,7 @@ fn rows(task: &TaskView) -> Vec<Row> {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// The table of the tasks that have not ended: a snapshot.
+    /// The table of the tasks that have not ended: a snapshot. *Answers*; O(tasks + waits).
     #[must_use]
     pub fn task_table(&self) -> TaskTable {
         TaskTable { at: self.log.now, tasks: self.tasks() }

@@ -1,4 +1,9 @@
-//! Sockets, streams and a minimal HTTP handler, made of traps.
+//! Sockets, streams, processes and a minimal HTTP handler, made of traps.
+//!
+//! [`TcpListener`] and [`TcpStream`]; [`Stream`], what the HTTP handler needs of either end, and
+//! [`pipe`], a stream in memory; [`WriteDeadline`] and [`MinRate`] against peers that stall;
+//! [`http::serve`], a server that ends when its kernel does; [`process`], processes and their
+//! pipes; [`limits()`], every number that bounds something here.
 //!
 //! An operation is tried first and traps only when it would block (`attempt.rs`). What waits is a
 //! plain function returning a future, so that the log names the line that called it.

@@ -10,6 +10,18 @@
 //! Read in this order: [`protocol`] (what can be asked), [`gate`] (how it travels), `call.rs` (the
 //! one future that traps), then any verb: [`sleep()`], [`spawn()`], [`timeout_after`].
 //!
+//! | for | there is |
+//! |---|---|
+//! | time | [`sleep()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
+//! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
+//! | each other | [`WaitQueue`], [`sync`] |
+//! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
+//! | too much work | [`admission::Gate`] |
+//! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
+//! | descriptors | [`io`] |
+//! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the end as tasks see it |
+//! | every number | [`limits`](limits::limits) |
+//!
 //! A trap future belongs to the gate of its thread, so it is not `Send`, nor is what holds one:
 //!
 //! ```compile_fail,E0277

@@ -67,7 +67,9 @@ pub fn hold() -> Hold {
 }
 
 /// Runs `wait`, but no longer than until the shutdown begins: then `None`, and `wait` is given up,
-/// which is to have done nothing, as a trap that is withdrawn. A value that is there wins.
+/// which is to have done nothing, as a trap that is withdrawn. A value that is there wins. *Blocks*
+/// as `wait` does, but not once the shutdown has begun: then `wait` is polled once. Has no error of
+/// its own. Outside a kernel it is just `wait`.
 ///
 /// Costs no trap and, once there were so many at a time, no allocation: it is for waits that are
 /// made again and again, such as that for the next request. The task is woken at the gate.

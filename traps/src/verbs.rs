@@ -246,12 +246,14 @@ pub enum Note {
     Cap(Cow<'static, str>),
 }
 
-/// Puts a `warn` line into the log. Does not trap.
+/// Puts a `warn` line into the log of the kernel that runs on this thread; where none does, nothing
+/// happens. Does not trap.
 pub fn note_warning(text: impl Into<Cow<'static, str>>) {
     gate::note(Note::Warning(text.into()));
 }
 
-/// Puts a `cap` line into the log: a limit was hit. Does not trap.
+/// Puts a `cap` line into the log of the kernel that runs on this thread: a limit was hit. Where
+/// none does, nothing happens. Does not trap.
 pub fn note_cap(text: impl Into<Cow<'static, str>>) {
     gate::note(Note::Cap(text.into()));
 }

@@ -53,7 +53,7 @@ pub struct Sim {
     bell: Arc<SimBell>,
     /// The time of day that was set last, and when; none: as it starts.
     wall: Option<(SystemTime, Time)>,
-    /// Jobs that were given to a real thread and are not back, seen by the kernel.
+    /// Signals that somebody wants to hear of; others do nothing.
     watched: Vec<Signal>,
 }
 
@@ -165,7 +165,7 @@ impl Sim {
     }
 
     /// Every job of `run_in_thread` takes so long on the virtual clock and needs no thread: its
-    /// closure runs at the last instant.
+    /// closure runs at the last instant, on the kernel's thread, so it must not wait for anything.
     #[must_use]
     pub fn jobs_take(self, span: Duration) -> Sim {
         self.job_spans(move |_| Some(span))

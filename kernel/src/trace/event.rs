@@ -197,7 +197,7 @@ pub enum Event<'a> {
         /// The trap that it ran to.
         to: Stop<'a>,
     },
-    /// `late s1 deadline=0.500000 over=0.1s` : a scope closed in time's despite.
+    /// `late s1 deadline=0.500000 over=0.1s` : a scope closed with a value, after its deadline.
     Late {
         /// The scope.
         scope: u64,

@@ -15,8 +15,8 @@ use crate::listener::TcpListener;
 
 /// Accepts connections and serves each in a task of its own, until the
 /// [shutdown](traps::shutdown) of the kernel begins. Then it accepts what waits in the backlog,
-/// closes the listener, [drains](Config::drain) the connections, and returns; each of them holds
-/// the shutdown up until it has ended. Blocks.
+/// closes the listener, [drains](Config::drain) the connections, and returns; each of them
+/// [holds](traps::shutdown::hold) the shutdown up until it has ended. *Blocks*.
 ///
 /// A connection that fails ends alone, with a line in the log. One over
 /// [`Limits::connections`](super::Limits::connections) is refused with 503. When descriptors run

@@ -26,7 +26,8 @@ pub use pipe_end::{PipeReader, PipeWriter};
 
 /// A process that was started here.
 ///
-/// Dropping it kills it (`SIGKILL`, and only it: not what it has started itself) and reaps it.
+/// Dropping it kills it (`SIGKILL`, and only it: not what it has started itself) and reaps it; one
+/// that is not gone at once is waited for by a thread that ends with it.
 ///
 /// ```no_run
 /// use std::process::{Command, Stdio};

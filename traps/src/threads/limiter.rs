@@ -12,7 +12,8 @@ use super::{IterateInThread, RunInThread, run_in_thread_at};
 
 /// Bounds how many jobs of one class have a thread at one time, so that a slow class leaves the
 /// others their threads. Jobs above the bound wait in its own line, first in, first out, and not in
-/// the pool's.
+/// the pool's. That line has no bound: who is to be refused rather than wait meets a
+/// [`Gate`](crate::admission::Gate) first (row X9).
 ///
 /// A job takes a token here and one of the pool, and keeps both until its thread has really ended,
 /// even if its caller was answered before. Clones are the same limiter; it belongs to one kernel
@@ -44,7 +45,15 @@ impl Limiter {
         }))
     }
 
-    /// [`run_in_thread`](crate::run_in_thread()), within this limit.
+    /// [`run_in_thread`](crate::run_in_thread()), within this limit. *Blocks*.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run_in_thread`](crate::run_in_thread()).
+    ///
+    /// # Panics
+    ///
+    /// When it is awaited, if this limiter still has jobs of another kernel.
     #[track_caller]
     pub fn run_in_thread<F, T>(&self, closure: F) -> RunInThread<T>
     where

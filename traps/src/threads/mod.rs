@@ -1,7 +1,9 @@
 //! Blocking work on a worker thread.
 //!
 //! A job runs where no kernel is: what it may know of its task is in `context`. How many may run is
-//! the kernel's matter, and a `limiter`'s.
+//! the kernel's matter, and a `limiter`'s. For programs: [`run_in_thread`], [`iterate_in_thread`],
+//! [`Limiter`], [`thread_deadline`] and their errors; [`Work`], [`ThreadContext`], [`Outlook`] and
+//! [`LimiterCore`] are what a kernel gets.
 
 mod context;
 mod item_slot;
@@ -88,7 +90,7 @@ fn value_of<T>(result: Option<thread::Result<T>>) -> Result<T, String> {
 /// Why a job gave no value.
 #[derive(Debug)]
 pub enum ThreadError {
-    /// The wait ended early; the job is not started, or runs on and its result is dropped.
+    /// The wait ended early; the job is not started, or runs on and its value is an orphan.
     Interrupt(Interrupt),
     /// The job panicked, with this message.
     Panicked(String),
@@ -152,8 +154,8 @@ impl From<ThreadError> for std::io::Error {
     }
 }
 
-/// Runs `closure` on a worker thread and waits for its value. Always blocks the task, never the
-/// kernel. Costs one allocation and two wake-ups of a thread.
+/// Runs `closure` on a worker thread and waits for its value. *Blocks* the task, always, and never
+/// the kernel. Costs one allocation and two wake-ups of a thread.
 ///
 /// As many jobs run at one time as the kernel's option `threads` says; others wait in one line,
 /// first in, first out. The job knows the deadline of its caller ([`thread_deadline`]) and
