@@ -142,3 +142,13 @@ fn f19_refusal_comes_before_the_body_is_asked_for() {
     let got = stop_during(&[(1100 * MS, head)]);
     assert_eq!(got.statuses(), ["503"]);
 }
+
+/// What was read filled the read buffer to its last byte, and there may be more.
+#[test]
+fn f17_a_connection_whose_requests_filled_the_buffer_waits_like_any_other() {
+    let one = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(96));
+    assert_eq!(128 * one.len(), 16_384);
+    let got = stop_during(&[(500 * MS, one.repeat(128).as_bytes())]);
+    assert_eq!(got.statuses(), ["200"; 128]);
+    assert_eq!(got.end, at(1000));
+}

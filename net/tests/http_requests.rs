@@ -353,5 +353,5 @@ fn a_connection_that_waits_is_small() {
     let config = Config::default();
     let serving = net::http::serve_connection(server, &common::App, &config);
     let size = size_of_val(&serving);
-    assert!(size <= 1536, "{size} bytes, and no buffer beside them");
+    assert!(size <= 1024, "{size} bytes, and no buffer beside them");
 }

@@ -119,15 +119,17 @@ impl<'c, S: Stream> Connection<'c, S> {
         let mut phase = Phase::Head;
         loop {
             match self.next(phase).await? {
-                Next::Silence if self.config.is_draining() => return self.leave().await,
+                Next::Silence if self.config.is_draining() => return Box::pin(self.leave()).await,
                 Next::Silence => return Ok(()),
                 Next::Head(head) if self.config.is_draining() => {
-                    return self.refuse(STOPS, head.no_body).await;
+                    return Box::pin(self.refuse(STOPS, head.no_body)).await;
                 }
-                Next::Refused { refusal, no_body } => return self.refuse(refusal, no_body).await,
-                Next::Head(head) => match self.answer(head, handler).await? {
+                Next::Refused { refusal, no_body } => {
+                    return Box::pin(self.refuse(refusal, no_body)).await;
+                }
+                Next::Head(head) => match Box::pin(self.answer(head, handler)).await? {
                     After::Next => {}
-                    after => return self.part(after).await,
+                    after => return Box::pin(self.part(after)).await,
                 },
             }
             if self.is_greedy() {
@@ -135,7 +137,7 @@ impl<'c, S: Stream> Connection<'c, S> {
             }
             phase = Phase::Idle;
             if self.inbox.is_empty() && self.config.is_draining() {
-                return self.leave().await;
+                return Box::pin(self.leave()).await;
             }
         }
     }
@@ -203,6 +205,14 @@ impl<'c, S: Stream> Connection<'c, S> {
 
     /// Reads more of a head. While not a byte is there it waits without a buffer.
     async fn fill(&mut self, wire: &mut Wire<S>, phase: Phase) -> Result<usize, Trouble> {
+        if self.inbox.is_empty() && !wire.is_drained() {
+            // What filled the buffer may have been all: then this is a wait like any other.
+            let room = self.inbox.room(&self.config.pool, self.config.limits.head);
+            let came = wire.read_now(room).await?;
+            if came > 0 || wire.ended {
+                return Ok(came);
+            }
+        }
         if self.inbox.is_empty() && wire.is_drained() {
             wire.flush(self.config).await?;
             wire.give_buffer(self.config);

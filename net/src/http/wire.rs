@@ -112,7 +112,10 @@ impl<S: Stream> Wire<S> {
     /// Reads what is there, and waits for nothing.
     pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let tried = now(pin!(self.stream.read(buffer))).await;
-        let Some(done) = tried else { return Ok(0) };
+        let Some(done) = tried else {
+            self.drained = true;
+            return Ok(0);
+        };
         let n = done?;
         self.drained = n < buffer.len();
         self.ended = n == 0;
