@@ -16,6 +16,7 @@ use traps::{Signal, SignalSet};
 
 use crate::emit::{announce, drop_quietly, emit, emit_for, quietly};
 use crate::kernel::Kernel;
+use crate::limits::{THREAD_PAUSE, THREAD_PAUSE_MOST};
 use crate::log;
 use crate::machine::Machine;
 use crate::table::At;
@@ -25,9 +26,6 @@ use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::turn::Fired;
 use crate::waits::Wait;
 use crate::workers::{Job, Order, Parcel, State};
-
-/// How long after a thread could not be started it is tried again, at first and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// A job as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +139,7 @@ impl<M: Machine> Kernel<M> {
             Err(error) => {
                 self.workers.stalled().push_back(job);
                 self.say_failing(&error);
-                self.try_again_after(PAUSE.0);
+                self.try_again_after(THREAD_PAUSE);
             }
         }
     }
@@ -190,9 +188,9 @@ impl<M: Machine> Kernel<M> {
     /// The timer of those jobs has fired.
     #[cold]
     pub(crate) fn retry_threads(&mut self) {
-        let pause = self.jobs.retry.take().map_or(PAUSE.0, |(_, pause)| pause);
+        let pause = self.jobs.retry.take().map_or(THREAD_PAUSE, |(_, pause)| pause);
         if self.retry_stalled().is_err() {
-            self.try_again_after((pause * 2).min(PAUSE.1));
+            self.try_again_after((pause * 2).min(THREAD_PAUSE_MOST));
         }
     }
 

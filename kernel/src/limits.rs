@@ -30,6 +30,18 @@ pub(crate) const LISTENERS: usize = 64;
 /// Worker threads at most, whatever the option says.
 pub(crate) const MOST_THREADS: usize = 1 << 16;
 
+/// After a thread could not be started: the first pause before it is tried again.
+pub(crate) const THREAD_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest, after doubling.
+pub(crate) const THREAD_PAUSE_MOST: Duration = Duration::from_secs(1);
+
+/// Turns of a clean-up that a machine which has failed cannot limit by its clock.
+pub(crate) const BLIND_TURNS: u32 = 61;
+
+/// Messages of other threads for which the wake queue keeps room, however few come.
+pub(crate) const KEPT: usize = 1024;
+
 /// Of a worker thread, in bytes.
 pub(crate) const WORKER_STACK: usize = 2 << 20;
 
@@ -87,7 +99,7 @@ pub fn limits(options: &Options) -> Vec<Bound> {
 }
 
 /// Those that nobody chooses.
-fn fixed() -> [Bound; 4] {
+fn fixed() -> [Bound; 9] {
     [
         Bound::fixed(
             "kernel.skipped",
@@ -105,5 +117,18 @@ fn fixed() -> [Bound; 4] {
             (LISTENERS as u64, "kernels"),
             "that wait for signals in one process",
         ),
+        Bound::fixed(
+            "kernel.threads.most",
+            (MOST_THREADS as u64, "threads"),
+            "that the option can set",
+        ),
+        Bound::fixed("kernel.threads.pause", THREAD_PAUSE, "the first, when none can be started"),
+        Bound::fixed("kernel.threads.pause.most", THREAD_PAUSE_MOST, "the longest"),
+        Bound::fixed(
+            "kernel.blind",
+            (u64::from(BLIND_TURNS), "turns"),
+            "of a clean-up after the machine has failed",
+        ),
+        Bound::fixed("kernel.wakes.kept", (KEPT as u64, "messages"), "room for them is kept"),
     ]
 }

@@ -13,6 +13,7 @@ use traps::{Signal, Time};
 
 use crate::emit::{announce, emit, emit_for, quietly};
 use crate::kernel::Kernel;
+use crate::limits::BLIND_TURNS;
 use crate::machine::Machine;
 use crate::options::Error;
 use crate::tasks::{End, State};
@@ -22,9 +23,6 @@ use crate::turn::{Fired, Running};
 
 /// Why a future is dropped that would not end.
 const OVER: &str = "its_grace_is_over";
-
-/// Turns of a clean-up that a machine which has failed cannot limit by its clock.
-const BLIND_TURNS: u32 = 61;
 
 /// How far the end has come.
 #[derive(Default)]

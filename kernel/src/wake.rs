@@ -14,6 +14,8 @@
 use std::mem;
 use std::sync::{Arc, PoisonError};
 
+use crate::limits::KEPT;
+
 #[cfg(all(test, loom))]
 use loom::sync::{Mutex, MutexGuard, atomic::AtomicBool, atomic::Ordering};
 #[cfg(not(all(test, loom)))]
@@ -63,9 +65,6 @@ impl<T> State<T> {
         self.bell.clone()
     }
 }
-
-/// Room for so many messages is kept, however few come.
-const KEPT: usize = 1024;
 
 /// Gives back most of what a burst took, once `used` shows that it is over. A batch that fills a
 /// quarter of the buffer lets it be.

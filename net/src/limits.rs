@@ -58,6 +58,14 @@ pub(crate) const CAP_SPAN: Duration = Duration::from_secs(60);
 
 /// Connections that were refused because there were too many, and that may still read why.
 pub(crate) const TURNED_AWAY: usize = 1024;
+
+/// How long a connection that is new, and has sent nothing, may still take to do so once the
+/// server drains: its first request may be on its way.
+pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
+
+/// Bytes of a process's output that are read at a time.
+pub(crate) const PROCESS_PIECE: usize = 16 * 1024;
+
 /// Bytes of a file that are read at a time (row F21).
 pub(crate) const FILE_PIECE: usize = 1 << 20;
 
@@ -203,6 +211,8 @@ fn fixed() -> Vec<Bound> {
             "Files::piece",
             "of a file, read at a time",
         ),
+        Bound::fixed("http.first_byte", FIRST_BYTE, "of a new connection, once the server drains"),
+        Bound::fixed("process.piece", bytes(PROCESS_PIECE), "of a process's output, at a time"),
         Bound::fixed("http.reply.head", bytes(REPLY_HEAD), "of an answer that a client takes"),
         Bound::fixed("http.reply.interim", (INTERIM as u64, "answers"), "before the final one"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),

@@ -270,7 +270,7 @@ impl Machine for Sim {
         };
         self.play(arrivals);
         let Until::Arrival { by: asked, outside } = until else { return Ok(()) };
-        if !empty(arrivals) {
+        if !empty(arrivals) || asked.is_some_and(|point| point <= self.clock.now()) {
             return Ok(());
         }
         if outside {

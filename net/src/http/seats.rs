@@ -10,10 +10,7 @@ use std::time::Duration;
 use traps::{ConnectionDeadline, Time};
 
 use super::caps::Caps;
-
-/// How long a connection that is new, and has sent nothing, may still take to do so once the
-/// server drains: its first request may be on its way.
-const FIRST_BYTE: Duration = Duration::from_millis(500);
+use crate::limits::FIRST_BYTE;
 
 /// What a connection waits for, as far as it matters for a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

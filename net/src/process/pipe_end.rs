@@ -12,9 +12,7 @@ use traps::io::{Descriptor, Direction, Io, Source};
 use traps::protocol::Site;
 
 use crate::attempt::{Attempt, First};
-
-/// How much is read at a time when all is read.
-const PIECE: usize = 16 * 1024;
+use crate::limits::PROCESS_PIECE;
 
 /// A pipe's descriptor in non-blocking mode. The process has the other end, which stays as it is.
 struct End(File);
@@ -102,7 +100,7 @@ impl PipeReader {
         let mut attempt = Attempt::new(wait, First::Try);
         let mut piece = Vec::new();
         poll_fn(move |cx| {
-            piece.resize(PIECE, 0);
+            piece.resize(PROCESS_PIECE, 0);
             loop {
                 let n = ready!(attempt.poll(cx, || (&io.0).read(&mut piece)))?;
                 if n == 0 {
