@@ -28,14 +28,17 @@ impl Default for Date {
 }
 
 impl Date {
-    /// Takes the time of day. Costs a comparison unless a second has passed.
+    /// Takes the time of day; gives for how long its text is right. Costs a comparison unless a
+    /// second has passed.
     #[inline]
-    pub(crate) fn set(&self, now: SystemTime) {
-        let second = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    pub(crate) fn set(&self, now: SystemTime) -> Duration {
+        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let second = since.as_secs();
         if second != self.second.get() {
             self.write(second.min(LAST_SECOND));
             self.second.set(second);
         }
+        Duration::from_secs(1) - Duration::from_nanos(u64::from(since.subsec_nanos()))
     }
 
     #[cold]

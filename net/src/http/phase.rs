@@ -72,6 +72,12 @@ impl Watch {
         }
     }
 
+    /// The kernel's time, read without a trap; `None` before the first wait.
+    #[inline]
+    pub(crate) fn now(&self) -> Option<Time> {
+        self.seat.deadline.get().map(ConnectionDeadline::now)
+    }
+
     /// What holds for a wait to read in `phase` that begins now.
     pub(crate) async fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
         self.begin().await;

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use traps::{wall_clock, yield_now};
+use traps::{Time, wall_clock, yield_now};
 
 use super::config::Config;
 use super::date::DATE;
@@ -44,8 +44,8 @@ pub(crate) struct Wire<S> {
     drained: bool,
     /// The peer has finished.
     pub(crate) ended: bool,
-    /// The date was read since this task last waited.
-    dated: bool,
+    /// Until when the date that was read last is right, on the kernel's clock.
+    dated: Time,
     /// Requests that were answered since this task last waited to read.
     pub(crate) answered: u32,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Wire<S> {
 impl<S: Stream> Wire<S> {
     pub(crate) fn new(stream: S, seat: Seated) -> Wire<S> {
         // Nothing was read, but a new connection has seldom anything to read.
-        let (drained, ended, dated) = (true, false, false);
+        let (drained, ended, dated) = (true, false, Time::ZERO);
         let watch = Watch::new(seat);
         Wire { stream, out: Vec::new(), watch, drained, ended, dated, answered: 0 }
     }
@@ -66,7 +66,7 @@ impl<S: Stream> Wire<S> {
     /// Waits for something to read, or the end. Flushes first: the peer may wait for an answer.
     pub(crate) async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
         self.flush(config).await?;
-        (self.dated, self.answered) = (false, 0);
+        self.answered = 0;
         let until = self.watch.enter(phase, &config.deadlines).await;
         let waited = self.watch.guard(&until, self.stream.readable()).await;
         self.watch.end(&until, waited)?;
@@ -105,7 +105,7 @@ impl<S: Stream> Wire<S> {
     /// Writes out what was gathered, and lets every other task that is ready run.
     pub(crate) async fn give_way(&mut self, config: &Config) -> Result<(), Trouble> {
         self.flush(config).await?;
-        (self.dated, self.answered) = (false, 0);
+        self.answered = 0;
         yield_now().await.map_err(|interrupt| Trouble::Failed(interrupt.into()))
     }
 
@@ -151,7 +151,6 @@ impl<S: Stream> Wire<S> {
             let n = match tried {
                 Some(n) => n,
                 None => {
-                    self.dated = false;
                     let write = stream.write_vectored(&bufs);
                     let written = self.watch.guard_write(&config.deadlines, write).await;
                     Watch::end_write(stream, written)?
@@ -171,7 +170,6 @@ impl<S: Stream> Wire<S> {
     /// While a handler waits for something else: writes what can be written without waiting, so
     /// that answers before its own are not held back. A failure is met again by the next write.
     fn nudge(&mut self, cx: &mut Context<'_>) {
-        self.dated = false;
         if self.out.is_empty() {
             return;
         }
@@ -181,12 +179,14 @@ impl<S: Stream> Wire<S> {
         }
     }
 
-    /// The text of the `Date` field. Traps once for all answers between two waits.
+    /// The text of the `Date` field. Traps once a second; when the time of day is set, what it says
+    /// is late by less than that.
     #[inline]
     pub(crate) async fn date(&mut self, config: &Config) -> [u8; DATE] {
-        if !self.dated {
-            config.date.set(wall_clock().await);
-            self.dated = true;
+        let now = self.watch.now();
+        if now.is_none_or(|now| now >= self.dated) {
+            let left = config.date.set(wall_clock().await);
+            self.dated = now.map_or(Time::ZERO, |now| now + left);
         }
         config.date.text()
     }
