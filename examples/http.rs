@@ -86,10 +86,10 @@ impl Handler for App {
         match found.route {
             Route::Hello => Ok(Response::text("Hello from trapline.\n")),
             Route::Plaintext => Ok(Response::text("Hello, World!")),
-            Route::Echo => echo(request).await,
             Route::Sleep => sleep(request.query_value("ms")).await,
-            Route::Stream => stream(request).await,
-            // In boxes: a connection that never asks for these needs no room for them.
+            // In boxes: a request that does not ask for these needs no room for them.
+            Route::Echo => Box::pin(echo(request)).await,
+            Route::Stream => Box::pin(stream(request)).await,
             Route::Events => Box::pin(events(request)).await,
             Route::File => match &self.files {
                 Some(files) => {

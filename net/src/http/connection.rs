@@ -315,7 +315,8 @@ impl<S: Stream> Request<'_, S> {
             sent.map_err(|error| self.trouble(error))?;
         }
         if self.outlet.keep_alive && !matches!(self.body, Body::End) {
-            self.drain().await?;
+            // Seldom needed, and large.
+            Box::pin(self.drain()).await?;
         }
         self.inbox.finish();
         Ok(match (self.outlet.keep_alive, self.body) {

@@ -152,7 +152,9 @@ impl<S: Stream> Wire<S> {
                 Some(n) => n,
                 None => {
                     let write = stream.write_vectored(&bufs);
-                    let written = self.watch.guard_write(&config.deadlines, write).await;
+                    // In a box: most connections never wait for this.
+                    let guarded = Box::pin(self.watch.guard_write(&config.deadlines, write));
+                    let written = guarded.await;
                     Watch::end_write(stream, written)?
                 }
             };
