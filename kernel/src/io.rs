@@ -41,7 +41,7 @@ impl<M: Machine> Kernel<M> {
             self.forget_wait(waiting);
         }
         self.keep_or_undefer(at.task, handle.index, direction);
-        let registration = self.registrations.of(handle, descriptor, kind);
+        let registration = self.registrations.get(handle.index).expect("made above");
         registration.unwanted = 0;
         let closed = registration.closed && direction == Direction::Read;
         if registration.ready[side(direction)] || closed {
@@ -62,10 +62,11 @@ impl<M: Machine> Kernel<M> {
             }
             self.counts.registers += 1;
             self.registrations.registered += 1;
-            self.registrations.of(handle, descriptor, kind).registered = true;
+            let registration = self.registrations.get(handle.index).expect("made above");
+            registration.registered = true;
             emit!(self, at.task, Event::Register { alias });
         }
-        let registration = self.registrations.of(handle, descriptor, kind);
+        let registration = self.registrations.get(handle.index).expect("made above");
         registration.waiting[side(direction)] = at.ticket.index;
         self.park(at, Wait::Io { handle: handle.index, direction }, op);
     }

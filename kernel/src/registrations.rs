@@ -137,6 +137,7 @@ impl Registrations {
         Alias { kind: 'e', number: 1 }
     }
 
+    #[inline]
     pub(crate) fn get(&mut self, index: u32) -> Option<&mut Registration> {
         self.table.get_mut(index as usize)?.as_mut()
     }

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use traps::Time;
 use traps::gate::First;
 use traps::protocol::{Filed, Left, Site, TaskRef};
 use traps::threads::panic_message;
@@ -17,7 +18,7 @@ use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::scopes::Timing;
 use crate::table::At;
-use crate::tasks::{End, NONE, Place, State};
+use crate::tasks::{End, NONE, News, Place, State};
 use crate::trace::{Event, Exit, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
@@ -62,21 +63,23 @@ impl<M: Machine> Kernel<M> {
         if self.log.timed {
             self.log.now = self.machine.now();
         }
+        self.log.seq += 1;
+        let run = self.log.seq;
+        let name = self.tasks.name_of(index);
         let task = self.tasks.get_mut(index);
         debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
         task.state = State::Running;
         task.cycles += 1;
         let (cause, since, came) = (task.cause, task.ready_since, task.came);
-        task.interrupted = false;
-        let answered = task.news.take().map_or_else(Vec::new, |news| news.answered);
-        let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
-        let run = emit!(self, index, Event::Run { cause, answered: answered.into() }, Some(waited));
-        let task = self.tasks.get_mut(index);
         task.cause = run;
+        task.interrupted = false;
         let own = task.waker.take();
-        let name = self.tasks.name_of(index);
+        let news = task.news.take();
+        if news.is_some() || self.log.listening {
+            self.tell_run(index, cause, since, news);
+        }
         let root =
-            if self.inject.around { self.root_around(index) } else { self.tasks.root(index) };
+            if self.inject.around { self.root_around(index) } else { self.tasks.root_of(name) };
         self.running = Some(index);
         self.running_since = self.log.now;
         self.begin_run_from(came);
@@ -85,6 +88,18 @@ impl<M: Machine> Kernel<M> {
         let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
         self.gate.begin(name, root, waker, self.options.budget);
         (run, own)
+    }
+
+    /// The `run` line, whose number is given.
+    #[cold]
+    fn tell_run(&mut self, index: u32, cause: Seq, since: Time, news: Option<Box<News>>) {
+        if self.log.listening {
+            let answered = news.map_or_else(Vec::new, |news| news.answered);
+            let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
+            let event = Event::Run { cause, answered: answered.into() };
+            let (id, name) = self.tasks.label(index);
+            self.log.write(id, name, event, Some(waited));
+        }
     }
 
     /// Polls the task's future once; a spare waker that the poll kept becomes the task's own.
@@ -145,11 +160,14 @@ impl<M: Machine> Kernel<M> {
             let ran = self.ran();
             emit!(self, index, Event::Block { op, ticket: None, at: None }, ran);
         }
-        self.undefer(index, crate::trace::Why::Suspend);
+        let task = self.tasks.get_mut(index);
+        if task.deferred.is_some() {
+            self.undefer(index, crate::trace::Why::Suspend);
+        }
         let task = self.tasks.get_mut(index);
         task.state = State::Parked;
         task.ready_since = self.log.now;
-        let run = task.cause;
+        let (run, pending) = (task.cause, task.pending > 0);
         if mem::take(&mut task.woken) {
             let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause: run };
             let seq = emit!(self, index, event);
@@ -163,7 +181,7 @@ impl<M: Machine> Kernel<M> {
             }
             self.scratch.yielded = yielded;
         }
-        if self.tasks.get(index).pending > 0 {
+        if pending {
             self.hit_bare_wait(index);
         }
     }

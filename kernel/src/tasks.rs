@@ -235,6 +235,12 @@ impl Tasks {
         TaskRef { index, epoch: self.epoch, serial: self.get(index).id }
     }
 
+    /// The root scope of the task of that name.
+    #[inline]
+    pub(crate) fn root_of(&self, task: TaskRef) -> ScopeId {
+        ScopeId { index: ROOT, epoch: task.epoch, serial: task.serial }
+    }
+
     pub(crate) fn root(&self, index: u32) -> ScopeId {
         ScopeId { index: ROOT, epoch: self.epoch, serial: self.get(index).id }
     }

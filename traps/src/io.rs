@@ -212,13 +212,23 @@ impl<S: Source> fmt::Debug for Ready<'_, S> {
     }
 }
 
-impl<S: Source> Drop for Ready<'_, S> {
-    #[inline]
-    fn drop(&mut self) {
+impl<S: Source> Ready<'_, S> {
+    /// What came and was not read is remembered.
+    #[cold]
+    fn give_up(&mut self) {
         if let Some(Ok(_)) = self.call.abandon()
             && let Some(handle) = self.io.handle.get()
         {
             gate::post(Post::Remember { handle, direction: self.direction });
+        }
+    }
+}
+
+impl<S: Source> Drop for Ready<'_, S> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.call.is_filed() {
+            self.give_up();
         }
     }
 }
