@@ -141,7 +141,12 @@ fn requests(limits: &Limits) -> Vec<Bound> {
             "Limits::request_line",
             "without its end, else 414",
         ),
-        Bound::set("http.fields", (fields as u64, "lines"), "Limits::fields", "else 431"),
+        Bound::set(
+            "http.fields",
+            (fields.min(FIELDS) as u64, "lines"),
+            "Limits::fields",
+            "else 431",
+        ),
         Bound::fixed("http.fields.most", (FIELDS as u64, "lines"), "that the option can set"),
         Bound::set("http.body", over(body), "Limits::body", "without framing, else 413"),
         Bound::set(

@@ -317,7 +317,7 @@ fn rfc9112_3_2_2_the_host_of_an_absolute_target_is_the_host_whatever_the_field_s
     };
     assert_eq!(host("/host", "a:80"), "a:80");
     assert_eq!(host("http://b/host", "a"), "b");
-    assert_eq!(host("HTTPS://b:8443/host?x", "a"), "b:8443");
+    assert_eq!(host("HTTP://b:8443/host?x", "a"), "b:8443");
     assert_eq!(host("http://[::1]/host", ""), "[::1]");
     let old = send("GET /host HTTP/1.0\r\n\r\n");
     assert_eq!(body(&old), "none");
@@ -685,6 +685,24 @@ fn rfc9112_7_1_2_trailers_are_given_to_the_handler_apart_from_the_fields_within_
 // ---- RFC 9112, 9: connections ------------------------------------------------------------------
 
 #[test]
+fn rfc9110_7_4_https_is_refused_on_a_connection_that_is_not_secured() {
+    for target in ["https://a/", "HTTPS://a", "https://a:443/x?y"] {
+        let seen = send(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!((seen.statuses(), seen.closed_at.is_some()), (vec![421], CLOSED), "{target}");
+    }
+}
+
+#[test]
+fn rfc9110_9_3_2_a_refusal_of_head_has_no_body_however_early_it_comes() {
+    let late = talk(&[Act::Send(b"HEAD / HT"), Act::Sleep(Duration::from_secs(11))]);
+    let cut = talk(&[Act::Send(b"HEAD / HT"), Act::Finish]);
+    for (seen, status) in [(late, 408), (cut, 400)] {
+        assert_eq!(seen.statuses(), [status]);
+        assert!(seen.text.ends_with("\r\n\r\n"), "{}", seen.text);
+    }
+}
+
+#[test]
 fn rfc9112_9_3_a_connection_persists_as_version_and_connection_field_say() {
     let old = |fields: &str| format!("GET / HTTP/1.0\r\n{fields}\r\n");
     assert_eq!(fate(get("")), (vec![200], KEPT));
@@ -701,8 +719,11 @@ fn rfc9112_9_3_a_connection_persists_as_version_and_connection_field_say() {
 fn rfc9112_9_3_the_whole_body_is_read_or_the_connection_closes() {
     let ignored = post("/ignore", "Content-Length: 3\r\n", "abc") + &get("");
     assert_eq!(fate(ignored), (vec![200, 200], KEPT));
+    // How much is to come nobody has said, so the answer says that it is the last.
     let in_chunks = chunked("/ignore", "3\r\nabc\r\n0\r\nX: y\r\n\r\n") + &get("");
-    assert_eq!(fate(in_chunks), (vec![200, 200], KEPT));
+    let seen = send(in_chunks);
+    assert_eq!((seen.statuses(), seen.closed_at.is_some()), (vec![200], CLOSED));
+    assert!(seen.text.contains("\r\nConnection: close\r\n"), "{}", seen.text);
     let too_much = post("/ignore", "Content-Length: 1000000\r\n", &"x".repeat(1_000));
     assert_eq!(fate(too_much), (vec![200], CLOSED));
     let broken = chunked("/ignore", "3\r\nabcd\r\n") + &get("");

@@ -30,7 +30,7 @@ fn each_request_has_its_status_and_its_connection_its_fate() {
         ("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", 200, KEPT),
         ("GET /?a=b HTTP/1.1\r\nHost: a\r\n\r\n", 200, KEPT),
         ("GET http://a.example:80/ HTTP/1.1\r\nHost: a\r\n\r\n", 200, KEPT),
-        ("GET HTTPS://a.example HTTP/1.1\r\nHost: a\r\n\r\n", 200, KEPT),
+        ("GET HTTPS://a.example HTTP/1.1\r\nHost: a\r\n\r\n", 421, CLOSED),
         ("GET http:/// HTTP/1.1\r\nHost: a\r\n\r\n", 400, CLOSED),
         ("GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, CLOSED),
         ("GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, CLOSED),

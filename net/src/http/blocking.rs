@@ -66,6 +66,11 @@ impl Entrance {
         })
     }
 
+    /// Whether there is no room now.
+    fn is_full(&self) -> bool {
+        self.gate.inside() >= self.gate.limit()
+    }
+
     /// The gate, with its counters.
     #[must_use]
     pub fn gate(&self) -> &Gate {
@@ -124,11 +129,18 @@ where
     }
 
     async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let place = match self.entrance.as_ref().map(Entrance::enter).transpose() {
+        let enter = || self.entrance.as_ref().map(Entrance::enter).transpose();
+        // Where it is full nobody reads a body, and a place is not for who is still sending one.
+        if self.entrance.as_ref().is_some_and(Entrance::is_full)
+            && let Err(busy) = enter()
+        {
+            return Ok(busy);
+        }
+        let whole = request.whole(self.most).await?;
+        let place = match enter() {
             Ok(place) => place,
             Err(busy) => return Ok(busy),
         };
-        let whole = request.whole(self.most).await?;
         let work = self.work.clone();
         let job = move || {
             let _place = place;

@@ -54,7 +54,8 @@ pub trait Handler {
     ///
     /// An error of reading the body or writing the answer is to be passed on. Any other error is
     /// answered with 500, and an interrupt ends the connection; a handler that sets a timeout
-    /// answers for it. No deadline covers the handler itself, and nobody looks at the peer while
+    /// answers for it. No deadline covers the handler itself unless
+    /// [`Deadlines::handler`](super::Deadlines::handler) is set, and nobody looks at the peer while
     /// it waits for something else: bound what it waits for.
     fn handle<S: Stream>(
         &self,
@@ -180,14 +181,14 @@ impl<'c, S: Stream> Connection<'c, S> {
                     }
                 }
             }
-            if !self.inbox.is_empty() {
+            if !self.inbox.is_empty() || empty_lines > 0 {
                 phase = Phase::Head;
             }
             match self.fill(wire, phase).await {
                 Ok(0) if self.inbox.is_empty() => return Ok(Next::Silence),
                 Ok(0) => {
                     let refusal = Refusal::bad("the head breaks off\n");
-                    return Ok(Next::Refused { refusal, no_body: false });
+                    return Ok(Next::Refused { refusal, no_body: self.inbox.asks_for_none() });
                 }
                 Ok(n) => self.inbox.filled(n),
                 Err(Trouble::Expired(Phase::Idle | Phase::Head)) if self.inbox.is_empty() => {
@@ -196,7 +197,7 @@ impl<'c, S: Stream> Connection<'c, S> {
                 Err(Trouble::Expired(Phase::Head)) => {
                     note_expired(Phase::Head, config, &wire.watch.seat);
                     let refusal = Refusal::new(408, "the head took too long\n");
-                    return Ok(Next::Refused { refusal, no_body: false });
+                    return Ok(Next::Refused { refusal, no_body: self.inbox.asks_for_none() });
                 }
                 Err(trouble) => return Err(trouble),
             }
@@ -252,12 +253,13 @@ impl<'c, S: Stream> Connection<'c, S> {
                 form.error(503, "the answer took too long\n").and_close()
             }
             (Err(_), None, Streamed::No) => form.error(500, "something went wrong\n").and_close(),
+            // It broke off, and the client can tell only by a reset.
+            (_, _, Streamed::UntilClose) => {
+                self.wire.borrow_mut().reset();
+                return Ok(After::Close);
+            }
             // It broke off, and the client can tell.
-            (
-                _,
-                _,
-                Streamed::Length(_) | Streamed::Chunked | Streamed::UntilClose | Streamed::Nothing,
-            )
+            (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
             | (Err(_), _, Streamed::Done) => return Ok(After::Close),
         };
         request.settle(response).await
@@ -321,7 +323,8 @@ impl<S: Stream> Request<'_, S> {
         self.inbox.finish();
         Ok(match (self.outlet.keep_alive, self.body) {
             (true, _) => After::Next,
-            (false, Body::End) if !doubt => After::Close,
+            // Whoever did not ask for the end may be sending already.
+            (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
             (false, _) => After::Linger,
         })
     }
@@ -331,7 +334,12 @@ impl<S: Stream> Request<'_, S> {
     /// answer.
     fn has_doubt(&self) -> bool {
         let most = self.outlet.config.limits.drain;
-        let much = matches!(self.body, Body::Length(left) if left > most);
+        let much = match self.body {
+            Body::Length(left) => left > most,
+            // How much it is nobody has said.
+            Body::Chunks(_) => true,
+            Body::End => false,
+        };
         let unasked = self.outlet.expects && !matches!(self.body, Body::End);
         self.outlet.fault.is_some() || much || unasked
     }

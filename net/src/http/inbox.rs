@@ -88,4 +88,9 @@ impl Inbox {
     pub(crate) fn filled(&mut self, n: usize) {
         self.end += n;
     }
+
+    /// Whether what is here is the beginning of a request whose answer has no body.
+    pub(crate) fn asks_for_none(&self) -> bool {
+        self.rest().starts_with(b"HEAD ")
+    }
 }

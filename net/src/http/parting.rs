@@ -145,7 +145,7 @@ impl<S: Stream> Connection<'_, S> {
         };
         self.inbox.filled(came);
         if came > 0 {
-            return self.refuse(STOPS, false).await;
+            return self.refuse(STOPS, self.inbox.asks_for_none()).await;
         }
         self.part(After::Linger).await
     }

@@ -187,12 +187,17 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// As for [`Request::read_chunk`]; a longer body is answered with 413.
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        const WHY: &str = "the body is too long\n";
+        let too_long = || Refusal::over(413, WHY, "body_bytes", most as u64);
+        // Before it is asked for, where the head has told.
+        if matches!(self.body, Body::Length(left) if left > most as u64) {
+            return Err(self.refuse(too_long()));
+        }
         let mut body = Vec::new();
         while let Some(place) = self.next_piece().await? {
             let piece = self.inbox.at(place);
             if piece.len() > most - body.len() {
-                const WHY: &str = "the body is too long\n";
-                return Err(self.refuse(Refusal::over(413, WHY, "body_bytes", most as u64)));
+                return Err(self.refuse(too_long()));
             }
             body.extend_from_slice(piece);
         }

@@ -5,7 +5,7 @@
 use std::io;
 use std::rc::Rc;
 
-use traps::shutdown::hold;
+use traps::shutdown::{has_begun, hold};
 use traps::spawn;
 
 use super::config::Config;
@@ -34,12 +34,22 @@ pub async fn serve<H: Handler + 'static>(
     let ours = config.clone();
     listener.on_exhausted(move || ours.seats.make_room());
     let limit = config.limits.connections;
-    while let Some((stream, _)) = listener.accept_until_shutdown().await? {
+    // Whoever keeps coming does not keep those from ending who have nothing to do.
+    let mut late = listener.backlog();
+    while late > 0
+        && let Some((stream, _)) = listener.accept_until_shutdown().await?
+    {
+        if has_begun() {
+            late -= 1;
+            if !config.is_draining() {
+                config.drain();
+            }
+        }
         let (handler, config) = (handler.clone(), config.clone());
         let hold = hold();
         // Counted here, and not by seats: others may be accepted before the task first runs.
         let place = config.places.clone();
-        if Rc::strong_count(&config.places) > limit + 1 {
+        if Rc::strong_count(&config.places) > limit.saturating_add(1) {
             drop(place);
             spawn("refused", async move {
                 let _hold = hold;

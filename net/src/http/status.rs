@@ -77,6 +77,7 @@ pub(crate) fn line(status: u16) -> Option<&'static [u8]> {
         415 "Unsupported Media Type"
         416 "Range Not Satisfiable"
         417 "Expectation Failed"
+        421 "Misdirected Request"
         422 "Unprocessable Content"
         429 "Too Many Requests"
         431 "Request Header Fields Too Large"

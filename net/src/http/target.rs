@@ -39,7 +39,11 @@ pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
         let prefix = target.get(..name.len())?;
         prefix.eq_ignore_ascii_case(name).then_some(name.len())
     };
-    let start = scheme(b"http://").or_else(|| scheme(b"https://")).ok_or(BAD)?;
+    if scheme(b"https://").is_some() {
+        // RFC 9110, 7.4: no answer to that over a connection that is not secured.
+        return Err(Refusal::new(421, "https is not spoken on this connection\n"));
+    }
+    let start = scheme(b"http://").ok_or(BAD)?;
     let rest = &target[start..];
     let len = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
     if len == 0 || rest[0] == b':' || !is_host(&rest[..len]) {

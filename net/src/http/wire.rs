@@ -205,6 +205,12 @@ impl<S: Stream> Wire<S> {
         config.pool.give_write(std::mem::take(&mut self.out));
     }
 
+    /// Ends the stream so that the peer sees that something is missing.
+    pub(crate) fn reset(&mut self) {
+        // It ends one way or another.
+        let _ = self.stream.reset();
+    }
+
     pub(crate) fn shutdown(&mut self) -> io::Result<()> {
         self.stream.shutdown()
     }
