@@ -104,7 +104,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
             return done;
         }
         let written = guard(self.deadline.borrow(), self.span, stream.write_vectored(bufs)).await;
-        end(stream, written)?.ok_or_else(|| ErrorKind::ConnectionReset.into())
+        end(stream, bufs, written).await?.ok_or_else(|| ErrorKind::ConnectionReset.into())
     }
 
     fn turn(&self) -> io::Result<Turn<'_>> {
@@ -135,11 +135,21 @@ where
 }
 
 /// What that write came to. `None`: the deadline passed, and the stream is reset.
-pub(crate) fn end<S>(stream: &mut S, written: io::Result<usize>) -> io::Result<Option<usize>>
+///
+/// Not before a last try: the system says that there is room only when a third of its buffer is
+/// free, so that a peer which reads slowly is moving although nobody was told.
+pub(crate) async fn end<S>(
+    stream: &mut S,
+    bufs: &[IoSlice<'_>],
+    written: io::Result<usize>,
+) -> io::Result<Option<usize>>
 where
     S: Stream,
 {
     if timed_out(&written) {
+        if let Some(done) = now(pin!(stream.write_vectored(bufs))).await {
+            return done.map(Some);
+        }
         stream.reset()?;
         return Ok(None);
     }

@@ -4,13 +4,15 @@ mod common;
 mod served;
 
 use std::cell::Cell;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream as StdStream};
 use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
 
 use common::{App, limits};
 use kernel::{Kernel, Real};
-use net::http::{Config, serve_connection};
+use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::{Stream, TcpListener};
 use served::{GET, ask, connect, read_all, serve_while};
 
@@ -129,4 +131,48 @@ fn d33_a_keep_alive_get_makes_three_system_calls() {
     // And one wait, sometimes none: the next request may be there when the kernel looks.
     let waits = many.2 - few.2;
     assert!((900..=1010).contains(&waits), "{waits}");
+}
+
+// ---- Slow readers ------------------------------------------------------------------------------
+
+/// Answers with more than all buffers on the way hold.
+struct Large;
+
+impl Handler for Large {
+    async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+        Ok(Response::new(200).with_body(vec![b'x'; 32 << 20]))
+    }
+}
+
+/// The system says that there is room when a third of its buffer is free, which is later than the
+/// deadline here; but there is room, so the reader moves.
+#[test]
+fn d21_a_slow_reader_is_seen_to_move_on_a_real_socket() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let taken = kernel.run(async {
+        let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let client = thread::spawn(move || {
+            let (mut stream, mut buf, mut taken) = (connect(addr), vec![0; 1 << 20], 0);
+            stream.write_all(GET).unwrap();
+            // Lets the buffers on the way grow, then reads little by little. Real time is what
+            // this is about: several spans of the deadline.
+            for step in 0..28 {
+                let piece = if step < 12 { 1 << 20 } else { 200_000 };
+                stream.read_exact(&mut buf[..piece])?;
+                taken += piece;
+                thread::sleep(Duration::from_millis(if step < 12 { 1 } else { 500 }));
+            }
+            io::Result::Ok(taken)
+        });
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut config = Config::default();
+        config.deadlines.write = Duration::from_secs(2);
+        let served = serve_connection(stream, &Large, &config).await;
+        (client.join().unwrap(), served)
+    });
+    let (taken, served) = taken.unwrap();
+    assert_eq!(taken.unwrap(), (12 << 20) + 16 * 200_000);
+    // It ended when the client had had enough; to let it go by the deadline is no error.
+    assert!(served.is_err());
 }

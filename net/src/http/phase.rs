@@ -4,7 +4,7 @@
 //! this module limits a wait.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use traps::{ConnectionDeadline, Guard, Time, connection_deadline};
@@ -167,11 +167,13 @@ impl Watch {
     }
 
     /// That write is over: what it came to.
-    pub(crate) fn end_write<S: Stream>(
+    pub(crate) async fn end_write<S: Stream>(
         stream: &mut S,
+        bufs: &[IoSlice<'_>],
         written: io::Result<usize>,
     ) -> Result<usize, Trouble> {
-        write_deadline::end(stream, written)?.ok_or(Trouble::Expired(Phase::Write))
+        let done = write_deadline::end(stream, bufs, written).await?;
+        done.ok_or(Trouble::Expired(Phase::Write))
     }
 
     fn deadline(&self) -> &ConnectionDeadline {

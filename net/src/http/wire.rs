@@ -155,7 +155,7 @@ impl<S: Stream> Wire<S> {
                     // In a box: most connections never wait for this.
                     let guarded = Box::pin(self.watch.guard_write(&config.deadlines, write));
                     let written = guarded.await;
-                    Watch::end_write(stream, written)?
+                    Box::pin(Watch::end_write(stream, &bufs, written)).await?
                 }
             };
             if n == 0 {
