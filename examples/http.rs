@@ -148,9 +148,9 @@ async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
 
 /// Tells of the seconds, until the client goes or the server stops.
 async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
-    let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+    let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0_u32);
     let mut events = Events::start(request).await?;
-    for second in last.saturating_add(1).. {
+    for second in u64::from(last) + 1.. {
         if !events.is_wanted() {
             break;
         }

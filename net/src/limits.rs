@@ -67,7 +67,7 @@ pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
 pub(crate) const PROCESS_PIECE: usize = 16 * 1024;
 
 /// Bytes of a file that are read at a time (row F21).
-pub(crate) const FILE_PIECE: usize = 1 << 20;
+pub(crate) const FILE_PIECE: usize = 128 * 1024;
 
 /// Bytes of an answer's head that a client takes.
 pub(crate) const REPLY_HEAD: usize = 64 * 1024;

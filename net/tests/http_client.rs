@@ -121,6 +121,11 @@ fn an_answer_ends_where_its_head_says_or_it_is_an_error() {
     for (answer, wanted) in [
         (format!("{head}Content-Length: 2\r\n\r\nab"), ok(200, "ab", true)),
         (format!("{head}Content-Length: 2\r\n\r\nabc"), ok(200, "ab", true)),
+        (
+            "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello\r\nX: 1\r\n\r\nabcde".to_owned(),
+            bad.clone(),
+        ),
+        (format!("{head}X: 1\nContent-Length: 2\r\n\r\nab"), bad.clone()),
         (format!("{head}Content-Length: 0\r\n\r\n"), ok(200, "", true)),
         (
             format!("{head}Content-Length: 2\r\nConnection: a, close\r\n\r\nab"),
@@ -158,6 +163,31 @@ fn an_answer_ends_where_its_head_says_or_it_is_an_error() {
         ("HTTP/1.1 100 Continue\r\n\r\n".repeat(20), bad),
     ] {
         assert_eq!(read(&answer), wanted, "{:?}", &answer[..answer.len().min(200)]);
+    }
+}
+
+/// Whether it is here when the first answer is read, or comes byte by byte.
+#[test]
+fn what_is_behind_an_answer_is_not_the_answer_to_the_next_request() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: ";
+    for (first, poison) in [
+        (get("/"), format!("{head}2\r\n\r\nok{head}6\r\n\r\npoison")),
+        (Call::new("HEAD", "a", "/").unwrap(), format!("{head}4\r\n\r\nbody{head}1\r\n\r\nx")),
+    ] {
+        for short in [1, 1 << 16] {
+            let mut kernel = Kernel::new(Sim::new());
+            let (mut server, mut client) = duplex(1 << 20);
+            client.set_short_reads(short);
+            let ran = kernel.run(async {
+                server.write_all(poison.as_bytes()).await.unwrap();
+                let mut client = Client::new(client);
+                let mut reply = client.send(&first).await.unwrap();
+                reply.body_to_vec(1000).await.unwrap();
+                client.send(&get("/")).await.map(drop).unwrap_err().kind()
+            });
+            assert_eq!(ran.unwrap(), ErrorKind::NotConnected);
+            drop(server);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
+use std::pin::pin;
 
 use httparse::{EMPTY_HEADER, Status};
 use traps::Interruptible;
@@ -12,6 +13,7 @@ use traps::Interruptible;
 use super::chunked::{Chunks, Piece, is_token};
 use super::head::values;
 use super::response::{InvalidHeader, Response, write_decimal};
+use crate::attempt::now;
 use crate::buffer::BufReader;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::Stream;
@@ -98,6 +100,8 @@ pub struct Client<S> {
     reader: BufReader<S>,
     /// Nothing of an answer is left on it, and the server keeps it.
     open: bool,
+    /// A request was sent before.
+    used: bool,
 }
 
 impl<S> fmt::Debug for Client<S> {
@@ -110,7 +114,7 @@ impl<S: Stream> Client<S> {
     /// On a stream that is connected.
     #[must_use]
     pub fn new(stream: S) -> Client<S> {
-        Client { reader: BufReader::new(stream), open: true }
+        Client { reader: BufReader::new(stream), open: true, used: false }
     }
 
     /// Whether it can take a request: the answer before was read to its end, and the server did
@@ -120,7 +124,8 @@ impl<S: Stream> Client<S> {
         self.open
     }
 
-    /// Sends a request and waits for the head of its answer; interim answers are passed over.
+    /// Sends a request, whole, and then waits for the head of its answer; interim answers are
+    /// passed over. A server that answers a large body while it reads it may wait for room itself.
     ///
     /// # Errors
     ///
@@ -130,6 +135,14 @@ impl<S: Stream> Client<S> {
     pub async fn send(&mut self, call: &Call) -> io::Result<Reply<'_, S>> {
         if !std::mem::take(&mut self.open) {
             return Err(io::Error::new(ErrorKind::NotConnected, "the connection is used up"));
+        }
+        // Before the first a server may say that it has no room.
+        if std::mem::replace(&mut self.used, true)
+            && (!self.reader.buffer().is_empty()
+                || now(pin!(self.reader.fill_more())).await.is_some())
+        {
+            let why = "the server has ended the connection, or says what nobody asked";
+            return Err(io::Error::new(ErrorKind::NotConnected, why));
         }
         // A server that refuses a request may close before it has read it, with an answer.
         let written = match self.write(call).await {
@@ -254,7 +267,8 @@ impl<S: Stream> Reply<'_, S> {
             let (skip, len) = match &mut self.body {
                 Body::Length(0) | Body::End => {
                     self.body = Body::End;
-                    self.client.open = self.keep;
+                    // What came behind an answer is none to a request to come (RFC 9112, 6.3).
+                    self.client.open = self.keep && self.client.reader.buffer().is_empty();
                     return Ok(None);
                 }
                 Body::Length(left) => {
@@ -315,16 +329,24 @@ fn invalid(why: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why)
 }
 
+fn is_bare_lf(head: &[u8], at: usize, byte: u8) -> bool {
+    byte == b'\n' && (at == 0 || head[at - 1] != b'\r')
+}
+
 /// Status, body, and whether the server keeps the connection.
 fn read_head(head: &[u8], no_body: bool) -> io::Result<(u16, Body, bool)> {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
     let parsed = response.parse(head).map_err(|_| invalid("the head of the answer is malformed"));
-    let (Status::Complete(_), Some(status), Some(version)) =
+    // The parser is content with LF, and would end the head at another place.
+    let (Status::Complete(len), Some(status), Some(version)) =
         (parsed?, response.code, response.version)
     else {
         return Err(invalid("the head of the answer is malformed"));
     };
+    if len != head.len() || head.iter().enumerate().any(|(at, byte)| is_bare_lf(head, at, *byte)) {
+        return Err(invalid("a line of the answer's head does not end in CRLF"));
+    }
     if status == 101 || !(100..600).contains(&status) {
         return Err(invalid("the server answers with a status that was not asked for"));
     }

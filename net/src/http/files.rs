@@ -79,7 +79,8 @@ impl Files {
         Ok(Files { directory, limiter, piece: FILE_PIECE })
     }
 
-    /// Sets how many bytes are read at a time, at least one. 1 MiB unless set.
+    /// Sets how many bytes are read at a time, at least one. 128 KiB unless set: a
+    /// client that takes nothing keeps that much.
     #[must_use]
     pub fn piece(mut self, bytes: usize) -> Files {
         self.piece = bytes.max(1);
