@@ -86,6 +86,18 @@ pub(crate) struct Head {
     pub(crate) expects: bool,
 }
 
+impl Head {
+    /// The path as it is to be seen, of the one that came: an absolute target may have none.
+    pub(crate) fn shown_path<'p>(&self, path: &'p str) -> &'p str {
+        let has_query = self.query.start != self.query.end;
+        match path {
+            "" if self.method == Method::Options && !has_query => "*",
+            "" => "/",
+            path => path,
+        }
+    }
+}
+
 /// What the bytes so far are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {

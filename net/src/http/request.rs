@@ -80,11 +80,7 @@ impl<S> Request<'_, S> {
     /// OPTIONS does for an absolute target without path and query.
     #[must_use]
     pub fn path(&self) -> &str {
-        match self.text(self.head.path) {
-            "" if self.method() == Method::Options && self.query().is_none() => "*",
-            "" => "/",
-            path => path,
-        }
+        self.head.shown_path(self.text(self.head.path))
     }
 
     /// The host that is asked, with its port if it came with one: of an absolute target that of the

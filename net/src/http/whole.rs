@@ -40,13 +40,10 @@ impl Whole {
         self.head.version
     }
 
-    /// The path, as it came.
+    /// The path, as [`Request::path`](super::Request::path) gives it.
     #[must_use]
     pub fn path(&self) -> &str {
-        match self.text(self.head.path) {
-            "" => "/",
-            path => path,
-        }
+        self.head.shown_path(self.text(self.head.path))
     }
 
     /// What follows the question mark, as it came.
