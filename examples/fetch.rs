@@ -155,7 +155,7 @@ impl Job {
         }
         out.flush()?;
         let whose = if again { "the same" } else { "a new" };
-        eprintln!("{status}, {bytes} bytes, on {whose} connection");
+        common::complain!("{status}, {bytes} bytes, on {whose} connection");
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Job {
             match timeout_after(self.whole, self.fetch(url, kept.take())).await {
                 Ok(open) => kept = open,
                 Err(error) => {
-                    eprintln!("http://{}{}: {error}", url.host, url.target);
+                    common::complain!("http://{}{}: {error}", url.host, url.target);
                     failed += 1;
                 }
             }
@@ -198,7 +198,7 @@ fn main() -> ExitCode {
     };
     let args = about.parse_with(&mut job);
     if job.urls.is_empty() {
-        eprintln!("fetch: expected a URL");
+        common::complain!("fetch: expected a URL");
         return ExitCode::from(2);
     }
     common::run(args.real_kernel(), job.run())

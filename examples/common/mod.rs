@@ -17,6 +17,18 @@ use std::time::Duration;
 use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
 use traps::Signal;
 
+/// `eprintln!` for those who may have closed our standard error: they do not want to know.
+macro_rules! complain {
+    ($($text:tt)*) => {
+        drop(std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("{}\n", format_args!($($text)*)),
+        ))
+    };
+}
+#[allow(unused_imports, reason = "each user takes a part")]
+pub(crate) use complain;
+
 /// A parsed command line.
 #[derive(Clone)]
 pub struct Args {
@@ -106,7 +118,13 @@ impl About {
     /// The same with options of its own.
     pub fn parse_with(&self, flags: &mut dyn Flags) -> Args {
         let usage = self.usage(flags);
-        match self.try_parse(std::env::args().skip(1), flags) {
+        let words: Result<Vec<String>, _> =
+            std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect();
+        let parsed = match words {
+            Ok(words) => self.try_parse(words.into_iter(), flags),
+            Err(word) => Err(format!("expected words in UTF-8, not `{}`", word.display())),
+        };
+        match parsed {
             Ok(Some(args)) => args,
             Ok(None) => {
                 // Whoever closed our standard output does not want to know.
@@ -114,7 +132,7 @@ impl About {
                 std::process::exit(0);
             }
             Err(message) => {
-                eprintln!("{}: {message}\n\n{}", self.name, usage);
+                complain!("{}: {message}\n\n{}", self.name, usage);
                 std::process::exit(2);
             }
         }
@@ -230,7 +248,7 @@ impl Args {
         kernel.on_stuck(|stuck| {
             // A server's log has said it.
             if log::max_level() < log::LevelFilter::Warn {
-                eprintln!("{stuck}");
+                complain!("{stuck}");
             }
         });
         // Whoever closed our standard error does not want to know.
@@ -306,7 +324,7 @@ fn report(error: Option<String>) -> ExitCode {
     match error {
         None => ExitCode::SUCCESS,
         Some(error) => {
-            eprintln!("error: {error}");
+            complain!("error: {error}");
             ExitCode::FAILURE
         }
     }
@@ -353,7 +371,7 @@ impl<W: Write> Complaining<W> {
         if let Err(error) = &result {
             let news = error.kind() != io::ErrorKind::BrokenPipe && !self.2;
             if news {
-                eprintln!("warning: the trace to {} is not complete: {error}", self.1);
+                complain!("warning: the trace to {} is not complete: {error}", self.1);
             }
             self.2 = true;
         }
