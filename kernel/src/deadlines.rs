@@ -42,7 +42,7 @@ pub(crate) struct Deadlines {
 impl<M: Machine> Kernel<M> {
     /// Gives a task a connection deadline.
     pub(crate) fn new_deadline(&mut self, at: At) {
-        let At { task, ticket, site, .. } = at;
+        let task = at.task;
         // 31 bits, and not 0: it shares its place with a mark.
         self.deadlines.so_far = self.deadlines.so_far % ((1 << 31) - 2) + 1;
         self.deadlines.alive += 1;
@@ -51,7 +51,7 @@ impl<M: Machine> Kernel<M> {
         let name = DeadlineName { slot, number, epoch: self.epoch, task };
         let answer = DeadlineSlot::new(self.timers.table().clone(), name);
         let answer = Ok(Answer::ConnectionDeadline(answer));
-        self.answer(task, ticket, answer, Op::ConnectionDeadline, site);
+        self.answer(at, answer, || Op::ConnectionDeadline);
     }
 
     /// Arms or disarms one.
@@ -149,7 +149,7 @@ impl<M: Machine> Kernel<M> {
         };
         if until == Time::NEVER {
             self.deadlines.lines.remove(&deadline.slot);
-        } else if self.log.listening {
+        } else if self.log.is_listening() {
             self.deadlines.lines.insert(deadline.slot, seq);
         }
     }
@@ -232,10 +232,19 @@ impl<M: Machine> Kernel<M> {
 
     /// Whether a connection deadline that is due will end that wait in this turn, so that nothing
     /// else may; with a line, as something else was about to.
+    #[inline]
     pub(crate) fn is_doomed(&mut self, ticket: u32) -> bool {
         let Some(entry) = self.waits.get(ticket) else { return false };
+        match self.tasks.get(entry.task).expiring {
+            None => false,
+            Some(expiring) => self.is_in_expiring(ticket, expiring),
+        }
+    }
+
+    #[cold]
+    fn is_in_expiring(&mut self, ticket: u32, expiring: Expiring) -> bool {
+        let Some(entry) = self.waits.get(ticket) else { return false };
         let task = entry.task;
-        let Some(expiring) = self.tasks.get(task).expiring else { return false };
         let mut from = self.scopes.find(entry.scope).unwrap_or(ROOT);
         while from != ROOT && !self.scopes.get(from).expiring {
             if self.scopes.holds(from) {

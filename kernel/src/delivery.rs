@@ -198,7 +198,7 @@ impl<M: Machine> Kernel<M> {
         let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return false };
         self.undo(&entry);
         let interrupt = self.interrupt(entry.task, source, scope);
-        let outcome = self.log.listening.then(|| log::interrupt(&interrupt));
+        let outcome = self.log.is_listening().then(|| log::interrupt(&interrupt));
         match self.gate.complete(entry.ticket, Err(Failure::Interrupt(interrupt))) {
             Completion::Ready(waker) => {
                 let ticket = entry.number;

@@ -18,7 +18,7 @@ macro_rules! emit {
     };
     ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {{
         $kernel.log.seq += 1;
-        if $kernel.log.listening {
+        if $kernel.log.is_listening() {
             $crate::emit::apart(|| {
                 let event = $event;
                 let timed = $timed;
@@ -38,7 +38,7 @@ macro_rules! emit_for {
     };
     ($kernel:expr, $id:expr, $name:expr, $event:expr, $timed:expr) => {{
         $kernel.log.seq += 1;
-        if $kernel.log.listening {
+        if $kernel.log.is_listening() {
             $crate::emit::apart(|| {
                 let event = $event;
                 let timed = $timed;

@@ -1,5 +1,7 @@
 //! Descriptors: waits for them, what arrives, and when a registration ends.
 
+use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 
 use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
@@ -18,6 +20,7 @@ const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 
 impl<M: Machine> Kernel<M> {
     /// The `io` trap: answers if readiness is remembered, else parks, registering if need be.
+    #[inline(always)]
     pub(crate) fn wait_for_io(
         &mut self,
         at: At,
@@ -26,100 +29,121 @@ impl<M: Machine> Kernel<M> {
         kind: char,
         direction: Direction,
     ) {
+        let side = side(direction);
         let registration = self.registrations.of(handle, descriptor, kind);
         let alias = registration.alias;
         let op = || Op::Io { alias, direction: shown(direction) };
-        let waiting = registration.waiting[side(direction)];
-        if waiting != NONE {
-            // It may have been withdrawn in this very poll.
-            let ticket = self.waits.get(waiting).expect("a waiting ticket is parked").ticket;
-            if !self.gate.is_withdrawn(ticket) {
-                return self.answer(at.task, at.ticket, Err(Failure::Busy), op(), at.site);
-            }
-            let number = self.waits.get(waiting).expect("looked at above").number;
-            emit!(self, at.task, Event::Withdraw { ticket: number });
-            self.forget_wait(waiting);
+        let waiting = registration.waiting[side];
+        if waiting != NONE && !self.is_gone(at, waiting) {
+            return self.answer(at, Err(Failure::Busy), op);
         }
-        self.keep_or_undefer(at.task, handle.index, direction);
-        let registration = self.registrations.get(handle.index).expect("made above");
+        if self.tasks.get(at.task).deferred.is_some() {
+            self.keep_or_undefer(at.task, handle.index, direction);
+        }
+        let registration = self.registrations.at(handle.index);
         registration.unwanted = 0;
-        let closed = registration.closed && direction == Direction::Read;
-        if registration.ready[side(direction)] || closed {
-            registration.ready[side(direction)] = false;
-            return self.answer(at.task, at.ticket, Ok(Answer::Unit), op(), at.site);
+        if registration.ready[side] || registration.closed && direction == Direction::Read {
+            registration.ready[side] = false;
+            return self.answer(at, Ok(Answer::Unit), op);
         }
         if registration.registered {
-            let event = Event::Reuse { alias, direction: shown(direction) };
-            emit!(self, at.task, event);
-        } else {
-            let token = registration.token();
-            if let Err(error) = self.machine.register(descriptor, token) {
-                let (id, name) = self.tasks.label(at.task);
-                let text = error.to_string();
-                announce!(self, id, name, Event::Refuse { alias, text: text.into() });
-                let result = Err(Failure::Refused(error));
-                return self.answer(at.task, at.ticket, result, op(), at.site);
-            }
-            self.counts.registers += 1;
-            self.registrations.registered += 1;
-            let registration = self.registrations.get(handle.index).expect("made above");
-            registration.registered = true;
-            emit!(self, at.task, Event::Register { alias });
+            registration.waiting[side] = at.ticket.index;
+            emit!(self, at.task, Event::Reuse { alias, direction: shown(direction) });
+        } else if let Err(error) = self.register(at, handle.index, direction) {
+            return self.answer(at, Err(Failure::Refused(error)), op);
         }
-        let registration = self.registrations.get(handle.index).expect("made above");
-        registration.waiting[side(direction)] = at.ticket.index;
         self.park(at, Wait::Io { handle: handle.index, direction }, op);
     }
 
+    /// Whether a ticket that waits for a descriptor was withdrawn in this very poll.
+    #[cold]
+    fn is_gone(&mut self, at: At, waiting: u32) -> bool {
+        let entry = self.waits.get(waiting).expect("a waiting ticket is parked");
+        let number = entry.number;
+        if !self.gate.is_withdrawn(entry.ticket) {
+            return false;
+        }
+        emit!(self, at.task, Event::Withdraw { ticket: number });
+        self.forget_wait(waiting);
+        true
+    }
+
+    /// Tells the poller of a descriptor that a ticket is about to wait for.
+    #[cold]
+    fn register(&mut self, at: At, index: u32, direction: Direction) -> io::Result<()> {
+        let registration = self.registrations.at(index);
+        let (alias, token) = (registration.alias, registration.token());
+        if let Err(error) = self.machine.register(registration.descriptor, token) {
+            let (id, name) = self.tasks.label(at.task);
+            let text = error.to_string();
+            announce!(self, id, name, Event::Refuse { alias, text: text.into() });
+            return Err(error);
+        }
+        self.counts.registers += 1;
+        self.registrations.registered += 1;
+        let registration = self.registrations.at(index);
+        registration.registered = true;
+        registration.waiting[side(direction)] = at.ticket.index;
+        emit!(self, at.task, Event::Register { alias });
+        Ok(())
+    }
+
     /// Step 2 for one descriptor: wakes who waits, remembers for who does not.
+    #[inline(always)]
     pub(crate) fn arrive(&mut self, arrival: Arrival) {
         // A stale event is of a handle that is gone: the name does not match any more.
         let Some(index) = self.registrations.find_token(arrival.token) else { return };
-        let registration = self.registrations.get(index).expect("found above");
-        registration.closed |= arrival.closed;
-        let mut served = false;
-        let mut news = false;
-        for direction in BOTH {
-            let ready = match direction {
-                Direction::Read => arrival.readable,
-                Direction::Write => arrival.writable,
-            };
-            if !ready {
-                continue;
-            }
-            let registration = self.registrations.get(index).expect("handles close in posts only");
-            let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
-            if waiting == NONE {
-                news |= !std::mem::replace(&mut registration.ready[side(direction)], true);
-            } else {
-                served |= self.wake_io(index, waiting, direction);
-            }
+        self.registrations.at(index).closed |= arrival.closed;
+        let (mut served, mut news) = (false, false);
+        if arrival.readable {
+            self.arrive_side(index, Direction::Read, &mut served, &mut news);
+        }
+        if arrival.writable {
+            self.arrive_side(index, Direction::Write, &mut served, &mut news);
         }
         if !served {
             self.remember(index, arrival, news);
         }
     }
 
+    #[inline(always)]
+    fn arrive_side(
+        &mut self,
+        index: u32,
+        direction: Direction,
+        served: &mut bool,
+        news: &mut bool,
+    ) {
+        let registration = self.registrations.at(index);
+        let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
+        if waiting == NONE {
+            *news |= !mem::replace(&mut registration.ready[side(direction)], true);
+        } else {
+            *served |= self.wake_io(index, waiting, direction);
+        }
+    }
+
     /// Wakes a waiter and leaves the registration as the policy says.
+    #[inline]
     fn wake_io(&mut self, index: u32, ticket: u32, direction: Direction) -> bool {
-        let alias = self.registrations.get(index).expect("it has a waiter").alias;
+        let alias = self.registrations.at(index).alias;
         let entry = self.waits.get(ticket).expect("a waiting ticket is parked");
         let (task, cause) = (entry.task, entry.seq);
         let op = WakeOp::Io { alias, direction: shown(direction) };
-        if self.is_doomed(ticket) || !self.complete(ticket, Ok(Answer::Unit), op, cause) {
+        let doomed = self.tasks.get(task).expiring.is_some() && self.is_doomed(ticket);
+        if doomed || !self.complete_here(ticket, Ok(Answer::Unit), op, cause) {
             // The future was gone, or is about to be interrupted: it is there for the next.
-            let registration = self.registrations.get(index).expect("looked at above");
-            registration.ready[side(direction)] = true;
+            self.registrations.at(index).ready[side(direction)] = true;
             return false;
         }
         match self.options.policy {
+            Policy::Lazy => {
+                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
+            }
             Policy::Eager => self.unregister(index, Why::Wake),
             Policy::NextSleep => {
                 let write = direction == Direction::Write;
                 self.tasks.get_mut(task).deferred = Some((index, write));
-                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
-            }
-            Policy::Lazy => {
                 emit!(self, task, Event::Defer { alias, direction: shown(direction) });
             }
         }

@@ -338,7 +338,7 @@ impl<M: Machine> Kernel<M> {
             if set.contains(signal) && !self.signals.watched.contains(signal) {
                 if let Err(error) = self.machine.watch_signal(signal) {
                     let result = Err(Failure::Refused(error));
-                    return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
+                    return self.answer(at, result, || Op::Signal);
                 }
                 self.signals.watched = self.signals.watched.with(signal);
             }
@@ -353,7 +353,7 @@ impl<M: Machine> Kernel<M> {
         if let Some(signal) = kept {
             self.signals.kept = self.signals.kept.without(signal);
             let result = Ok(Answer::Signal(signal));
-            return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
+            return self.answer(at, result, || Op::Signal);
         }
         self.signals.waiting.push(at.ticket.index);
         self.park(at, Wait::Signal(set), || Op::Signal);

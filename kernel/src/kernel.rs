@@ -21,7 +21,7 @@ use crate::inject::Inject;
 use crate::jobs::Jobs;
 use crate::limits::MOST_THREADS;
 use crate::log::{Activation, Log, Writer};
-use crate::longrun::Longrun;
+use crate::longrun::{Came, Longrun};
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
 use crate::registrations::Registrations;
@@ -64,6 +64,8 @@ pub struct Kernel<M: Machine> {
     pub(crate) spare: Option<SpareWaker>,
     pub(crate) wakeup: Wakeup,
     pub(crate) scratch: Scratch,
+    /// What the task that runs will come back from, if it gave way and filed nothing else.
+    pub(crate) gave_way: Option<Came>,
     pub(crate) counts: Counts,
     pub(crate) inject: Inject,
     pub(crate) ending: Ending,
@@ -178,6 +180,7 @@ impl<M: Machine> Kernel<M> {
             wakes,
             wakeup: Wakeup::default(),
             scratch: Scratch::default(),
+            gave_way: None,
             counts: Counts::default(),
             inject: Inject::default(),
             ending: Ending::default(),
@@ -199,13 +202,15 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Lets `activation` see every event from now on.
+    /// Lets `activation` see every event from now on. In a build without the feature `trace` it
+    /// sees none.
     pub fn observe(&mut self, activation: impl Activation + 'static) {
         self.log.add(Box::new(activation));
         self.look();
     }
 
-    /// Writes the stable trace to `out`, head and all; flushes it when the kernel goes to sleep, at
+    /// Writes the stable trace to `out`, head and all (in a build without the feature `trace` the
+    /// head alone); flushes it when the kernel goes to sleep, at
     /// a `panic` and at the `halt`. It is written inside the loop, so an `out` that stalls, such as
     /// a pipe that nobody reads, stalls the kernel. What `out` refuses is not written and not
     /// reported.

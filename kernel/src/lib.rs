@@ -96,6 +96,7 @@ mod wake;
 mod waker;
 mod watchdog;
 mod workers;
+mod yields;
 
 pub use jobs::{JobView, Orphan};
 pub use kernel::{Kernel, run};

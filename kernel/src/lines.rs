@@ -30,11 +30,27 @@ impl<M: Machine> Kernel<M> {
                 let ended = found.map_or(Ended::Taken, |task| self.output_of(task, take));
                 let taken = matches!(ended, Ended::Output(Some(_)));
                 let result = Ok(Answer::Ended(ended));
-                self.answer(at.task, at.ticket, result, op, at.site);
+                self.answer(at, result, || op);
                 if taken {
                     emit!(self, at.task, Event::Join { task: wanted.serial.get() });
                 }
             }
+        }
+    }
+
+    /// Parks a ticket at the end of a queue's line.
+    pub(crate) fn wait_in_queue(&mut self, at: At, queue: Rc<QueueCore>) {
+        let op = Op::Wait { queue: self.queue_number(&queue) };
+        let ends = (queue.head.get(), queue.tail.get());
+        queue.waiting.set(queue.waiting.get() + 1);
+        self.park(at, Wait::Queue(queue.clone()), || op);
+        let (head, tail) = self.waits.join_line(ends, at.ticket.index);
+        queue.head.set(head);
+        queue.tail.set(tail);
+        // A permit may have been kept since the task looked.
+        let permits = queue.permits.get();
+        if permits > 0 && self.wake_queue(&queue, 1, self.log.seq) == 1 {
+            queue.permits.set(permits - 1);
         }
     }
 

@@ -52,8 +52,7 @@ pub(crate) struct Log {
     pub(crate) seq: Seq,
     pub(crate) turn: u64,
     pub(crate) now: Time,
-    /// Somebody wants every event.
-    pub(crate) listening: bool,
+    listening: bool,
     pub(crate) timed: bool,
     /// Arms and disarms without a line that have their numbers.
     counted: u64,
@@ -69,8 +68,16 @@ impl Log {
     }
 
     pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {
-        self.activations.push(activation);
-        self.listening = true;
+        if cfg!(feature = "trace") {
+            self.activations.push(activation);
+            self.listening = true;
+        }
+    }
+
+    /// Whether somebody wants every event. Nobody does in a build without the feature `trace`.
+    #[inline]
+    pub(crate) fn is_listening(&self) -> bool {
+        cfg!(feature = "trace") && self.listening
     }
 
     /// The kernel is about to sleep.
@@ -117,6 +124,9 @@ impl Log {
 impl Log {
     /// The facts of this machine and these options: event 0, which a stable trace does not show.
     pub(crate) fn boot(&mut self, text: &str) {
+        if !cfg!(feature = "trace") {
+            return;
+        }
         let line = Line {
             at: self.now,
             turn: 0,

@@ -14,7 +14,7 @@ use crate::log;
 use crate::machine::Machine;
 use crate::tasks::State;
 use crate::trace::{Event, Stop, WakeOp};
-use crate::waits::{Entry, Over, Wait};
+use crate::waits::{Entry, Wait};
 
 /// How long a run may be, and since when the present one lasts.
 pub(crate) struct Longrun {
@@ -46,6 +46,12 @@ impl Longrun {
         let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
         Longrun { limit: nanos.unwrap_or(u64::MAX), since: 0, looked: true, from: Came::Spawn }
     }
+
+    /// A task gets the CPU.
+    #[inline]
+    pub(crate) fn begin_from(&mut self, came: Came) {
+        self.from = came;
+    }
 }
 
 impl<M: Machine> Kernel<M> {
@@ -55,12 +61,6 @@ impl<M: Machine> Kernel<M> {
         if self.longrun.limit != u64::MAX && std::mem::take(&mut self.longrun.looked) {
             self.longrun.since = self.machine.mark_of(self.log.now);
         }
-    }
-
-    /// A task gets the CPU.
-    #[inline]
-    pub(crate) fn begin_run_from(&mut self, came: Came) {
-        self.longrun.from = came;
     }
 
     /// A run is over: its task has left the CPU, or has ended and is still in the table.
@@ -107,16 +107,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A wait of this task is over. It runs because of the first that is.
-    #[inline]
-    pub(crate) fn came_from(&mut self, entry: Over, op: WakeOp) {
-        let task = self.tasks.get_mut(entry.task);
-        if task.state == State::Parked {
-            task.came = Came::Wait(op, entry.site);
-        }
-    }
-
-    /// The same where an interrupt ended it.
+    /// An interrupt ended a wait of this task. It runs because of the first that is over.
     pub(crate) fn came_interrupted(&mut self, entry: &Entry) {
         if self.tasks.get(entry.task).state == State::Parked {
             self.tasks.get_mut(entry.task).came = self.waited(entry);

@@ -101,6 +101,7 @@ pub(crate) struct Registrations {
 
 impl Registrations {
     /// The registration of a handle, made if it is new.
+    #[inline]
     pub(crate) fn of(
         &mut self,
         handle: HandleId,
@@ -108,27 +109,32 @@ impl Registrations {
         kind: char,
     ) -> &mut Registration {
         let index = handle.index as usize;
+        if self.table.get(index).is_none_or(Option::is_none) {
+            self.add(handle, descriptor, kind);
+        }
+        self.table[index].as_mut().expect("made above")
+    }
+
+    #[cold]
+    fn add(&mut self, handle: HandleId, descriptor: Descriptor, kind: char) {
+        let index = handle.index as usize;
         if index >= self.table.len() {
             self.table.resize_with(index + 1, || None);
         }
-        let place = &mut self.table[index];
-        if place.is_none() {
-            self.known += 1;
-            let letter = if kind.is_ascii_lowercase() { kind } else { 'f' };
-            let number = &mut self.numbers[letter as usize - 'a' as usize];
-            *number += 1;
-            *place = Some(Registration {
-                handle,
-                descriptor,
-                alias: Alias { kind: letter, number: *number },
-                registered: false,
-                ready: [false; 2],
-                closed: false,
-                waiting: [NONE; 2],
-                unwanted: 0,
-            });
-        }
-        place.as_mut().expect("made above")
+        self.known += 1;
+        let letter = if kind.is_ascii_lowercase() { kind } else { 'f' };
+        let number = &mut self.numbers[letter as usize - 'a' as usize];
+        *number += 1;
+        self.table[index] = Some(Registration {
+            handle,
+            descriptor,
+            alias: Alias { kind: letter, number: *number },
+            registered: false,
+            ready: [false; 2],
+            closed: false,
+            waiting: [NONE; 2],
+            unwanted: 0,
+        });
     }
 
     /// `e1` is the kernel's own bell.
@@ -144,6 +150,12 @@ impl Registrations {
 
     pub(crate) fn alias(&self, index: u32) -> Option<Alias> {
         Some(self.table.get(index as usize)?.as_ref()?.alias)
+    }
+
+    /// The registration of a handle that is known.
+    #[inline]
+    pub(crate) fn at(&mut self, index: u32) -> &mut Registration {
+        self.get(index).expect("it was found before, and handles are removed in posts only")
     }
 
     /// The index behind an event's token, unless the event is stale.

@@ -8,7 +8,6 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use traps::Time;
-use traps::gate::First;
 use traps::protocol::{Filed, Left, Site, TaskRef};
 use traps::threads::panic_message;
 
@@ -18,28 +17,27 @@ use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::scopes::Timing;
 use crate::table::At;
-use crate::tasks::{End, NONE, News, Place, State};
+use crate::tasks::{End, NONE, Place, State, Tasks};
 use crate::trace::{Event, Exit, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
 impl<M: Machine> Kernel<M> {
     /// Polls one task, answering its traps, until it parks or ends.
+    #[inline]
     pub(crate) fn run_task(&mut self, index: u32, main: MainPoll<'_>) {
-        let (run, mut own) = self.begin_run(index);
+        let run = self.begin_run(index);
         loop {
-            let polled = self.poll_once(index, &mut own, main);
             let parked_before = self.waits.parked_so_far();
-            match polled {
+            match self.poll_once(index, main) {
                 Ok(Poll::Pending) => {
-                    self.serve();
+                    self.serve_first(index);
                     let task = self.tasks.get_mut(index);
                     if mem::take(&mut task.answered) {
                         // The next poll is what it was woken for.
                         task.woken = false;
                         continue;
                     }
-                    self.gate.end();
-                    self.tasks.get_mut(index).waker = own;
+                    self.tasks.get_mut(index).is_home_free = self.gate.end();
                     self.suspend(index, self.waits.parked_so_far() != parked_before);
                     self.end_run(index);
                 }
@@ -57,43 +55,45 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Gives a ready task the CPU: its `run` line, and its waker if it has one of its own.
+    /// Gives a ready task the CPU: its `run` line.
     #[inline]
-    fn begin_run(&mut self, index: u32) -> (Seq, Option<Waker>) {
+    fn begin_run(&mut self, index: u32) -> Seq {
         if self.log.timed {
             self.log.now = self.machine.now();
         }
         self.log.seq += 1;
         let run = self.log.seq;
-        let name = self.tasks.name_of(index);
+        let epoch = self.epoch;
         let task = self.tasks.get_mut(index);
         debug_assert!(task.state == State::Ready, "the queue holds ready tasks");
+        let name = TaskRef { index, epoch, serial: task.id };
         task.state = State::Running;
         task.cycles += 1;
-        let (cause, since, came) = (task.cause, task.ready_since, task.came);
-        task.cause = run;
+        let (cause, since) = (mem::replace(&mut task.cause, run), task.ready_since);
         task.interrupted = false;
-        let own = task.waker.take();
-        let news = task.news.take();
-        if news.is_some() || self.log.listening {
-            self.tell_run(index, cause, since, news);
-        }
-        let root =
-            if self.inject.around { self.root_around(index) } else { self.tasks.root_of(name) };
+        self.longrun.begin_from(task.came);
+        let spare = self.spare.as_ref().map(SpareWaker::waker);
+        let waker = task.waker.as_ref().or(spare).expect("a spare waker is at hand");
+        let root = Tasks::root_of(name);
+        self.gate.begin(name, root, waker, self.options.budget, task.is_home_free);
         self.running = Some(index);
         self.running_since = self.log.now;
-        self.begin_run_from(came);
+        if task.news.is_some() || self.log.is_listening() {
+            self.tell_run(index, cause, since);
+        }
+        if self.inject.around {
+            let root = self.root_around(index);
+            self.gate.set_root(root);
+        }
         self.begin_beat(index);
-        let spare = self.spare.as_ref().map(SpareWaker::waker);
-        let waker = own.as_ref().or(spare).expect("a spare waker is at hand");
-        self.gate.begin(name, root, waker, self.options.budget);
-        (run, own)
+        run
     }
 
     /// The `run` line, whose number is given.
     #[cold]
-    fn tell_run(&mut self, index: u32, cause: Seq, since: Time, news: Option<Box<News>>) {
-        if self.log.listening {
+    fn tell_run(&mut self, index: u32, cause: Seq, since: Time) {
+        let news = self.tasks.get_mut(index).news.take();
+        if self.log.is_listening() {
             let answered = news.map_or_else(Vec::new, |news| news.answered);
             let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
             let event = Event::Run { cause, answered: answered.into() };
@@ -104,40 +104,41 @@ impl<M: Machine> Kernel<M> {
 
     /// Polls the task's future once; a spare waker that the poll kept becomes the task's own.
     #[inline]
-    fn poll_once(
-        &mut self,
-        index: u32,
-        own: &mut Option<Waker>,
-        main: MainPoll<'_>,
-    ) -> thread::Result<Poll<()>> {
+    fn poll_once(&mut self, index: u32, main: MainPoll<'_>) -> thread::Result<Poll<()>> {
         self.log.count_untold(self.timers.table().untold());
-        let task = self.tasks.get(index);
+        let task = self.tasks.get_mut(index);
         if task.troubled || task.pending > 0 {
             self.gate.set_troubled();
             self.offer_bare(index);
         }
         let task = self.tasks.get_mut(index);
-        let mut place = mem::replace(&mut task.place, Place::Away);
         let polled = {
             let spare = self.spare.as_ref().map(SpareWaker::waker);
-            let waker: &Waker = own.as_ref().or(spare).expect("a spare waker is at hand");
+            let waker: &Waker = task.waker.as_ref().or(spare).expect("a spare waker is at hand");
             let mut cx = Context::from_waker(waker);
-            catch_unwind(AssertUnwindSafe(|| match &mut place {
+            let place = &mut task.place;
+            catch_unwind(AssertUnwindSafe(|| match place {
                 Place::Body(body) => body.as_mut().poll(&mut cx),
                 Place::Main => main(&mut cx),
                 Place::Away => unreachable!("a task that is ready has its future"),
             }))
         };
-        self.tasks.get_mut(index).place = place;
         self.gate.clear_bare();
-        if own.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
-            let fresh = SpareWaker::new(&self.wakes);
-            let used = self.spare.replace(fresh).expect("looked at above");
-            let (waker, hit) = used.adopt(self.tasks.name_of(index));
-            self.gate.set_waker(own.insert(waker));
-            self.tasks.get_mut(index).woken |= hit;
+        if task.waker.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
+            self.adopt_spare(index);
         }
         polled
+    }
+
+    /// The poll kept the spare waker: it is the task's own from now on.
+    #[cold]
+    fn adopt_spare(&mut self, index: u32) {
+        let fresh = SpareWaker::new(&self.wakes);
+        let used = self.spare.replace(fresh).expect("the caller looked at it");
+        let (waker, hit) = used.adopt(self.tasks.name_of(index));
+        let task = self.tasks.get_mut(index);
+        self.gate.set_waker(task.waker.insert(waker));
+        task.woken |= hit;
     }
 
     /// How long the task that runs has had the CPU, for a timed trace.
@@ -152,38 +153,59 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Puts a task that left the CPU where its tickets, or its waker, will find it.
+    #[inline]
     pub(crate) fn suspend(&mut self, index: u32, parked: bool) {
         let task = self.tasks.get(index);
         if !parked && !task.woken {
-            let tickets = u64::from(task.waits);
-            let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
-            let ran = self.ran();
-            emit!(self, index, Event::Block { op, ticket: None, at: None }, ran);
+            self.tell_bare_wait(index);
         }
-        let task = self.tasks.get_mut(index);
-        if task.deferred.is_some() {
+        if self.tasks.get(index).deferred.is_some() {
             self.undefer(index, crate::trace::Why::Suspend);
         }
         let task = self.tasks.get_mut(index);
         task.state = State::Parked;
         task.ready_since = self.log.now;
-        let (run, pending) = (task.cause, task.pending > 0);
-        if mem::take(&mut task.woken) {
-            let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause: run };
-            let seq = emit!(self, index, event);
-            self.tasks.get_mut(index).came = Came::Waker;
-            self.make_ready(index, seq);
+        let pending = task.pending > 0;
+        if task.woken {
+            self.requeue(index);
         }
-        if !self.scratch.yielded.is_empty() {
-            let mut yielded = mem::take(&mut self.scratch.yielded);
-            for ticket in yielded.drain(..) {
-                self.complete_yield(ticket);
-            }
-            self.scratch.yielded = yielded;
+        match self.gave_way.take() {
+            Some(came) => self.end_giving_way(index, came),
+            None if self.scratch.yielded.is_empty() => {}
+            None => self.complete_yields(),
         }
         if pending {
             self.hit_bare_wait(index);
         }
+    }
+
+    /// The line of a task that is parked on what it was parked on before, or on wakers.
+    fn tell_bare_wait(&mut self, index: u32) {
+        let tickets = u64::from(self.tasks.get(index).waits);
+        let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
+        let ran = self.ran();
+        emit!(self, index, Event::Block { op, ticket: None, at: None }, ran);
+    }
+
+    /// Its waker was called while it ran: it goes to the end of the queue.
+    fn requeue(&mut self, index: u32) {
+        let task = self.tasks.get_mut(index);
+        task.woken = false;
+        task.came = Came::Waker;
+        let cause = task.cause;
+        let op = WakeOp::Waker;
+        let seq = emit!(self, index, Event::Wake { op, ticket: None, cause });
+        self.make_ready(index, seq);
+    }
+
+    /// Answers what a poll has filed. Nearly always that is one request, the first.
+    #[inline]
+    fn serve_first(&mut self, task: u32) {
+        if let Some((first, request)) = self.gate.take_first() {
+            self.counts.traps += 1;
+            self.dispatch(At::first(task, first), request);
+        }
+        self.serve();
     }
 
     /// Answers what is filed at the gate, in order, until nothing is.
@@ -194,15 +216,19 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    #[inline(never)]
     fn serve_filed(&mut self) {
         while self.gate.has_filed() {
             match self.gate.take_first() {
-                Some(First { ticket, scope, request, site }) => {
+                Some((first, request)) => {
                     let task = self.running.expect("a task that is polled filed it");
                     self.counts.traps += 1;
-                    self.dispatch(At { task, ticket, scope, site }, request);
+                    self.dispatch_again(At::first(task, first), request);
                 }
-                None => self.serve_all(),
+                None => match self.gate.take_only() {
+                    Some(post) => self.heed(post),
+                    None => self.serve_all(),
+                },
             }
         }
     }
@@ -228,7 +254,7 @@ impl<M: Machine> Kernel<M> {
                     return drop_quietly(request);
                 };
                 self.counts.traps += 1;
-                self.dispatch(At { task, ticket, scope, site }, request);
+                self.dispatch_again(At { task, ticket, scope, site }, request);
             }
             Filed::Post(post) => self.heed(post),
         }
@@ -236,7 +262,9 @@ impl<M: Machine> Kernel<M> {
 
     /// A new task, not yet ready.
     pub(crate) fn add_task(&mut self, place: Place, parent: u64, site: Site) -> TaskRef {
-        self.tasks.add(place, parent, Some(site), self.deadlines.so_far)
+        let task = self.tasks.add(place, parent, Some(site), self.deadlines.so_far);
+        self.tasks.get_mut(task.index).is_home_free = self.gate.is_home_free(task);
+        task
     }
 
     /// Makes a parked task ready; one that runs is polled on.
@@ -308,7 +336,8 @@ impl<M: Machine> Kernel<M> {
             }
             End::Output => Exit::Ok,
         };
-        for ticket in self.waits.of(&self.tasks, index) {
+        let waits = if task.waits > 0 { self.waits.of(&self.tasks, index) } else { Vec::new() };
+        for ticket in waits {
             // Their futures are gone, leaked, or about to be dropped unheard.
             let number = self.waits.get(ticket).expect("a list holds parked tickets").number;
             emit!(self, index, Event::Withdraw { ticket: number });

@@ -15,36 +15,38 @@ use crate::timers::{Rank, TimerId};
 use crate::trace::{Event, Op, Timer};
 use crate::turn::Fired;
 
+/// The trap that opens a scope, for the log.
+fn shown(limit: Limit, kind: ScopeKind, point: Time, now: Time) -> Op<'static> {
+    let until = (point != Time::NEVER).then_some(point);
+    let span = match limit {
+        Limit::After(span) => Some(span),
+        _ => until.map(|point| point.since(now)),
+    };
+    match (kind, limit) {
+        (_, Limit::Deadline { number, .. }) => Op::Guard { deadline: u64::from(number) },
+        (ScopeKind::Timeout | ScopeKind::Guard, _) => Op::SetTimeout { span, until },
+        (ScopeKind::Branch, _) => Op::Branch,
+        (ScopeKind::Shield, _) => Op::Shield { grace: span },
+    }
+}
+
 impl<M: Machine> Kernel<M> {
     pub(crate) fn open_scope(&mut self, at: At, limit: Limit, kind: ScopeKind) {
-        let At { task, ticket, scope, site } = at;
-        let parent = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
+        let task = at.task;
+        let parent = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
         let point = self.point(limit);
-        let limited = point != Time::NEVER;
-        let span = match limit {
-            Limit::After(span) => Some(span),
-            _ => limited.then(|| point.since(self.log.now)),
-        };
         // A grace does not run yet, and is no deadline of anybody's.
         let deadline = if kind == ScopeKind::Shield { Time::NEVER } else { point };
-        let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, site);
+        let index = self.scopes.open(&mut self.tasks, task, parent, kind, deadline, at.site);
         let scope = self.scopes.name_of(&self.tasks, task, index);
-        let op = match (kind, limit) {
-            (_, Limit::Deadline { slot, number }) => {
-                let scope = self.scopes.get_mut(index);
-                scope.timing = Timing::Guard;
-                scope.timer = Some(TimerId(slot));
-                self.timers.set_owner(TimerId(slot), Fired::guard(index));
-                Op::Guard { deadline: u64::from(number) }
-            }
-            (ScopeKind::Timeout | ScopeKind::Guard, _) => {
-                Op::SetTimeout { span, until: limited.then_some(point) }
-            }
-            (ScopeKind::Branch, _) => Op::Branch,
-            (ScopeKind::Shield, _) => Op::Shield { grace: span },
-        };
-        let answer = Answer::Scope { scope, deadline };
-        self.answer(task, ticket, Ok(answer), op, site);
+        if let Limit::Deadline { slot, .. } = limit {
+            let scope = self.scopes.get_mut(index);
+            scope.timing = Timing::Guard;
+            scope.timer = Some(TimerId(slot));
+            self.timers.set_owner(TimerId(slot), Fired::guard(index));
+        }
+        let now = self.log.now;
+        self.answer(at, Ok(Answer::Scope { scope, deadline }), || shown(limit, kind, point, now));
         self.scopes.get_mut(index).seq = self.log.seq;
         if kind == ScopeKind::Shield {
             emit!(self, task, Event::Shield { scope: scope.serial.get(), open: true });

@@ -96,7 +96,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn next_signal(&mut self, at: At, line: Rc<SignalLine>) {
         if let Err(error) = self.watch_signals(line.set()) {
             let result = Err(Failure::Refused(error));
-            return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
+            return self.answer(at, result, || Op::Signal);
         }
         let known = |known: &std::rc::Weak<SignalLine>| known.as_ptr() == Rc::as_ptr(&line);
         if !self.signals.streams.iter().any(known) {
@@ -104,7 +104,7 @@ impl<M: Machine> Kernel<M> {
         }
         if let Some(signal) = line.take() {
             let result = Ok(Answer::Signal(signal));
-            return self.answer(at.task, at.ticket, result, Op::Signal, at.site);
+            return self.answer(at, result, || Op::Signal);
         }
         self.signals.waiting.push(at.ticket.index);
         self.park(at, Wait::Stream(line), || Op::Signal);

@@ -2,10 +2,13 @@
 //!
 //! A handler never fails to a task and never takes the kernel down.
 
-use traps::gate::Completion;
-use traps::protocol::{Answer, Failure, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
+use std::pin::Pin;
+use std::time::Duration;
 
-use crate::emit::{drop_quietly, emit, quietly};
+use traps::gate::{Completion, First};
+use traps::protocol::{Answer, Body, Failure, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
+
+use crate::emit::{apart, drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::longrun::Came;
@@ -15,129 +18,84 @@ use crate::tasks::{Place, State};
 use crate::timers::Rank;
 use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::turn::Fired;
-use crate::waits::{Entry, Over, Wait};
+use crate::waits::{Over, Wait};
 
 impl<M: Machine> Kernel<M> {
-    /// Answers a request, or parks its ticket.
-    #[inline]
+    /// Answers a request, or parks its ticket. What schedulers and servers live on is inlined
+    /// where a run is served; the rest is a call away.
+    #[inline(always)]
     pub(crate) fn dispatch(&mut self, at: At, request: Request) {
-        let At { task, ticket, scope, site } = at;
         if self.counts.traps >= self.inject.from {
             self.before_trap(at, &request);
         }
-        if self.tasks.get(task).pending > 0 && self.can_be_interrupted(&request) {
-            let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
-            if let Some(source) = self.scopes.take_pending(&mut self.tasks, task, from) {
-                return self.refuse(at, request, source, from);
-            }
-        }
+        let request = match self.tasks.get(at.task).pending {
+            0 => request,
+            _ => match self.refuse_if_pending(at, request) {
+                Some(request) => request,
+                None => return,
+            },
+        };
         match request {
-            Request::Clock => {
-                self.log.now = self.machine.now();
-                let now = self.log.now;
-                self.answer(task, ticket, Ok(Answer::Time(now)), Op::Clock, site);
-            }
-            Request::WallClock => {
-                let wall = self.machine.wall();
-                self.answer(task, ticket, Ok(Answer::Wall(wall)), Op::WallClock, site);
-            }
-            Request::CurrentTask => {
-                self.answer(
-                    task,
-                    ticket,
-                    Ok(Answer::Task(self.tasks.name_of(task))),
-                    Op::CurrentTask,
-                    site,
-                );
-            }
-            Request::Deadline => {
-                let found = self.in_force(scope);
-                let op = Op::Deadline { until: found.map(|found| found.deadline) };
-                self.answer(task, ticket, Ok(Answer::Deadline(found)), op, site);
-            }
-            Request::ConnectionDeadline => self.new_deadline(at),
-            // One that was pending has been given above.
-            Request::CheckInterrupt => {
-                self.answer(task, ticket, Ok(Answer::Unit), Op::CheckInterrupt, site);
-            }
-            Request::HeldInterrupt => {
-                let from = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
-                let held = self.scopes.held_for(task, from);
-                let held = held.map(|source| self.interrupt(task, source, from));
-                self.answer(task, ticket, Ok(Answer::Held(held)), Op::HeldInterrupt, site);
-            }
             Request::Yield { spent } => {
                 if spent {
-                    emit!(self, task, Event::Yielded { budget: self.options.budget });
+                    emit!(self, at.task, Event::Yielded { budget: self.options.budget });
                 }
-                self.park(at, Wait::Yield { sleep: false }, || Op::Yield);
-                self.scratch.yielded.push(ticket.index);
-            }
-            Request::Sleep { span } => {
-                self.log.now = self.machine.now();
-                let until = self.log.now + span;
-                let op = || Op::Sleep { span, until };
-                if span.is_zero() {
-                    self.park(at, Wait::Yield { sleep: true }, op);
-                    self.scratch.yielded.push(ticket.index);
-                    return;
-                }
-                let number = self.park(at, Wait::Sleep { timer: None }, op);
-                let rank = || Rank { class: 0, seq: number };
-                let timer = self.timers.arm(until, Fired::sleep(ticket.index), self.log.now, rank);
-                let entry = self.waits.get_mut(ticket.index).expect("parked above");
-                entry.wait = Wait::Sleep { timer: Some(timer) };
+                self.give_way(at, false, || Op::Yield);
             }
             Request::Io { handle, descriptor, kind, direction } => {
                 self.wait_for_io(at, handle, descriptor, kind, direction);
             }
             Request::OpenScope { limit, kind } => self.open_scope(at, limit, kind),
-            Request::Spawn(body) => {
-                let site = body.site();
-                let parent = self.tasks.get(task).id.get();
-                let child = self.add_task(Place::Body(body), parent, site);
-                self.gate.inherit_locals(self.tasks.name_of(task), child);
-                if self.log.listening {
-                    let name = self.tasks.label(child.index).1.to_owned();
-                    let op = Op::Spawn { name: name.into() };
-                    self.answer(task, ticket, Ok(Answer::Task(child)), op, site);
-                } else {
-                    // Nobody will see the operation, so its name is not copied.
-                    self.answer(task, ticket, Ok(Answer::Task(child)), Op::CurrentTask, site);
-                }
-                let (parent, at) = (Some(parent), Some(log::site(site)));
-                let event = Event::Spawn { parent, cause: None, at };
-                let seq = emit!(self, child.index, event);
-                self.make_ready(child.index, seq);
+            Request::Clock => {
+                self.log.now = self.machine.now();
+                self.answer(at, Ok(Answer::Time(self.log.now)), || Op::Clock);
             }
+            Request::CurrentTask => {
+                let name = self.tasks.name_of(at.task);
+                self.answer(at, Ok(Answer::Task(name)), || Op::CurrentTask);
+            }
+            other => self.dispatch_other(at, other),
+        }
+    }
+
+    /// The same for a request that is not the first of a poll.
+    #[inline(never)]
+    pub(crate) fn dispatch_again(&mut self, at: At, request: Request) {
+        self.dispatch(at, request);
+    }
+
+    #[inline(never)]
+    fn dispatch_other(&mut self, at: At, request: Request) {
+        match request {
+            Request::Spawn(body) => self.spawn(at, body),
             Request::Join { task: wanted, take } => self.join(at, wanted, take),
-            Request::Cancel { task: wanted, reason } => {
-                let op = Op::Cancel { task: wanted.serial.get(), reason: reason.into() };
-                self.answer(task, ticket, Ok(Answer::Unit), op, site);
-                let cause = self.log.seq;
-                if let Some(found) = self.tasks.find(wanted) {
-                    let by = self.tasks.name_of(task).id();
-                    self.cancel_task(found, Some(by), reason, cause);
-                }
+            Request::Sleep { span } => self.sleep(at, span),
+            Request::WallClock => {
+                let wall = self.machine.wall();
+                self.answer(at, Ok(Answer::Wall(wall)), || Op::WallClock);
             }
-            Request::Wait { queue } => {
-                let op = Op::Wait { queue: self.queue_number(&queue) };
-                let ends = (queue.head.get(), queue.tail.get());
-                queue.waiting.set(queue.waiting.get() + 1);
-                self.park(at, Wait::Queue(queue.clone()), || op);
-                let (head, tail) = self.waits.join_line(ends, ticket.index);
-                queue.head.set(head);
-                queue.tail.set(tail);
-                // A permit may have been kept since the task looked.
-                let permits = queue.permits.get();
-                if permits > 0 && self.wake_queue(&queue, 1, self.log.seq) == 1 {
-                    queue.permits.set(permits - 1);
-                }
+            Request::Deadline => {
+                let found = self.in_force(at.scope);
+                let until = found.map(|found| found.deadline);
+                self.answer(at, Ok(Answer::Deadline(found)), || Op::Deadline { until });
             }
+            Request::ConnectionDeadline => self.new_deadline(at),
+            // One that was pending has been given above.
+            Request::CheckInterrupt => {
+                self.answer(at, Ok(Answer::Unit), || Op::CheckInterrupt);
+            }
+            Request::HeldInterrupt => {
+                let from = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
+                let held = self.scopes.held_for(at.task, from);
+                let held = held.map(|source| self.interrupt(at.task, source, from));
+                self.answer(at, Ok(Answer::Held(held)), || Op::HeldInterrupt);
+            }
+            Request::Cancel { task, reason } => self.cancel(at, task, reason),
+            Request::Wait { queue } => self.wait_in_queue(at, queue),
             Request::Wake { queue, n } => {
                 let op = Op::Wake { queue: self.queue_number(&queue), n };
                 let count = self.will_wake(&queue, n);
-                self.answer(task, ticket, Ok(Answer::Count(count)), op, site);
+                self.answer(at, Ok(Answer::Count(count)), || op);
                 self.wake_queue(&queue, n, self.log.seq);
             }
             Request::Offload { work, limiter } => self.offload(at, work, limiter),
@@ -148,6 +106,63 @@ impl<M: Machine> Kernel<M> {
                 self.park(at, Wait::Foreign { external }, || Op::Foreign { external });
             }
             Request::Outside { what, external } => self.wait_outside(at, what, external),
+            Request::Yield { .. }
+            | Request::Io { .. }
+            | Request::OpenScope { .. }
+            | Request::Clock
+            | Request::CurrentTask => unreachable!("served by the caller"),
+        }
+    }
+
+    /// An interrupt that is pending where a request was made ends it; else the request again.
+    #[cold]
+    fn refuse_if_pending(&mut self, at: At, request: Request) -> Option<Request> {
+        if self.can_be_interrupted(&request) {
+            let from = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
+            if let Some(source) = self.scopes.take_pending(&mut self.tasks, at.task, from) {
+                self.refuse(at, request, source, from);
+                return None;
+            }
+        }
+        Some(request)
+    }
+
+    fn sleep(&mut self, at: At, span: Duration) {
+        self.log.now = self.machine.now();
+        let until = self.log.now + span;
+        let op = || Op::Sleep { span, until };
+        if span.is_zero() {
+            return self.give_way(at, true, op);
+        }
+        let number = self.park(at, Wait::Sleep { timer: None }, op);
+        let rank = || Rank { class: 0, seq: number };
+        let timer = self.timers.arm(until, Fired::sleep(at.ticket.index), self.log.now, rank);
+        let entry = self.waits.get_mut(at.ticket.index).expect("parked above");
+        entry.wait = Wait::Sleep { timer: Some(timer) };
+    }
+
+    fn spawn(&mut self, at: At, body: Pin<Box<dyn Body>>) {
+        let site = body.site();
+        let parent = self.tasks.get(at.task).id.get();
+        let child = self.add_task(Place::Body(body), parent, site);
+        self.gate.inherit_locals(self.tasks.name_of(at.task), child);
+        // Nobody will see the operation if nobody listens, so its name is copied only then.
+        let name = self.log.is_listening().then(|| self.tasks.label(child.index).1.to_owned());
+        let op = || Op::Spawn { name: name.unwrap_or_default().into() };
+        self.answer(at, Ok(Answer::Task(child)), op);
+        let seq = emit!(self, child.index, {
+            Event::Spawn { parent: Some(parent), cause: None, at: Some(log::site(site)) }
+        });
+        self.make_ready(child.index, seq);
+    }
+
+    fn cancel(&mut self, at: At, wanted: TaskRef, reason: &'static str) {
+        let task = wanted.serial.get();
+        self.answer(at, Ok(Answer::Unit), || Op::Cancel { task, reason: reason.into() });
+        let cause = self.log.seq;
+        if let Some(found) = self.tasks.find(wanted) {
+            let by = self.tasks.name_of(at.task).id();
+            self.cancel_task(found, Some(by), reason, cause);
         }
     }
 
@@ -164,22 +179,16 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Hands a task the result of a request that did not park.
-    pub(crate) fn answer(
-        &mut self,
-        task: u32,
-        ticket: Ticket,
-        result: TrapResult,
-        op: Op<'_>,
-        site: Site,
-    ) {
-        emit!(self, task, {
-            let outcome = log::outcome(&result);
+    /// Hands a task the result of a request that did not park. `op` is for the log.
+    #[inline]
+    pub(crate) fn answer<'o>(&mut self, at: At, result: TrapResult, op: impl FnOnce() -> Op<'o>) {
+        emit!(self, at.task, {
+            let (op, outcome) = (op(), log::outcome(&result));
             // The place is worth its room where a reader will look for it.
             let shows = result.is_err() || matches!(op, Op::SetTimeout { .. } | Op::Guard { .. });
-            Event::Trap { op, outcome, cause: None, at: shows.then(|| log::site(site)) }
+            Event::Trap { op, outcome, cause: None, at: shows.then(|| log::site(at.site)) }
         });
-        self.hand_over(task, ticket, result);
+        self.hand_over(at.task, at.ticket, result);
     }
 
     /// Answers a request with the interrupt that was pending for it.
@@ -202,7 +211,7 @@ impl<M: Machine> Kernel<M> {
     #[inline]
     fn hand_over(&mut self, task: u32, ticket: Ticket, result: TrapResult) {
         self.tasks.get_mut(task).answered = true;
-        match self.gate.complete(ticket, result) {
+        match self.gate.answer(ticket, result) {
             Completion::Ready(None) => {}
             Completion::Ready(Some(waker)) => quietly(|| waker.wake()),
             Completion::Withdrawn(result) => {
@@ -213,21 +222,20 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Parks a ticket; gives its number. `op` is for the log.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn park<'o>(&mut self, at: At, wait: Wait, op: impl FnOnce() -> Op<'o>) -> u64 {
-        let At { task, ticket, scope, site } = at;
-        self.gate.park(ticket);
-        let entry = self.waits.park(&mut self.tasks, task, ticket, scope, site, wait);
-        let number = entry.number;
+        self.gate.park(at.ticket);
         // The line that is made next.
-        entry.seq = self.log.seq + 1;
-        let ran = self.ran();
-        emit!(
-            self,
-            task,
-            Event::Block { op: op(), ticket: Some(number), at: Some(log::site(site)) },
-            ran
-        );
+        let number = self.waits.park(&mut self.tasks, at, wait, self.log.seq + 1);
+        if self.log.is_listening() {
+            return apart(|| {
+                let ran = self.ran();
+                let (ticket, site) = (Some(number), Some(log::site(at.site)));
+                emit!(self, at.task, Event::Block { op: op(), ticket, at: site }, ran);
+                number
+            });
+        }
+        self.log.seq += 1;
         number
     }
 
@@ -239,28 +247,41 @@ impl<M: Machine> Kernel<M> {
         op: WakeOp,
         cause: Seq,
     ) -> bool {
-        let Some(entry) = self.waits.end(&mut self.tasks, index) else { return false };
-        let outcome = self.log.listening.then(|| log::outcome(&result));
-        match self.gate.complete(entry.ticket, result) {
-            Completion::Ready(waker) => {
-                let ticket = entry.number;
-                let event = Event::Wake { op, ticket: Some(ticket), cause };
-                let seq = emit!(self, entry.task, event);
-                if outcome.is_some() {
-                    self.note_answer(entry.task, ticket, outcome);
-                }
-                self.came_from(entry, op);
-                self.make_ready(entry.task, seq);
-                if let Some(waker) = waker {
-                    quietly(|| waker.wake());
-                }
-                true
-            }
+        self.complete_here(index, result, op, cause)
+    }
+
+    /// The same, inlined where it happens most.
+    #[inline(always)]
+    pub(crate) fn complete_here(
+        &mut self,
+        index: u32,
+        result: TrapResult,
+        op: WakeOp,
+        cause: Seq,
+    ) -> bool {
+        let Some(over) = self.waits.end(&mut self.tasks, index) else { return false };
+        let outcome = self.log.is_listening().then(|| log::outcome(&result));
+        let waker = match self.gate.complete(over.ticket, result) {
+            Completion::Ready(waker) => waker,
             Completion::Withdrawn(result) => {
-                self.drop_unheard(entry, result);
-                false
+                self.drop_unheard(over, result);
+                return false;
             }
+        };
+        let ticket = over.number;
+        let seq = emit!(self, over.task, Event::Wake { op, ticket: Some(ticket), cause });
+        if outcome.is_some() {
+            self.note_answer(over.task, ticket, outcome);
         }
+        let task = self.tasks.get_mut(over.task);
+        if task.state == State::Parked {
+            task.came = Came::Wait(op, over.site);
+        }
+        self.make_ready(over.task, seq);
+        if let Some(waker) = waker {
+            quietly(|| waker.wake());
+        }
+        true
     }
 
     /// A result came for a future that is gone.
@@ -287,19 +308,6 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    pub(crate) fn complete_yield(&mut self, index: u32) {
-        let Some(Entry { seq, wait: Wait::Yield { sleep }, .. }) = self.waits.get(index) else {
-            return;
-        };
-        let (seq, sleep) = (*seq, *sleep);
-        let (answer, op) = if sleep {
-            (Answer::Time(self.log.now), WakeOp::Sleep)
-        } else {
-            (Answer::Unit, WakeOp::Yield)
-        };
-        self.complete(index, Ok(answer), op, seq);
-    }
-
     /// The task's own waker was called.
     pub(crate) fn wake_task(&mut self, task: TaskRef, cause: Seq) {
         let Some(index) = self.tasks.find(task) else { return };
@@ -323,4 +331,12 @@ pub(crate) struct At {
     pub(crate) ticket: Ticket,
     pub(crate) scope: ScopeId,
     pub(crate) site: Site,
+}
+
+impl At {
+    #[inline]
+    pub(crate) fn first(task: u32, first: First) -> At {
+        let First { ticket, scope, site } = first;
+        At { task, ticket, scope, site }
+    }
 }

@@ -113,6 +113,8 @@ pub(crate) struct Task {
     pub(crate) deadlines_before: u32,
     /// Nobody can join it.
     pub(crate) detached: bool,
+    /// Nothing is kept in its home at the gate, as far as its last run has seen.
+    pub(crate) is_home_free: bool,
     /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
     pub(crate) deferred: Option<(u32, bool)>,
 }
@@ -198,6 +200,7 @@ impl Tasks {
             expiring: None,
             deadlines_before,
             detached: false,
+            is_home_free: true,
             deferred: None,
         });
         let index = u32::try_from(index).expect("fewer than 2^32 tasks");
@@ -237,7 +240,7 @@ impl Tasks {
 
     /// The root scope of the task of that name.
     #[inline]
-    pub(crate) fn root_of(&self, task: TaskRef) -> ScopeId {
+    pub(crate) fn root_of(task: TaskRef) -> ScopeId {
         ScopeId { index: ROOT, epoch: task.epoch, serial: task.serial }
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use traps::deadline_table::{BARE, DeadlineTable, GUARD};
 use traps::gate::Gate;
-use traps::protocol::Site;
+use traps::protocol::{HOME, Site};
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
@@ -108,7 +108,7 @@ impl<M: Machine> Kernel<M> {
         self.log.look();
         self.longrun.looked = true;
         let table = self.timers.table();
-        table.listen(self.log.listening);
+        table.listen(self.log.is_listening());
         self.log.count_untold(table.untold());
     }
 
@@ -129,7 +129,7 @@ impl<M: Machine> Kernel<M> {
         let sleeps = !busy && self.wakes.fall_asleep();
         if !sleeps {
             until = Until::Now;
-        } else if self.log.listening {
+        } else if self.log.is_listening() {
             self.log.idle();
         }
         let mut arrivals = mem::take(&mut self.scratch.arrivals);
@@ -344,6 +344,8 @@ pub(crate) enum Fired {
 impl Fired {
     const KIND: u32 = 0b11 << 30;
     const SCOPE: u32 = 0b01 << 30;
+    /// Of a sleep: its ticket is at home.
+    const AT_HOME: u32 = 1 << 29;
     pub(crate) const GRACE: Owner = Owner(!Self::KIND);
     /// Jobs that no thread took are tried again.
     pub(crate) const RETRY: Owner = Owner(!Self::KIND - 1);
@@ -351,7 +353,8 @@ impl Fired {
     pub(crate) const NOBODY: Owner = Owner(!Self::SCOPE);
 
     pub(crate) fn sleep(ticket: u32) -> Owner {
-        Owner(ticket)
+        let home = if ticket & HOME == 0 { 0 } else { Self::AT_HOME };
+        Owner(ticket & !HOME | home)
     }
 
     pub(crate) fn scope(index: u32) -> Owner {
@@ -374,6 +377,7 @@ impl Fired {
             Self::SCOPE => Fired::Scope(place),
             _ if owner == Self::GRACE => Fired::Grace,
             _ if owner == Self::RETRY => Fired::Retry,
+            _ if place & Self::AT_HOME != 0 => Fired::Sleep(place & !Self::AT_HOME | HOME),
             _ => Fired::Sleep(place),
         }
     }

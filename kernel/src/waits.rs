@@ -3,11 +3,13 @@
 //! Threads its entries into two lists: the tickets of a task, and the waiters of a queue or a
 //! joined task. Completes nothing.
 
+use std::mem;
 use std::rc::Rc;
 
 use traps::SignalSet;
-use traps::protocol::{Direction, QueueCore, ScopeId, SignalLine, Site, Ticket};
+use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site, Ticket};
 
+use crate::table::At;
 use crate::tasks::{NONE, Tasks};
 use crate::timers::TimerId;
 use crate::trace::Seq;
@@ -81,6 +83,8 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct Waits {
     entries: Vec<Option<Entry>>,
+    /// By task: those whose ticket is at home.
+    homes: Vec<Option<Entry>>,
     numbers: u64,
     pub(crate) parked: usize,
 }
@@ -96,47 +100,64 @@ impl Waits {
         self.numbers
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, index: u32) -> Option<&Entry> {
-        self.entries.get(index as usize)?.as_ref()
+        let table = if index & HOME == 0 { &self.entries } else { &self.homes };
+        table.get((index & !HOME) as usize)?.as_ref()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Entry> {
-        self.entries.get_mut(index as usize)?.as_mut()
+        self.place(index)?.as_mut()
     }
 
-    /// Parks a ticket at the end of its task's list.
-    #[inline]
-    pub(crate) fn park(
-        &mut self,
-        tasks: &mut Tasks,
-        task: u32,
-        ticket: Ticket,
-        scope: ScopeId,
-        site: Site,
-        wait: Wait,
-    ) -> &mut Entry {
-        let index = ticket.index as usize;
-        if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, || None);
+    #[inline(always)]
+    fn place(&mut self, index: u32) -> Option<&mut Option<Entry>> {
+        let table = if index & HOME == 0 { &mut self.entries } else { &mut self.homes };
+        table.get_mut((index & !HOME) as usize)
+    }
+
+    #[cold]
+    fn make_place(&mut self, index: u32) {
+        let table = if index & HOME == 0 { &mut self.entries } else { &mut self.homes };
+        table.resize_with((index & !HOME) as usize + 1, || None);
+    }
+
+    /// Parks a ticket at the end of its task's list; gives its number.
+    #[inline(always)]
+    pub(crate) fn park(&mut self, tasks: &mut Tasks, at: At, wait: Wait, seq: Seq) -> u64 {
+        let At { task, ticket, scope, site } = at;
+        let index = ticket.index;
+        if self.place(index).is_none() {
+            self.make_place(index);
         }
         let number = self.next_number();
         self.parked += 1;
-        let before = self.link(tasks, task, ticket.index);
-        self.entries[index].insert(Entry {
+        let owner = tasks.get_mut(task);
+        owner.waits += 1;
+        let before = mem::replace(&mut owner.last_wait, index);
+        if before == NONE {
+            owner.first_wait = index;
+        } else {
+            self.get_mut(before).expect("a list holds parked tickets").after = index;
+        }
+        let (after, line_before, line_after) = (NONE, NONE, NONE);
+        let place = self.place(index).expect("made above");
+        debug_assert!(place.is_none(), "a ticket is parked once");
+        mem::forget(place.replace(Entry {
             ticket,
             task,
             scope,
             number,
             wait,
             site,
-            seq: 0,
+            seq,
             before,
-            after: NONE,
-            line_before: NONE,
-            line_after: NONE,
-        })
+            after,
+            line_before,
+            line_after,
+        }));
+        number
     }
 
     fn link(&mut self, tasks: &mut Tasks, task: u32, index: u32) -> u32 {
@@ -171,20 +192,25 @@ impl Waits {
 
     /// Ends a wait: its ticket is in no table and no list any more but, perhaps, in a line, which
     /// is the caller's matter.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end(&mut self, tasks: &mut Tasks, index: u32) -> Option<Over> {
-        let place = self.entries.get_mut(index as usize)?;
+        let place = self.place(index)?;
         let entry = place.as_ref()?;
         let (over, before, after) = (entry.over(), entry.before, entry.after);
         *place = None;
         self.parked -= 1;
-        self.unlink(tasks, over.task, before, after);
+        if before == NONE && after == NONE {
+            let owner = tasks.get_mut(over.task);
+            (owner.waits, owner.first_wait, owner.last_wait) = (0, NONE, NONE);
+        } else {
+            self.unlink(tasks, over.task, before, after);
+        }
         Some(over)
     }
 
     /// The same, and hands the whole entry over.
     pub(crate) fn remove(&mut self, tasks: &mut Tasks, index: u32) -> Option<Entry> {
-        let entry = self.entries.get_mut(index as usize)?.take()?;
+        let entry = self.place(index)?.take()?;
         self.parked -= 1;
         self.unlink(tasks, entry.task, entry.before, entry.after);
         Some(entry)
@@ -203,12 +229,13 @@ impl Waits {
     /// Everything, for a kernel that ends.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Entry> {
         self.parked = 0;
-        std::mem::take(&mut self.entries).into_iter().flatten()
+        let homes = mem::take(&mut self.homes);
+        mem::take(&mut self.entries).into_iter().chain(homes).flatten()
     }
 
     /// How many parked tickets wait for such a thing. O(tickets).
     pub(crate) fn count(&self, wanted: impl Fn(&Wait) -> bool) -> usize {
-        self.entries.iter().flatten().filter(|entry| wanted(&entry.wait)).count()
+        self.entries.iter().chain(&self.homes).flatten().filter(|entry| wanted(&entry.wait)).count()
     }
 
     /// Tickets of a task, in the order of their parking.

@@ -57,6 +57,10 @@ names! {
 /// The index of every task's root scope.
 pub const ROOT: u32 = u32::MAX;
 
+/// Set in the index of a ticket that is kept under its task's place: its *home*. The first request
+/// of a poll has it, unless another one is still parked there.
+pub const HOME: u32 = 1 << 31;
+
 /// What a task asks of its kernel.
 ///
 /// A request **answers** (the same task is polled on at once) or **blocks** (the task parks until

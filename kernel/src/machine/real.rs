@@ -180,7 +180,7 @@ impl Machine for Real {
     }
 
     fn mark(&mut self) -> u64 {
-        nanos(sys::clock_monotonic_coarse())
+        sys::clock_monotonic_coarse_nanos()
     }
 
     fn mark_of(&mut self, now: Time) -> u64 {

@@ -28,6 +28,15 @@ pub(crate) fn clock_monotonic_coarse() -> Duration {
     span(time)
 }
 
+/// The same in nanoseconds.
+#[inline]
+pub(crate) fn clock_monotonic_coarse_nanos() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
 /// The monotonic clock itself, on the same scale.
 pub(crate) fn clock_monotonic() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -102,9 +102,9 @@ impl Gate {
 
     /// Runs foreign code that belongs to no task, although one is being served. It does not panic.
     pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
-        let task = self.task.take();
+        let task = self.now.task.take();
         let result = code();
-        self.task.set(task);
+        self.now.task.set(task);
         result
     }
 }
@@ -130,7 +130,7 @@ fn replace<V>(values: &mut Vec<(Key, V)>, key: Key, value: Option<V>) -> Option<
 /// Looks at the values of the task that is being polled; `None` outside a poll.
 fn look<R>(read: impl FnOnce(&TaskLocals) -> Option<R>) -> Option<R> {
     GATE.try_with(|gate| {
-        let task = gate.task.get()?;
+        let task = gate.now.task.get()?;
         let tasks = gate.locals.tasks.borrow();
         read(tasks.get(&key_of(task))?)
     })
@@ -142,7 +142,7 @@ fn look<R>(read: impl FnOnce(&TaskLocals) -> Option<R>) -> Option<R> {
 fn change<V, R>(value: V, write: impl FnOnce(&mut TaskLocals, V) -> R) -> Result<R, V> {
     let mut value = Some(value);
     let done = GATE.try_with(|gate| {
-        let task = gate.task.get()?;
+        let task = gate.now.task.get()?;
         let mut tasks = gate.locals.tasks.borrow_mut();
         gate.locals.any.set(true);
         Some(write(tasks.entry(key_of(task)).or_default(), value.take()?))

@@ -4,15 +4,17 @@
 //! else passes between them: no reference from a task to a kernel or back.
 //!
 //! The first request of a poll lies in a *register*: its result is usually back before anything
-//! else happens, and then no table is touched. It gets the slot that was kept free for it when it
-//! parks, or when its result is not read at once. A second request of the same poll goes straight
-//! to the tables.
+//! else happens, and then no table is touched. When it parks, or its result is not read at once, it
+//! goes to its task's *home*, a slot that each task has; if something is parked there already, to a
+//! slot that was kept free. A second request of the same poll goes straight to the tables.
 //!
 //! One rule holds throughout: a waker, a result, a request or anything else with a foreign `Drop`
 //! is never dropped, cloned or called while a table here is borrowed, because it may come back in.
 
 mod kernel_side;
+mod kernels;
 mod locals;
+mod now;
 mod outside;
 mod register;
 mod tables;
@@ -22,17 +24,17 @@ pub(crate) use kernel_side::{note, polled_by};
 use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
+use now::{Now, now};
 use outside::Outsides;
 pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
-use register::{Register, Stage};
-use tables::{END, Slot, State, Tables};
+use register::Stage;
+use tables::{END, State, Tables};
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::mem;
-use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
-use std::task::{Context, Waker};
+use std::task::Context;
 
 use crate::deadline_table::DeadlineTable;
 use crate::interrupt::Interrupt;
@@ -40,36 +42,12 @@ use crate::protocol::{
     Failure, Filed, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
 };
 
-/// What is being polled now, and for whom.
-#[derive(Clone, Copy)]
-struct Current {
-    task: TaskRef,
-    scope: ScopeId,
-}
-
 /// The meeting place of the tasks and the kernels of one thread.
 ///
-/// Tasks reach it through their trap futures; the methods are for kernels.
+/// Tasks reach it through their trap futures; the methods are for kernels. What every trap touches
+/// is beside it, in [`Now`].
 pub struct Gate {
-    /// The kernel that runs on this thread, 0 for none.
-    epoch: Cell<u32>,
-    /// The task that is being polled.
-    task: Cell<Option<TaskRef>>,
-    /// The scope in force.
-    scope: Cell<Option<ScopeId>>,
-    /// The nearest timeout at or around it, or the root.
-    timeout: Cell<Option<ScopeId>>,
-    /// The waker of the current task, told apart without touching its reference count.
-    own: Cell<(*const (), *const ())>,
-    budget: Cell<u32>,
-    any_bare: Cell<bool>,
-    /// Something is pending in the task, or an open scope of it fired: a guard that ends matters.
-    troubled: Cell<bool>,
-    /// Whether anything is filed in the tables: to be read without a borrow.
-    any_filed: Cell<bool>,
-    /// The last serial number that was given out.
-    serial: Cell<u64>,
-    register: Register,
+    now: &'static Now,
     locals: Locals,
     outsides: Outsides,
     /// Those of the kernel that runs.
@@ -79,17 +57,7 @@ pub struct Gate {
 
 thread_local! {
     static GATE: Rc<Gate> = Rc::new(Gate {
-        epoch: Cell::new(0),
-        task: Cell::new(None),
-        scope: Cell::new(None),
-        timeout: Cell::new(None),
-        own: Cell::new((ptr::null(), ptr::null())),
-        budget: Cell::new(0),
-        any_bare: Cell::new(false),
-        troubled: Cell::new(false),
-        any_filed: Cell::new(false),
-        serial: Cell::new(0),
-        register: Register::new(),
+        now: Now::of_this_thread(),
         locals: Locals::new(),
         outsides: Outsides::new(),
         deadlines: RefCell::new(None),
@@ -99,17 +67,6 @@ thread_local! {
 
 /// Numbers kernels, on all threads: a waker tells its own kernel from others by it.
 static EPOCHS: AtomicU32 = AtomicU32::new(1);
-
-impl Gate {
-    #[inline]
-    fn current(&self) -> Option<Current> {
-        Some(Current { task: self.task.get()?, scope: self.scope.get()? })
-    }
-}
-
-fn identity(waker: &Waker) -> (*const (), *const ()) {
-    (waker.data(), ptr::from_ref(waker.vtable()).cast())
-}
 
 /// What [`collect`] found.
 pub(crate) enum Look {
@@ -126,32 +83,44 @@ pub(crate) enum Look {
 /// Files a request of the task that is being polled.
 #[inline]
 pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
+    let Some((now, task)) = now().and_then(|now| Some((now, now.task.get()?))) else {
+        outside(site)
+    };
+    let register = &now.register;
+    let index = register.index.get();
+    if register.stage.get() != Stage::Empty || index == END || !now.is_own(cx.waker()) {
+        return file_beside(now, request, site, cx);
+    }
+    let serial = now.next_serial();
+    register.serial.set(serial.get());
+    register.behind.set(now.any_filed.get());
+    register.scope.set(now.scope.get());
+    register.site.set(Some(site));
+    register.set_request(request);
+    register.stage.set(Stage::Filed);
+    Ticket { index, epoch: task.epoch, serial }
+}
+
+/// The same where the register cannot take it as it is.
+#[inline(never)]
+fn file_beside(now: &Now, request: Request, site: Site, cx: &Context<'_>) -> Ticket {
     GATE.with(|gate| {
-        let Some(task) = gate.task.get() else { outside(site) };
-        let own = gate.own.get() == identity(cx.waker());
-        let register = &gate.register;
+        let register = &now.register;
         if register.stage.get() == Stage::Answered {
-            gate.spill();
+            gate.spill(now);
         }
-        if !own || register.stage.get() != Stage::Empty {
-            gate.keep_order();
-            let waker = if own { None } else { Some(cx.waker().clone()) };
-            let current = gate.current().expect("a task that is polled is in a scope");
-            return gate.file_in_table(current, request, site, waker);
+        let own = now.is_own(cx.waker());
+        if own && register.stage.get() == Stage::Empty {
+            if register.index.get() == END {
+                register.spare.set(gate.tables.borrow_mut().reserve());
+                register.index.set(register.spare.get());
+            }
+            return file(request, site, cx);
         }
-        if register.index.get() == END {
-            register.index.set(gate.tables.borrow_mut().reserve());
-        }
-        let serial = gate.next_serial();
-        register.serial.set(serial.get());
-        register.behind.set(gate.any_filed.get());
-        register.scope.set(gate.scope.get());
-        register.site.set(Some(site));
-        let earlier = register.request.replace(Some(request));
-        debug_assert!(earlier.is_none(), "an empty register holds no request");
-        mem::forget(earlier);
-        register.stage.set(Stage::Filed);
-        Ticket { index: register.index.get(), epoch: task.epoch, serial }
+        gate.keep_order(now);
+        let waker = if own { None } else { Some(cx.waker().clone()) };
+        let current = now.current().expect("a task that is polled is in a scope");
+        gate.file_in_table(now, current, request, site, waker)
     })
 }
 
@@ -163,113 +132,126 @@ pub(crate) fn outside(site: Site) -> ! {
 /// Looks for the result of `ticket`, and sees to it that the right task and waker will hear of it.
 #[inline]
 pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
+    let Some(now) = now() else { return Look::Outside };
+    let register = &now.register;
+    if register.holds(ticket) && register.stage.get() == Stage::Answered {
+        register.stage.set(Stage::Empty);
+        let result = register.take_result();
+        return Look::Result(result.expect("an answered request has a result"));
+    }
+    collect_parked(now, ticket, cx)
+}
+
+/// The same for what is not in the register, or has no result there.
+fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
+    let Some(current) = now.current() else { return Look::Outside };
     GATE.with(|gate| {
-        let register = &gate.register;
-        if register.holds(ticket) && register.stage.get() == Stage::Answered {
-            register.stage.set(Stage::Empty);
-            let result = register.result.take();
-            return Look::Result(result.expect("an answered request has a result"));
-        }
-        let Some(current) = gate.current() else { return Look::Outside };
-        let own = gate.own.get() == identity(cx.waker());
-        if register.holds(ticket) {
-            if own {
-                register.scope.set(Some(current.scope));
-                return Look::Nothing;
+        let own = now.is_own(cx.waker());
+        if now.register.stage.get() != Stage::Empty {
+            if now.register.holds(ticket) {
+                if own {
+                    now.register.scope.set(Some(current.scope));
+                    return Look::Nothing;
+                }
+                gate.spill(now);
             }
-            gate.spill();
+            gate.keep_order(now);
         }
-        gate.keep_order();
-        {
+        let heard = {
             let tables = &mut *gate.tables.borrow_mut();
-            let Some(slot) = tables.live(ticket) else { return Look::Gone };
-            if slot.epoch != current.task.epoch {
-                return Look::Gone;
-            }
-            if matches!(slot.state, State::Done(_)) {
-                // Completion took the waker, so nothing foreign is dropped here.
-                let (State::Done(result), _) = tables.free(ticket.index) else {
-                    unreachable!("the state was looked at above")
-                };
+            if let Some(result) = tables.take_done(ticket, current.task.epoch) {
+                now.register.come_home(ticket, current.task);
                 return Look::Result(result);
             }
+            let Some(slot) = tables.live(ticket) else { return Look::Gone };
+            if slot.task.epoch != current.task.epoch {
+                return Look::Gone;
+            }
+            let heard = own && slot.waker.is_none();
             if slot.task != current.task || slot.scope != current.scope {
                 slot.task = current.task;
                 slot.scope = current.scope;
                 if matches!(slot.state, State::Parked) {
                     tables.filed.push(Filed::Post(Post::Rehome(ticket)));
-                    gate.any_filed.set(true);
+                    now.any_filed.set(true);
                 }
             }
-            if own && tables.slots[ticket.index as usize].waker.is_none() {
-                return Look::Nothing;
-            }
+            heard
+        };
+        if !heard {
+            hear(gate, own, ticket, cx);
         }
-        let fresh = if own { None } else { Some(cx.waker().clone()) };
-        let stale = gate.tables.borrow_mut().live(ticket).map(|slot| {
-            let keep = match (&slot.waker, &fresh) {
-                (Some(old), Some(new)) => old.will_wake(new),
-                _ => false,
-            };
-            if keep { fresh } else { mem::replace(&mut slot.waker, fresh) }
-        });
-        drop(stale);
         Look::Nothing
     })
+}
+
+/// Lets a ticket that is live wake this waker from now on, or the task's own alone.
+#[cold]
+fn hear(gate: &Gate, own: bool, ticket: Ticket, cx: &Context<'_>) {
+    let fresh = if own { None } else { Some(cx.waker().clone()) };
+    let stale = gate.tables.borrow_mut().live(ticket).map(|slot| {
+        let keep = match (&slot.waker, &fresh) {
+            (Some(old), Some(new)) => old.will_wake(new),
+            _ => false,
+        };
+        if keep { fresh } else { mem::replace(&mut slot.waker, fresh) }
+    });
+    drop(stale);
 }
 
 /// Gives a ticket up: its future is gone. Hands back a result that nobody read, unless it is an
 /// interrupt, which becomes pending again. Harmless outside a kernel and while a thread ends.
 pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
-    GATE.try_with(|gate| {
-        if gate.register.holds(ticket) {
-            return gate.withdraw_register();
-        }
-        gate.keep_order();
-        let running = gate.epoch.get();
-        let (result, request, waker);
-        {
-            let tables = &mut *gate.tables.borrow_mut();
-            let slot = tables.live(ticket)?;
-            match slot.state {
-                State::Done(_) => {
-                    let (state, _) = tables.free(ticket.index);
-                    let State::Done(found) = state else { unreachable!("looked at above") };
-                    (result, request, waker) = (Some(found), None, None);
-                }
-                State::Filed => {
-                    let mine = |filed: &Filed| {
-                        matches!(filed, Filed::Request { ticket: found, .. } if *found == ticket)
-                    };
-                    match tables.filed.iter().rposition(mine) {
-                        Some(place) => {
-                            request = Some(tables.filed.remove(place));
-                            waker = tables.free(ticket.index).1;
-                        }
-                        None => {
-                            // The kernel has taken it and is about to look at it.
-                            slot_mut(tables, ticket).state = State::Withdrawn;
-                            (request, waker) = (None, slot_mut(tables, ticket).waker.take());
-                        }
-                    }
-                    result = None;
-                }
-                State::Parked => {
-                    slot.state = State::Withdrawn;
-                    waker = slot.waker.take();
-                    (result, request) = (None, None);
-                    let refused = tables.post(running, Post::Withdraw(ticket));
-                    gate.any_filed.set(true);
-                    debug_assert!(refused.is_none(), "a parked ticket has a kernel");
-                }
-                State::Withdrawn | State::Free(_) => return None,
+    let now = now()?;
+    if now.register.holds(ticket) {
+        return now.register.withdraw();
+    }
+    GATE.try_with(|gate| withdraw_parked(gate, now, ticket)).ok().flatten()
+}
+
+fn withdraw_parked(gate: &Gate, now: &Now, ticket: Ticket) -> Option<TrapResult> {
+    gate.keep_order(now);
+    let running = now.epoch.get();
+    let (result, request, waker);
+    {
+        let tables = &mut *gate.tables.borrow_mut();
+        let slot = tables.live(ticket)?;
+        match slot.state {
+            State::Done(_) => {
+                let (state, _) = tables.free(ticket);
+                now.come_home(ticket);
+                let State::Done(found) = state else { unreachable!("looked at above") };
+                (result, request, waker) = (Some(found), None, None);
             }
+            State::Filed => {
+                match tables.filed.iter().rposition(|filed| tables::is_request_of(filed, ticket)) {
+                    Some(place) => {
+                        request = Some(tables.filed.remove(place));
+                        waker = tables.free(ticket).1;
+                        now.come_home(ticket);
+                    }
+                    None => {
+                        // The kernel has taken it and is about to look at it.
+                        let slot = tables.live(ticket)?;
+                        slot.state = State::Withdrawn;
+                        (request, waker) = (None, slot.waker.take());
+                    }
+                }
+                result = None;
+            }
+            State::Parked => {
+                slot.state = State::Withdrawn;
+                waker = slot.waker.take();
+                (result, request) = (None, None);
+                let refused = tables.post(running, Post::Withdraw(ticket));
+                now.any_filed.set(true);
+                debug_assert!(refused.is_none(), "a parked ticket has a kernel");
+            }
+            State::Withdrawn | State::Free(_) => return None,
         }
-        drop((request, waker));
-        unread(result)
-    })
-    .ok()
-    .flatten()
+    }
+    drop((request, waker));
+    unread(result)
 }
 
 /// A result that nobody read: an interrupt is pending again, anything else comes back.
@@ -283,83 +265,95 @@ fn unread(result: Option<TrapResult>) -> Option<TrapResult> {
     }
 }
 
-fn slot_mut(tables: &mut Tables, ticket: Ticket) -> &mut Slot {
-    &mut tables.slots[ticket.index as usize]
-}
-
 /// Tells the kernel something. Harmless outside a kernel and while a thread ends.
 pub(crate) fn post(post: Post) {
+    let Some(now) = now() else { return drop(post) };
+    let running = now.epoch.get();
+    if running != 0 && !now.any_filed.get() && post.epoch().is_none_or(|epoch| epoch == running) {
+        now.any_filed.set(true);
+        let earlier = now.only.replace(Some(post));
+        debug_assert!(earlier.is_none(), "an empty list has no post");
+        return mem::forget(earlier);
+    }
     let refused = GATE.try_with(|gate| {
-        gate.keep_order();
-        let refused = gate.tables.borrow_mut().post(gate.epoch.get(), post);
-        gate.any_filed.set(true);
+        gate.keep_order(now);
+        let refused = gate.tables.borrow_mut().post(now.epoch.get(), post);
+        now.any_filed.set(true);
         refused
     });
     drop(refused);
 }
 
 /// The scope in force, `None` outside a poll.
+#[inline]
 pub(crate) fn scope() -> Option<ScopeId> {
-    GATE.with(|gate| gate.scope.get())
+    now().and_then(|now| now.scope.get())
 }
 
 /// The task that is being polled, `None` outside a poll.
+#[inline]
 pub(crate) fn task() -> Option<TaskRef> {
-    GATE.with(|gate| gate.task.get())
+    now().and_then(|now| now.task.get())
 }
 
 /// Whether the end of a guard is to be told to the kernel; so outside a poll.
 #[inline]
 pub(crate) fn is_troubled() -> bool {
-    GATE.try_with(|gate| gate.troubled.get() || gate.task.get().is_none()).unwrap_or(true)
+    now().is_none_or(|now| now.troubled.get() || now.task.get().is_none())
 }
 
 /// The nearest timeout at or around the scope in force, or the root; `None` outside a poll.
 #[inline]
 pub(crate) fn timeout() -> Option<ScopeId> {
-    GATE.with(|gate| gate.timeout.get())
+    now().and_then(|now| now.timeout.get())
 }
 
 /// Makes `scope` the one in force until the guard is dropped, also by a panic.
 #[inline]
 pub(crate) fn enter_scope(scope: ScopeId, is_timeout: bool) -> ScopeGuard {
-    GATE.with(|gate| {
-        let before = (gate.scope.replace(Some(scope)), gate.timeout.get());
-        if is_timeout {
-            gate.timeout.set(Some(scope));
-        }
-        ScopeGuard(before)
-    })
+    let now = now().expect("a scope is entered inside a poll");
+    let before = (now.scope.replace(Some(scope)), now.timeout.get());
+    if is_timeout {
+        now.timeout.set(Some(scope));
+    }
+    ScopeGuard { now, before }
 }
 
 /// Restores the scope around.
-pub(crate) struct ScopeGuard((Option<ScopeId>, Option<ScopeId>));
+pub(crate) struct ScopeGuard {
+    now: &'static Now,
+    before: (Option<ScopeId>, Option<ScopeId>),
+}
 
 impl Drop for ScopeGuard {
     #[inline]
     fn drop(&mut self) {
-        GATE.with(|gate| {
-            gate.scope.set(self.0.0);
-            gate.timeout.set(self.0.1);
-        });
+        self.now.scope.set(self.before.0);
+        self.now.timeout.set(self.before.1);
     }
 }
 
 /// How much the current poll has filed so far.
 #[inline]
 pub(crate) fn filed_so_far() -> usize {
-    GATE.with(|gate| if gate.any_bare.get() { gate.filed() } else { 0 })
+    match now() {
+        Some(now) if now.any_bare.get() => GATE.with(|gate| gate.filed(now)),
+        _ => 0,
+    }
 }
 
 /// The interrupt of `scope`, if it fired around a wait on a bare waker and the poll filed nothing
 /// since it had filed `before`.
 #[inline]
 pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
+    let now = now().filter(|now| now.any_bare.get())?;
+    take_any_bare(now, scope, before)
+}
+
+#[cold]
+fn take_any_bare(now: &Now, scope: ScopeId, before: usize) -> Option<Interrupt> {
     GATE.with(|gate| {
-        if !gate.any_bare.get() {
-            return None;
-        }
-        if gate.filed() != before {
+        if gate.filed(now) != before {
             return None;
         }
         let tables = &mut *gate.tables.borrow_mut();
@@ -371,30 +365,27 @@ pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
 /// Takes one operation from the task's budget; false if it is spent.
 #[inline]
 pub(crate) fn spend() -> bool {
-    GATE.with(|gate| match gate.budget.get().checked_sub(1) {
-        Some(rest) => {
-            gate.budget.set(rest);
-            true
-        }
-        None => false,
-    })
+    let Some(now) = now() else { return false };
+    let left = now.budget.get();
+    now.budget.set(left.saturating_sub(1));
+    left > 0
 }
 
 /// A name for a descriptor, in the kernel that runs.
 pub(crate) fn new_handle() -> Option<HandleId> {
-    GATE.with(|gate| {
-        let epoch = gate.epoch.get();
+    let now = now().filter(|now| now.epoch.get() != 0)?;
+    let index = GATE.with(|gate| {
         let tables = &mut *gate.tables.borrow_mut();
-        let index = tables.free_handles.pop().unwrap_or_else(|| {
+        tables.free_handles.pop().unwrap_or_else(|| {
             tables.handles += 1;
             tables.handles - 1
-        });
-        (epoch != 0).then(|| HandleId { index, epoch, serial: gate.next_serial() })
-    })
+        })
+    });
+    Some(HandleId { index, epoch: now.epoch.get(), serial: now.next_serial() })
 }
 
 /// The kernel that runs on this thread, 0 for none.
 #[inline]
 pub(crate) fn epoch() -> u32 {
-    GATE.with(|gate| gate.epoch.get())
+    now().map_or(0, |now| now.epoch.get())
 }

@@ -50,12 +50,12 @@ pub(crate) fn outside_waker(ticket: Ticket) -> OutsideWaker {
 
 /// Whether a task is being polled on this thread.
 pub(crate) fn is_polling() -> bool {
-    GATE.try_with(|gate| gate.task.get().is_some()).unwrap_or(false)
+    super::task().is_some()
 }
 
 /// Whether a kernel runs on this thread.
 pub(crate) fn kernel_runs() -> bool {
-    GATE.try_with(|gate| gate.epoch.get() != 0).unwrap_or(false)
+    super::epoch() != 0
 }
 
 /// An interrupt came for an operation that was done by then: it is pending again.

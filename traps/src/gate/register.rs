@@ -1,12 +1,14 @@
 //! The register: where the first request of a poll lies, and then its result.
 
 use std::cell::Cell;
+use std::mem;
 use std::num::NonZeroU64;
 use std::task::Waker;
 
+use super::now::{Current, Now};
 use super::tables::{END, Slot, State};
-use super::{Current, Gate, unread};
-use crate::protocol::{Filed, Request, ScopeId, Site, Ticket, TrapResult};
+use super::{First, Gate, unread};
+use crate::protocol::{Filed, HOME, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
 
 /// How far the request in the register has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,22 +29,28 @@ pub(super) enum Stage {
 pub(super) struct Register {
     pub(super) stage: Cell<Stage>,
     pub(super) serial: Cell<u64>,
-    /// The slot that is kept free for it, `END` until the first is needed.
+    /// Where it goes when it parks: the task's home, or `spare` if something is parked there.
     pub(super) index: Cell<u32>,
+    /// Nothing is kept in the home of the task that runs.
+    pub(super) is_home_free: Cell<bool>,
+    /// A slot that is kept free for it, `END` until the first is needed.
+    pub(super) spare: Cell<u32>,
     /// Whether what is in the list was filed before it.
     pub(super) behind: Cell<bool>,
     pub(super) scope: Cell<Option<ScopeId>>,
     pub(super) site: Cell<Option<Site>>,
-    pub(super) request: Cell<Option<Request>>,
-    pub(super) result: Cell<Option<TrapResult>>,
+    request: Cell<Option<Request>>,
+    result: Cell<Option<TrapResult>>,
 }
 
 impl Register {
-    pub(super) const fn new() -> Register {
+    pub(super) fn new() -> Register {
         Register {
             stage: Cell::new(Stage::Empty),
             serial: Cell::new(0),
             index: Cell::new(END),
+            is_home_free: Cell::new(true),
+            spare: Cell::new(END),
             behind: Cell::new(false),
             scope: Cell::new(None),
             site: Cell::new(None),
@@ -55,21 +63,93 @@ impl Register {
     pub(super) fn holds(&self, ticket: Ticket) -> bool {
         self.serial.get() == ticket.serial.get() && self.stage.get() != Stage::Empty
     }
+
+    /// Where the request in it was made.
+    #[inline]
+    pub(super) fn first(&self, epoch: u32) -> Option<First> {
+        let serial = NonZeroU64::new(self.serial.get())?;
+        let ticket = Ticket { index: self.index.get(), epoch, serial };
+        Some(First { ticket, scope: self.scope.get()?, site: self.site.get()? })
+    }
+
+    #[inline]
+    pub(super) fn set_request(&self, request: Request) {
+        let earlier = self.request.replace(Some(request));
+        debug_assert!(earlier.is_none(), "an empty register holds no request");
+        mem::forget(earlier);
+    }
+
+    #[inline]
+    pub(super) fn take_request(&self) -> Option<Request> {
+        self.request.take()
+    }
+
+    #[inline]
+    pub(super) fn set_result(&self, result: TrapResult) {
+        let earlier = self.result.replace(Some(result));
+        debug_assert!(earlier.is_none(), "a request is answered once");
+        mem::forget(earlier);
+    }
+
+    #[inline]
+    pub(super) fn take_result(&self) -> Option<TrapResult> {
+        self.result.take()
+    }
+
+    /// A task begins to run, whose home may be free.
+    #[inline]
+    pub(super) fn begin(&self, task: TaskRef, is_home_free: bool) {
+        self.is_home_free.set(is_home_free);
+        self.index.set(if is_home_free { task.index | HOME } else { self.spare.get() });
+    }
+
+    /// A ticket was freed: nothing is kept in the task's home, if that was where it lay.
+    #[inline]
+    pub(super) fn come_home(&self, ticket: Ticket, task: TaskRef) {
+        if ticket.index == task.index | HOME && ticket.epoch == task.epoch {
+            self.is_home_free.set(true);
+            if self.stage.get() == Stage::Empty {
+                self.index.set(ticket.index);
+            }
+        }
+    }
+
+    /// What was in it is kept in the task's home.
+    #[inline]
+    pub(super) fn leave_home(&self) {
+        self.is_home_free.set(false);
+        self.index.set(self.spare.get());
+    }
+
+    /// The future of the request is gone; a result that nobody read comes back.
+    pub(super) fn withdraw(&self) -> Option<TrapResult> {
+        match self.stage.get() {
+            Stage::Filed => {
+                self.stage.set(Stage::Empty);
+                drop(self.take_request());
+                None
+            }
+            Stage::Taken => {
+                self.stage.set(Stage::Withdrawn);
+                None
+            }
+            Stage::Answered => {
+                self.stage.set(Stage::Empty);
+                unread(self.take_result())
+            }
+            Stage::Empty | Stage::Withdrawn => None,
+        }
+    }
 }
 
 impl Gate {
-    #[inline]
-    pub(super) fn next_serial(&self) -> NonZeroU64 {
-        self.serial.set(self.serial.get() + 1);
-        NonZeroU64::new(self.serial.get()).expect("a counter from 1 does not wrap in 64 bits")
-    }
-
     /// Moves what is in the register to its slot, and leaves the register empty.
     #[cold]
-    pub(super) fn spill(&self) {
-        let register = &self.register;
+    pub(super) fn spill(&self, now: &Now) {
+        self.unfold(now);
+        let register = &now.register;
         let stage = register.stage.replace(Stage::Empty);
-        let Some(task) = self.task.get() else { return };
+        let Some(task) = now.task.get() else { return };
         let serial = NonZeroU64::new(register.serial.get());
         let (Some(serial), Some(scope)) = (serial, register.scope.get()) else { return };
         let tables = &mut *self.tables.borrow_mut();
@@ -78,76 +158,71 @@ impl Gate {
         let state = match stage {
             Stage::Empty => return,
             Stage::Filed => {
-                let request = register.request.take().expect("a filed request is there");
+                let request = register.take_request().expect("a filed request is there");
                 let site = register.site.get().expect("a filed request has a place");
                 let place = if register.behind.get() { tables.filed.len() } else { 0 };
                 let filed = Filed::Request { ticket, task, scope, request, site };
                 tables.filed.insert(place, filed);
-                self.any_filed.set(true);
+                now.any_filed.set(true);
                 State::Filed
             }
             Stage::Taken => State::Filed,
             Stage::Withdrawn => State::Withdrawn,
             Stage::Answered => {
-                State::Done(register.result.take().expect("an answered request has a result"))
+                State::Done(register.take_result().expect("an answered request has a result"))
             }
         };
-        let slot = Slot { serial, epoch: task.epoch, task, scope, state, waker: None };
-        tables.slots[index as usize] = slot;
-        register.index.set(tables.reserve());
+        tables.fill(ticket, Slot { serial, task, scope, state, waker: None });
+        if index & HOME != 0 {
+            return register.leave_home();
+        }
+        register.spare.set(tables.reserve());
+        register.begin(task, register.is_home_free.get());
+    }
+
+    /// Puts the one post that was kept beside the list into it.
+    #[inline]
+    pub(super) fn unfold(&self, now: &Now) {
+        if now.any_filed.get()
+            && let Some(post) = now.only.take()
+        {
+            self.tables.borrow_mut().filed.push(Filed::Post(post));
+        }
     }
 
     /// Before something goes to the end of the list: what is in the register must not stand
     /// between two parts of it.
     #[inline]
-    pub(super) fn keep_order(&self) {
-        if self.register.stage.get() == Stage::Filed && self.register.behind.get() {
-            self.spill();
+    pub(super) fn keep_order(&self, now: &Now) {
+        self.unfold(now);
+        if now.register.stage.get() == Stage::Filed && now.register.behind.get() {
+            self.spill(now);
         }
     }
 
     /// How much is filed now.
-    pub(super) fn filed(&self) -> usize {
-        let first = usize::from(self.register.stage.get() == Stage::Filed);
+    pub(super) fn filed(&self, now: &Now) -> usize {
+        self.unfold(now);
+        let first = usize::from(now.register.stage.get() == Stage::Filed);
         first + self.tables.borrow().filed.len()
     }
 
     /// Files a request in a slot of its own.
     pub(super) fn file_in_table(
         &self,
+        now: &Now,
         current: Current,
         request: Request,
         site: Site,
         waker: Option<Waker>,
     ) -> Ticket {
-        let serial = self.next_serial();
+        let serial = now.next_serial();
         let Current { task, scope } = current;
         let tables = &mut *self.tables.borrow_mut();
-        let index = tables.reserve();
-        let slot = Slot { serial, epoch: task.epoch, task, scope, state: State::Filed, waker };
-        tables.slots[index as usize] = slot;
-        let ticket = Ticket { index, epoch: task.epoch, serial };
+        let ticket = Ticket { index: tables.reserve(), epoch: task.epoch, serial };
+        tables.fill(ticket, Slot { serial, task, scope, state: State::Filed, waker });
         tables.filed.push(Filed::Request { ticket, task, scope, request, site });
-        self.any_filed.set(true);
+        now.any_filed.set(true);
         ticket
-    }
-
-    pub(super) fn withdraw_register(&self) -> Option<TrapResult> {
-        match self.register.stage.get() {
-            Stage::Filed => {
-                self.register.stage.set(Stage::Empty);
-                drop(self.register.request.take());
-                None
-            }
-            Stage::Taken => {
-                self.register.stage.set(Stage::Withdrawn);
-                None
-            }
-            Stage::Answered => {
-                self.register.stage.set(Stage::Empty);
-                unread(self.register.result.take())
-            }
-            Stage::Empty | Stage::Withdrawn => None,
-        }
     }
 }

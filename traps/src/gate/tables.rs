@@ -7,12 +7,12 @@ use std::num::NonZeroU64;
 use std::task::Waker;
 
 use crate::interrupt::Interrupt;
-use crate::protocol::{Filed, Post, ScopeId, TaskRef, Ticket, TrapResult};
+use crate::protocol::{Filed, HOME, Post, ScopeId, TaskRef, Ticket, TrapResult};
 
 /// One ticket: who filed it, and its result once there is one.
 pub(super) struct Slot {
     pub(super) serial: NonZeroU64,
-    pub(super) epoch: u32,
+    /// Who polls its future; its epoch is the ticket's.
     pub(super) task: TaskRef,
     pub(super) scope: ScopeId,
     pub(super) state: State,
@@ -41,14 +41,25 @@ impl Slot {
         let serial = NonZeroU64::MAX;
         let task = TaskRef { index: END, epoch: 0, serial };
         let scope = ScopeId { index: END, epoch: 0, serial };
-        Slot { serial, epoch: 0, task, scope, state: State::Free(END), waker: None }
+        Slot { serial, task, scope, state: State::Free(END), waker: None }
     }
+}
+
+/// Whether it is the request of that ticket.
+pub(super) fn is_request_of(filed: &Filed, wanted: Ticket) -> bool {
+    matches!(filed, Filed::Request { ticket, .. } if *ticket == wanted)
 }
 
 /// The tables of a gate.
 pub(super) struct Tables {
+    /// By place, which a free list hands out.
     pub(super) slots: Vec<Slot>,
-    pub(super) free: u32,
+    free: u32,
+    /// By task: those of the kernel that runs, or ran last.
+    homes: Vec<Slot>,
+    at_home: u32,
+    /// Those of other kernels of this thread.
+    away: Vec<(u32, Vec<Slot>)>,
     /// For the kernel that runs, in the order in which it was filed.
     pub(super) filed: Vec<Filed>,
     /// For kernels of this thread that do not run now.
@@ -66,6 +77,9 @@ impl Tables {
         Tables {
             slots: Vec::new(),
             free: END,
+            homes: Vec::new(),
+            at_home: 0,
+            away: Vec::new(),
             filed: Vec::new(),
             elsewhere: Vec::new(),
             kernels: Vec::new(),
@@ -91,18 +105,111 @@ impl Tables {
     }
 
     #[inline]
+    fn slot(&mut self, index: u32, epoch: u32) -> Option<&mut Slot> {
+        if index & HOME == 0 {
+            return self.slots.get_mut(index as usize);
+        }
+        if epoch == self.at_home {
+            return self.homes.get_mut((index & !HOME) as usize);
+        }
+        self.slot_away(index, epoch)
+    }
+
+    #[cold]
+    fn slot_away(&mut self, index: u32, epoch: u32) -> Option<&mut Slot> {
+        let (_, homes) = self.away.iter_mut().find(|(kernel, _)| *kernel == epoch)?;
+        homes.get_mut((index & !HOME) as usize)
+    }
+
+    /// Whether nothing is kept in a task's home.
+    pub(super) fn is_home_free(&self, task: u32) -> bool {
+        self.homes.get(task as usize).is_none_or(|slot| matches!(slot.state, State::Free(_)))
+    }
+
+    /// Puts a ticket into its slot, which is free.
+    #[inline(always)]
+    pub(super) fn fill(&mut self, ticket: Ticket, slot: Slot) {
+        let place = (ticket.index & !HOME) as usize;
+        if ticket.index & HOME != 0 && place >= self.homes.len() {
+            self.homes.resize_with(place + 1, Slot::unused);
+        }
+        let earlier = self.slot(ticket.index, ticket.epoch).expect("a slot was reserved for it");
+        debug_assert!(matches!(earlier.state, State::Free(_)), "a slot keeps one ticket");
+        mem::forget(mem::replace(earlier, slot));
+    }
+
+    #[inline]
     pub(super) fn live(&mut self, ticket: Ticket) -> Option<&mut Slot> {
-        let slot = self.slots.get_mut(ticket.index as usize)?;
+        let slot = self.slot(ticket.index, ticket.epoch)?;
         (slot.serial == ticket.serial && !matches!(slot.state, State::Free(_))).then_some(slot)
     }
 
-    /// Frees a slot and hands out what was in it, to be dropped outside.
+    /// The result of a ticket of that kernel, if there is one; it frees the slot.
     #[inline]
-    pub(super) fn free(&mut self, index: u32) -> (State, Option<Waker>) {
-        let slot = &mut self.slots[index as usize];
-        let state = mem::replace(&mut slot.state, State::Free(self.free));
-        self.free = index;
-        (state, slot.waker.take())
+    pub(super) fn take_done(&mut self, ticket: Ticket, epoch: u32) -> Option<TrapResult> {
+        let next = self.free;
+        let slot = self.slot(ticket.index, ticket.epoch)?;
+        let is_done = matches!(slot.state, State::Done(_));
+        if slot.serial != ticket.serial || !is_done || slot.task.epoch != epoch {
+            return None;
+        }
+        let state = mem::replace(&mut slot.state, State::Free(next));
+        if ticket.index & HOME == 0 {
+            self.free = ticket.index;
+        }
+        match state {
+            State::Done(result) => Some(result),
+            _ => unreachable!("looked at above"),
+        }
+    }
+
+    /// Frees the slot of a ticket that is live, and hands out what was in it, to be dropped
+    /// outside.
+    #[inline]
+    pub(super) fn free(&mut self, ticket: Ticket) -> (State, Option<Waker>) {
+        let next = self.free;
+        let slot = self.slot(ticket.index, ticket.epoch).expect("a live ticket has a slot");
+        let freed = (mem::replace(&mut slot.state, State::Free(next)), slot.waker.take());
+        if ticket.index & HOME == 0 {
+            self.free = ticket.index;
+        }
+        freed
+    }
+
+    /// Brings the homes of a kernel's tasks in, and those of the one before it out.
+    pub(super) fn bring_home(&mut self, epoch: u32) {
+        if self.at_home != epoch {
+            let place = self.away.iter().position(|(kernel, _)| *kernel == epoch);
+            let homes = place.map_or_else(Vec::new, |place| self.away.swap_remove(place).1);
+            self.away.push((self.at_home, mem::replace(&mut self.homes, homes)));
+            self.at_home = epoch;
+        }
+    }
+
+    /// Takes out all that a kernel's tickets hold.
+    pub(super) fn close(&mut self, epoch: u32) -> (Vec<(State, Option<Waker>)>, Vec<Slot>) {
+        let mut freed = Vec::new();
+        for index in 0..self.slots.len() {
+            let Slot { task, serial, ref state, .. } = self.slots[index];
+            if task.epoch == epoch && !matches!(state, State::Free(_)) {
+                let index = u32::try_from(index).expect("a slot's index");
+                freed.push(self.free(Ticket { index, epoch, serial }));
+            }
+        }
+        if self.at_home == epoch {
+            self.bring_home(0);
+        }
+        let place = self.away.iter().position(|(kernel, _)| *kernel == epoch);
+        (freed, place.map_or_else(Vec::new, |place| self.away.swap_remove(place).1))
+    }
+
+    /// Tickets of that kernel that are in use.
+    pub(super) fn used(&self, epoch: u32) -> usize {
+        let used = |slot: &&Slot| !matches!(slot.state, State::Free(_));
+        let here = self.slots.iter().filter(|slot| slot.task.epoch == epoch).filter(used).count();
+        let away = self.away.iter().find(|(kernel, _)| *kernel == epoch).map(|(_, homes)| homes);
+        let homes = if self.at_home == epoch { Some(&self.homes) } else { away };
+        here + homes.map_or(0, |homes| homes.iter().filter(used).count())
     }
 
     /// Queues a post; gives it back if its kernel is gone.

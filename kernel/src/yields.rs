@@ -1,0 +1,63 @@
+//! Giving way: a wait that ends when its task has left the CPU.
+
+use std::mem;
+
+use traps::Time;
+use traps::protocol::Answer;
+
+use crate::kernel::Kernel;
+use crate::longrun::Came;
+use crate::machine::Machine;
+use crate::table::At;
+use crate::tasks::State;
+use crate::trace::{Op, WakeOp};
+use crate::waits::{Entry, Wait};
+
+impl<M: Machine> Kernel<M> {
+    /// Gives way: the wait ends when the task has left the CPU. Where nothing else was filed,
+    /// nothing can come in between: its result is put down at once, and the wait is in no table.
+    #[inline]
+    pub(crate) fn give_way<'o>(&mut self, at: At, sleep: bool, op: impl FnOnce() -> Op<'o>) {
+        if self.gate.is_alone(at.ticket) && !self.log.is_listening() {
+            let (answer, op) = given(sleep, self.log.now);
+            self.gate.keep(at.ticket, Ok(answer));
+            self.log.seq += 1;
+            self.waits.next_number();
+            self.gave_way = Some(Came::Wait(op, at.site));
+            return;
+        }
+        self.park(at, Wait::Yield { sleep }, op);
+        self.scratch.yielded.push(at.ticket.index);
+    }
+
+    /// A task that gave way, and filed nothing else, has left the CPU: it goes to the end of the
+    /// queue.
+    #[inline]
+    pub(crate) fn end_giving_way(&mut self, index: u32, came: Came) {
+        self.log.seq += 1;
+        let task = self.tasks.get_mut(index);
+        if task.state == State::Parked {
+            task.came = came;
+        }
+        self.make_ready(index, self.log.seq);
+    }
+
+    /// The others who gave way in the poll that is over.
+    #[cold]
+    pub(crate) fn complete_yields(&mut self) {
+        let mut yielded = mem::take(&mut self.scratch.yielded);
+        for index in yielded.drain(..) {
+            let Some(Entry { seq, wait: Wait::Yield { sleep }, .. }) = self.waits.get(index) else {
+                continue;
+            };
+            let (seq, (answer, op)) = (*seq, given(*sleep, self.log.now));
+            self.complete(index, Ok(answer), op, seq);
+        }
+        self.scratch.yielded = yielded;
+    }
+}
+
+/// What a task that gave way gets, when it was asked for as a sleep or not.
+fn given(sleep: bool, now: Time) -> (Answer, WakeOp) {
+    if sleep { (Answer::Time(now), WakeOp::Sleep) } else { (Answer::Unit, WakeOp::Yield) }
+}

@@ -1,0 +1,120 @@
+//! A kernel's life at its thread's gate: it comes, runs, stops and goes.
+
+use std::mem;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use super::register::Stage;
+use super::{EPOCHS, GATE, Gate};
+use crate::deadline_table::DeadlineTable;
+use crate::protocol::{Filed, Post};
+
+impl Gate {
+    /// The gate of this thread.
+    #[must_use]
+    pub fn of_this_thread() -> Rc<Gate> {
+        GATE.with(Rc::clone)
+    }
+
+    /// Registers a kernel on this thread and numbers it.
+    #[must_use]
+    pub fn open(&self) -> u32 {
+        let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
+        self.tables.borrow_mut().kernels.push(epoch);
+        epoch
+    }
+
+    /// Forgets a kernel: its tickets, and the posts that nobody will read.
+    pub fn close(&self, epoch: u32) {
+        let dropped;
+        let mut posts = Vec::new();
+        let locals = (self.locals.close(epoch), self.outsides.close(epoch));
+        {
+            let tables = &mut *self.tables.borrow_mut();
+            tables.kernels.retain(|kernel| *kernel != epoch);
+            dropped = tables.close(epoch);
+            for entry in mem::take(&mut tables.elsewhere) {
+                if entry.0 == epoch {
+                    posts.push(entry.1);
+                } else {
+                    tables.elsewhere.push(entry);
+                }
+            }
+        }
+        for post in &posts {
+            // The queue lives on, and what was handed back to it is not lost.
+            if let Post::Permit { queue, keep: true } = post {
+                queue.permits.set(queue.permits.get() + 1);
+            }
+        }
+        drop((dropped, posts, locals));
+    }
+
+    /// Makes the kernel the one that runs on this thread.
+    ///
+    /// # Panics
+    ///
+    /// If one runs already: a kernel does not run inside a kernel.
+    pub fn enter(&self, epoch: u32, deadlines: &Rc<DeadlineTable>) {
+        assert!(
+            super::epoch() == 0,
+            "rule: one kernel runs on a thread at a time; `run` was called inside `run`"
+        );
+        self.now.epoch.set(epoch);
+        drop(self.deadlines.replace(Some(deadlines.clone())));
+        let tables = &mut *self.tables.borrow_mut();
+        tables.bring_home(epoch);
+        for entry in mem::take(&mut tables.elsewhere) {
+            if entry.0 == epoch {
+                tables.filed.push(Filed::Post(entry.1));
+                self.now.any_filed.set(true);
+            } else {
+                tables.elsewhere.push(entry);
+            }
+        }
+    }
+
+    /// The kernel stops running; what is posted and was not taken waits for its next run.
+    pub fn leave(&self, epoch: u32) {
+        self.end();
+        let now = self.now;
+        self.unfold(now);
+        now.epoch.set(0);
+        now.any_filed.set(false);
+        drop(self.deadlines.take());
+        let mut requests = Vec::new();
+        {
+            let tables = &mut *self.tables.borrow_mut();
+            for filed in mem::take(&mut tables.filed) {
+                match filed {
+                    Filed::Post(post) => tables.elsewhere.push((epoch, post)),
+                    request @ Filed::Request { .. } => requests.push(request),
+                }
+            }
+        }
+        drop(requests);
+    }
+
+    /// Posts for that kernel that it has not heeded and that may wake a task.
+    #[must_use]
+    pub fn wakes_for(&self, epoch: u32) -> usize {
+        self.unfold(self.now);
+        let tables = self.tables.borrow();
+        let wakes = |post: &Post| {
+            !matches!(post, Post::Detach(_) | Post::Note { .. } | Post::DropDeadline { .. })
+        };
+        let filed = tables.filed.iter().filter(|filed| match filed {
+            Filed::Request { .. } => true,
+            Filed::Post(post) => wakes(post),
+        });
+        let elsewhere = tables.elsewhere.iter().filter(|(of, post)| *of == epoch && wakes(post));
+        elsewhere.count() + if self.now.epoch.get() == epoch { filed.count() } else { 0 }
+    }
+
+    /// Tickets of that kernel that are in use: for its counters and tests.
+    #[must_use]
+    pub fn tickets(&self, epoch: u32) -> usize {
+        let first = self.now.register.stage.get() != Stage::Empty && self.now.epoch.get() == epoch;
+        self.tables.borrow().used(epoch) + usize::from(first)
+    }
+}

@@ -1,0 +1,111 @@
+//! The poll that runs now: whose it is, in which scope, and the register of its first request.
+//!
+//! What every trap touches, apart from the tables: a trap that is answered at once touches no more.
+//! A thread that has a kernel makes it once and never frees it (some 300 bytes), so that a trap
+//! reaches it by one load, without a test whether the thread is ending.
+
+use std::cell::Cell;
+use std::num::NonZeroU64;
+use std::ptr;
+use std::task::Waker;
+
+use super::register::Register;
+use crate::protocol::{Post, ScopeId, TaskRef, Ticket};
+
+/// What is being polled now, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Current {
+    pub(super) task: TaskRef,
+    pub(super) scope: ScopeId,
+}
+
+pub(super) struct Now {
+    /// The kernel that runs on this thread, 0 for none.
+    pub(super) epoch: Cell<u32>,
+    pub(super) budget: Cell<u32>,
+    /// The task that is being polled.
+    pub(super) task: Cell<Option<TaskRef>>,
+    /// The scope in force.
+    pub(super) scope: Cell<Option<ScopeId>>,
+    /// The nearest timeout at or around it, or the root.
+    pub(super) timeout: Cell<Option<ScopeId>>,
+    /// The waker of the current task, told apart without touching its reference count.
+    pub(super) own: Cell<(*const (), *const ())>,
+    pub(super) any_bare: Cell<bool>,
+    /// Something is pending in the task, or an open scope of it fired: a guard that ends matters.
+    pub(super) troubled: Cell<bool>,
+    /// Whether anything is filed in the tables: to be read without a borrow.
+    pub(super) any_filed: Cell<bool>,
+    /// What the list consists of, as long as that is one post: most polls post no more.
+    pub(super) only: Cell<Option<Post>>,
+    /// The last serial number that was given out.
+    pub(super) serial: Cell<u64>,
+    pub(super) register: Register,
+}
+
+thread_local! {
+    static NOW: Cell<Option<&'static Now>> = const { Cell::new(None) };
+}
+
+/// That of this thread; `None` if it never had a kernel.
+#[inline]
+pub(super) fn now() -> Option<&'static Now> {
+    NOW.get()
+}
+
+impl Now {
+    /// That of this thread, made if it is new.
+    pub(super) fn of_this_thread() -> &'static Now {
+        NOW.get().unwrap_or_else(|| {
+            let now = Box::leak(Box::new(Now::new()));
+            NOW.set(Some(now));
+            now
+        })
+    }
+
+    fn new() -> Now {
+        Now {
+            epoch: Cell::new(0),
+            budget: Cell::new(0),
+            task: Cell::new(None),
+            scope: Cell::new(None),
+            timeout: Cell::new(None),
+            own: Cell::new((ptr::null(), ptr::null())),
+            any_bare: Cell::new(false),
+            troubled: Cell::new(false),
+            any_filed: Cell::new(false),
+            only: Cell::new(None),
+            serial: Cell::new(0),
+            register: Register::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn current(&self) -> Option<Current> {
+        Some(Current { task: self.task.get()?, scope: self.scope.get()? })
+    }
+
+    /// A ticket was freed, which may have lain in the home of the task that runs.
+    #[inline]
+    pub(super) fn come_home(&self, ticket: Ticket) {
+        if let Some(task) = self.task.get() {
+            self.register.come_home(ticket, task);
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_own(&self, waker: &Waker) -> bool {
+        self.own.get() == identity(waker)
+    }
+
+    #[inline]
+    pub(super) fn next_serial(&self) -> NonZeroU64 {
+        self.serial.set(self.serial.get() + 1);
+        NonZeroU64::new(self.serial.get()).expect("a counter from 1 does not wrap in 64 bits")
+    }
+}
+
+#[inline]
+pub(super) fn identity(waker: &Waker) -> (*const (), *const ()) {
+    (waker.data(), ptr::from_ref(waker.vtable()).cast())
+}
