@@ -61,7 +61,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) workers: Workers,
     pub(crate) jobs: Jobs,
     pub(crate) signals: Signals,
-    pub(crate) spare: Option<SpareWaker>,
+    pub(crate) spare: SpareWaker,
     pub(crate) wakeup: Wakeup,
     pub(crate) scratch: Scratch,
     /// What the task that runs will come back from, if it gave way and filed nothing else.
@@ -176,7 +176,7 @@ impl<M: Machine> Kernel<M> {
             deliver,
             jobs: Jobs::default(),
             signals: Signals::default(),
-            spare: Some(SpareWaker::new(&wakes)),
+            spare: SpareWaker::new(&wakes),
             wakes,
             wakeup: Wakeup::default(),
             scratch: Scratch::default(),

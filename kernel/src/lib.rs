@@ -45,6 +45,7 @@ mod bare;
 mod deadlines;
 mod delivery;
 mod emit;
+mod ends;
 pub mod guide {
     //! Pages to read: what the log says of [`time`], and of what comes from [`outside`] with the
     //! five rules for new code; and which test holds which of the [`rows`].

@@ -63,8 +63,10 @@ impl Log {
     /// Gives numbers to the arms and disarms without a line, of which there were so many so far.
     #[inline]
     pub(crate) fn count_untold(&mut self, untold: u64) {
-        self.seq += untold.saturating_sub(self.counted);
-        self.counted = self.counted.max(untold);
+        if untold > self.counted {
+            self.seq += untold - self.counted;
+            self.counted = untold;
+        }
     }
 
     pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {

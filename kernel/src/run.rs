@@ -8,17 +8,15 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use traps::Time;
-use traps::protocol::{Filed, Left, Site, TaskRef};
-use traps::threads::panic_message;
+use traps::protocol::{Filed, Site, TaskRef};
 
-use crate::emit::{announce, drop_quietly, emit, quietly};
+use crate::emit::{drop_quietly, emit};
 use crate::kernel::{Kernel, MainPoll};
 use crate::longrun::Came;
 use crate::machine::Machine;
-use crate::scopes::Timing;
 use crate::table::At;
-use crate::tasks::{End, NONE, Place, State, Tasks};
-use crate::trace::{Event, Exit, Op, Seq, Timed, WakeOp};
+use crate::tasks::{End, Place, State, Tasks};
+use crate::trace::{Event, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
 impl<M: Machine> Kernel<M> {
@@ -37,7 +35,7 @@ impl<M: Machine> Kernel<M> {
                         task.woken = false;
                         continue;
                     }
-                    self.tasks.get_mut(index).is_home_free = self.gate.end();
+                    task.is_home_free = self.gate.end();
                     self.suspend(index, self.waits.parked_so_far() != parked_before);
                     self.end_run(index);
                 }
@@ -72,8 +70,7 @@ impl<M: Machine> Kernel<M> {
         let (cause, since) = (mem::replace(&mut task.cause, run), task.ready_since);
         task.interrupted = false;
         self.longrun.begin_from(task.came);
-        let spare = self.spare.as_ref().map(SpareWaker::waker);
-        let waker = task.waker.as_ref().or(spare).expect("a spare waker is at hand");
+        let waker = task.waker.as_ref().unwrap_or_else(|| self.spare.waker());
         let root = Tasks::root_of(name);
         self.gate.begin(name, root, waker, self.options.budget, task.is_home_free);
         self.running = Some(index);
@@ -106,15 +103,14 @@ impl<M: Machine> Kernel<M> {
     #[inline]
     fn poll_once(&mut self, index: u32, main: MainPoll<'_>) -> thread::Result<Poll<()>> {
         self.log.count_untold(self.timers.table().untold());
-        let task = self.tasks.get_mut(index);
+        let mut task = self.tasks.get_mut(index);
         if task.troubled || task.pending > 0 {
             self.gate.set_troubled();
             self.offer_bare(index);
+            task = self.tasks.get_mut(index);
         }
-        let task = self.tasks.get_mut(index);
         let polled = {
-            let spare = self.spare.as_ref().map(SpareWaker::waker);
-            let waker: &Waker = task.waker.as_ref().or(spare).expect("a spare waker is at hand");
+            let waker: &Waker = task.waker.as_ref().unwrap_or_else(|| self.spare.waker());
             let mut cx = Context::from_waker(waker);
             let place = &mut task.place;
             catch_unwind(AssertUnwindSafe(|| match place {
@@ -124,7 +120,7 @@ impl<M: Machine> Kernel<M> {
             }))
         };
         self.gate.clear_bare();
-        if task.waker.is_none() && self.spare.as_ref().is_some_and(SpareWaker::was_used) {
+        if task.waker.is_none() && self.spare.was_used() {
             self.adopt_spare(index);
         }
         polled
@@ -133,8 +129,7 @@ impl<M: Machine> Kernel<M> {
     /// The poll kept the spare waker: it is the task's own from now on.
     #[cold]
     fn adopt_spare(&mut self, index: u32) {
-        let fresh = SpareWaker::new(&self.wakes);
-        let used = self.spare.replace(fresh).expect("the caller looked at it");
+        let used = mem::replace(&mut self.spare, SpareWaker::new(&self.wakes));
         let (waker, hit) = used.adopt(self.tasks.name_of(index));
         let task = self.tasks.get_mut(index);
         self.gate.set_waker(task.waker.insert(waker));
@@ -155,14 +150,15 @@ impl<M: Machine> Kernel<M> {
     /// Puts a task that left the CPU where its tickets, or its waker, will find it.
     #[inline]
     pub(crate) fn suspend(&mut self, index: u32, parked: bool) {
-        let task = self.tasks.get(index);
+        let mut task = self.tasks.get_mut(index);
         if !parked && !task.woken {
             self.tell_bare_wait(index);
+            task = self.tasks.get_mut(index);
         }
-        if self.tasks.get(index).deferred.is_some() {
+        if task.deferred.is_some() {
             self.undefer(index, crate::trace::Why::Suspend);
+            task = self.tasks.get_mut(index);
         }
-        let task = self.tasks.get_mut(index);
         task.state = State::Parked;
         task.ready_since = self.log.now;
         let pending = task.pending > 0;
@@ -281,120 +277,5 @@ impl<M: Machine> Kernel<M> {
             State::Running => task.answered = true,
             State::Ready | State::Ended => {}
         }
-    }
-
-    pub(crate) fn end_by_panic(
-        &mut self,
-        index: u32,
-        panic: Box<dyn std::any::Any + Send>,
-        run: Seq,
-    ) {
-        let message = panic_message(&*panic).to_owned();
-        let (id, name) = self.tasks.label(index);
-        let name = name.to_owned();
-        // What that poll armed is heeded after it.
-        announce!(self, 0, id, &name, Event::Panic { text: message.as_str().into() });
-        let task = self.tasks.get_mut(index);
-        if let Place::Main = task.place {
-            self.main_panic = Some(panic);
-        } else {
-            drop_quietly(panic);
-            // The future goes before its name: its requests are withdrawn, its scopes closed.
-            self.drop_future(index);
-        }
-        self.end_task(index, End::Panicked(message), run);
-    }
-
-    /// Drops a task's future, and heeds what its parts post.
-    pub(crate) fn drop_future(&mut self, index: u32) {
-        self.drop_body(index);
-        self.serve();
-    }
-
-    /// Drops a task's future, in the name of no task.
-    pub(crate) fn drop_body(&mut self, index: u32) {
-        let task = self.tasks.get_mut(index);
-        if let Place::Body(body) = &mut task.place {
-            let name = body.name().to_owned();
-            let site = body.site();
-            // A stand-in keeps the name for the lines to come.
-            let stand_in = crate::tasks::stand_in(name, site);
-            let body = mem::replace(body, stand_in);
-            self.gate.aside(|| drop_quietly(body));
-        }
-    }
-
-    /// The end of a task: its joiners hear of it, and nothing of it stays behind.
-    pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
-        let task = self.tasks.get(index);
-        let runs = task.state == State::Running;
-        let how = match end {
-            End::Panicked(_) => Exit::Panic,
-            End::Dropped => Exit::Dropped,
-            End::Output if task.cancel.as_ref().is_some_and(|cancel| cancel.delivered > 0) => {
-                Exit::Cancelled
-            }
-            End::Output => Exit::Ok,
-        };
-        let waits = if task.waits > 0 { self.waits.of(&self.tasks, index) } else { Vec::new() };
-        for ticket in waits {
-            // Their futures are gone, leaked, or about to be dropped unheard.
-            let number = self.waits.get(ticket).expect("a list holds parked tickets").number;
-            emit!(self, index, Event::Withdraw { ticket: number });
-            self.forget_wait(ticket);
-        }
-        for scope in self.scopes.of(&self.tasks, index) {
-            match self.scopes.get(scope).timing {
-                Timing::Bare => self.close_bare(scope),
-                Timing::Own | Timing::Guard => self.close_scope(scope, Left::Other),
-            }
-        }
-        if self.tasks.get(index).pending > 0 {
-            self.scopes.drop_pending(&mut self.tasks, index, |_| true);
-        }
-        self.undefer(index, crate::trace::Why::Exit);
-        let ran = self.ran();
-        let exit = emit!(self, index, Event::Exit { how, cause }, ran);
-        let task = self.tasks.get_mut(index);
-        if task.state == State::Ready {
-            // Its place stays: the turn has counted it.
-            if let Some(place) = self.ready.iter_mut().find(|ready| **ready == index) {
-                *place = NONE;
-            }
-        }
-        task.state = State::Ended;
-        task.end = Some(end);
-        task.waker = None;
-        task.news = None;
-        self.tasks.alive -= 1;
-        if let Place::Main = self.tasks.get(index).place {
-            self.main_ended = true;
-            self.tasks.get_mut(index).detached = true;
-        }
-        if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
-            self.gate.aside(|| drop_quietly(locals));
-        }
-        if runs {
-            self.end_last_run(index);
-        }
-        self.wake_joiners(index, exit);
-        if self.tasks.get(index).detached {
-            let task = self.tasks.remove(index);
-            drop_quietly(task);
-        }
-    }
-
-    /// A run that ended its task is over when its output is gone too, if nobody will have it, and
-    /// what that posted is heeded. A joiner takes it later, and the name with it.
-    fn end_last_run(&mut self, index: u32) {
-        if self.tasks.get(index).detached {
-            let mut place = mem::replace(&mut self.tasks.get_mut(index).place, Place::Away);
-            if let Place::Body(body) = &mut place {
-                quietly(|| body.as_mut().clear());
-            }
-            self.tasks.get_mut(index).place = place;
-            self.serve();
-        }
-        self.end_run(index);
     }
 }

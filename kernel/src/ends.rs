@@ -1,0 +1,137 @@
+//! How a task ends: by its output, by a panic, or dropped; and what it leaves.
+
+use std::mem;
+
+use traps::protocol::Left;
+use traps::threads::panic_message;
+
+use crate::emit::{announce, drop_quietly, emit, quietly};
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+use crate::scopes::Timing;
+use crate::tasks::{End, NONE, Place, State};
+use crate::trace::{Event, Exit, Seq};
+
+impl<M: Machine> Kernel<M> {
+    pub(crate) fn end_by_panic(
+        &mut self,
+        index: u32,
+        panic: Box<dyn std::any::Any + Send>,
+        run: Seq,
+    ) {
+        let message = panic_message(&*panic).to_owned();
+        let (id, name) = self.tasks.label(index);
+        let name = name.to_owned();
+        // What that poll armed is heeded after it.
+        announce!(self, 0, id, &name, Event::Panic { text: message.as_str().into() });
+        let task = self.tasks.get_mut(index);
+        if let Place::Main = task.place {
+            self.main_panic = Some(panic);
+        } else {
+            drop_quietly(panic);
+            // The future goes before its name: its requests are withdrawn, its scopes closed.
+            self.drop_future(index);
+        }
+        self.end_task(index, End::Panicked(message), run);
+    }
+
+    /// Drops a task's future, and heeds what its parts post.
+    pub(crate) fn drop_future(&mut self, index: u32) {
+        self.drop_body(index);
+        self.serve();
+    }
+
+    /// Drops a task's future, in the name of no task.
+    pub(crate) fn drop_body(&mut self, index: u32) {
+        let task = self.tasks.get_mut(index);
+        if let Place::Body(body) = &mut task.place {
+            let name = body.name().to_owned();
+            let site = body.site();
+            // A stand-in keeps the name for the lines to come.
+            let stand_in = crate::tasks::stand_in(name, site);
+            let body = mem::replace(body, stand_in);
+            self.gate.aside(|| drop_quietly(body));
+        }
+    }
+
+    /// The end of a task: its joiners hear of it, and nothing of it stays behind.
+    pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
+        let task = self.tasks.get(index);
+        let runs = task.state == State::Running;
+        let how = match end {
+            End::Panicked(_) => Exit::Panic,
+            End::Dropped => Exit::Dropped,
+            End::Output if task.cancel.as_ref().is_some_and(|cancel| cancel.delivered > 0) => {
+                Exit::Cancelled
+            }
+            End::Output => Exit::Ok,
+        };
+        if task.waits > 0 || task.first_scope != NONE || task.pending > 0 {
+            self.cut_loose(index);
+        }
+        if self.tasks.get(index).deferred.is_some() {
+            self.undefer(index, crate::trace::Why::Exit);
+        }
+        let ran = self.ran();
+        let exit = emit!(self, index, Event::Exit { how, cause }, ran);
+        let task = self.tasks.get_mut(index);
+        if task.state == State::Ready {
+            // Its place stays: the turn has counted it.
+            if let Some(place) = self.ready.iter_mut().find(|ready| **ready == index) {
+                *place = NONE;
+            }
+        }
+        task.state = State::Ended;
+        task.end = Some(end);
+        task.waker = None;
+        task.news = None;
+        self.tasks.alive -= 1;
+        if let Place::Main = self.tasks.get(index).place {
+            self.main_ended = true;
+            self.tasks.get_mut(index).detached = true;
+        }
+        if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
+            self.gate.aside(|| drop_quietly(locals));
+        }
+        if runs {
+            self.end_last_run(index);
+        }
+        self.wake_joiners(index, exit);
+        if self.tasks.get(index).detached {
+            let task = self.tasks.remove(index);
+            drop_quietly(task);
+        }
+    }
+
+    /// What an ended task had open: its futures are gone, leaked, or about to be dropped unheard.
+    fn cut_loose(&mut self, index: u32) {
+        for ticket in self.waits.of(&self.tasks, index) {
+            let number = self.waits.get(ticket).expect("a list holds parked tickets").number;
+            emit!(self, index, Event::Withdraw { ticket: number });
+            self.forget_wait(ticket);
+        }
+        for scope in self.scopes.of(&self.tasks, index) {
+            match self.scopes.get(scope).timing {
+                Timing::Bare => self.close_bare(scope),
+                Timing::Own | Timing::Guard => self.close_scope(scope, Left::Other),
+            }
+        }
+        if self.tasks.get(index).pending > 0 {
+            self.scopes.drop_pending(&mut self.tasks, index, |_| true);
+        }
+    }
+
+    /// A run that ended its task is over when its output is gone too, if nobody will have it, and
+    /// what that posted is heeded. A joiner takes it later, and the name with it.
+    fn end_last_run(&mut self, index: u32) {
+        if self.tasks.get(index).detached {
+            let mut place = mem::replace(&mut self.tasks.get_mut(index).place, Place::Away);
+            if let Place::Body(body) = &mut place {
+                quietly(|| body.as_mut().clear());
+            }
+            self.tasks.get_mut(index).place = place;
+            self.serve();
+        }
+        self.end_run(index);
+    }
+}
