@@ -330,7 +330,7 @@ impl<M: Machine> Drop for Kernel<M> {
             }
         }
         self.workers.reset_limiters();
-        self.workers.take_all().for_each(drop_quietly);
+        self.workers.take_all().into_iter().for_each(drop_quietly);
         self.drop_messages();
         self.gate.close(self.epoch);
     }

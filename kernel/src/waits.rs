@@ -9,6 +9,7 @@ use traps::SignalSet;
 use traps::protocol::{Direction, QueueCore, ScopeId, SignalLine, Site, Ticket};
 
 use crate::tasks::{NONE, Tasks};
+use crate::threads::JobId;
 use crate::timers::TimerId;
 use crate::trace::Seq;
 
@@ -31,7 +32,7 @@ pub(crate) enum Wait {
         take: bool,
     },
     Queue(Rc<QueueCore>),
-    Job(u64),
+    Job(JobId),
     Signal(SignalSet),
     Stream(Rc<SignalLine>),
     Foreign {
