@@ -212,7 +212,7 @@ impl<M: Machine> Kernel<M> {
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
         let head = trace::header(self.machine.clock_name(), self.machine.seed());
         let _ = writeln!(out, "{head}");
-        self.observe(Writer(out));
+        self.observe(Writer::new(out));
     }
 
     /// Adds `ran=`, `waited=` and `late=` to the lines of the trace, which is then no longer the

@@ -19,8 +19,8 @@ use crate::workers::Parcel;
 
 pub(crate) use traps::threads::Work;
 
-/// How often a worker without a job gives way before it sleeps: for some microseconds.
-const YIELDS: u32 = 10;
+/// How often a worker without a job gives way before it sleeps: for a microsecond or so.
+const YIELDS: u32 = 3;
 
 /// Names a job to the pool and back. The caller never uses one twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
