@@ -25,7 +25,7 @@ use crate::timers::{Rank, TimerId};
 use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::turn::Fired;
 use crate::waits::Wait;
-use crate::workers::{Job, Order, Parcel, State};
+use crate::workers::{Order, Parcel, State};
 
 /// A job as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,12 +103,14 @@ impl<M: Machine> Kernel<M> {
         // Whoever was in line before it has had every token that was free.
         let starts = self.workers.grant(self.log.now) == Some(job);
         let (running, queued) = self.occupation();
-        let event = Event::Offload { job, running, queued, limiter: named.map(Into::into) };
-        emit!(self, at.task, event);
+        emit!(self, at.task, {
+            let limiter = named.map(Into::into);
+            Event::Offload { job: number, running, queued, limiter }
+        });
         if starts {
             self.start_job(job);
         }
-        self.park(at, Wait::Job(job), || Op::Offload { job });
+        self.park(at, Wait::Job(job), || Op::Offload { job: number });
     }
 
     /// Jobs that have a token, and jobs that have none: from the accounts, not from how quick the
@@ -122,8 +124,9 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn grant_tokens(&mut self, cause: Seq) {
         while let Some(job) = self.workers.grant(self.log.now) {
             let (running, queued) = self.occupation();
-            let event = Event::OffloadStarts { job, running, queued, cause };
-            emit_for!(self, 1, "wakeup", event);
+            let number = job.number;
+            let starts = || Event::OffloadStarts { job: number, running, queued, cause };
+            emit_for!(self, 1, "wakeup", starts());
             self.start_job(job);
         }
     }
@@ -225,6 +228,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn job_done(&mut self, done: Done) {
         let Done { job, work } = done;
         let Some(ended) = self.workers.end(job, self.log.now) else { return drop_quietly(work) };
+        let job = job.number;
         let seq = match ended.ticket {
             Some(index) if !self.is_doomed(index) => {
                 let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
@@ -246,12 +250,12 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// A job that ended in time, and whose future was dropped before it was read.
-    pub(crate) fn job_unheard(&mut self, job: JobId, task: u64, site: Site, work: Box<dyn Work>) {
+    pub(crate) fn job_unheard(&mut self, job: u64, task: u64, site: Site, work: Box<dyn Work>) {
         emit_for!(self, 0, "kernel", Event::Orphan { job });
         self.give_orphan(job, task, site, work);
     }
 
-    fn give_orphan(&mut self, job: JobId, task: u64, site: Site, work: Box<dyn Work>) {
+    fn give_orphan(&mut self, job: u64, task: u64, site: Site, work: Box<dyn Work>) {
         let Some(mut hook) = self.jobs.on_orphan.take() else { return drop_quietly(work) };
         let site = log::site(site).to_string();
         quietly(|| {
@@ -265,32 +269,33 @@ impl<M: Machine> Kernel<M> {
     /// The future of a wait for a job is gone, or was answered otherwise.
     pub(crate) fn stop_waiting_for_job(&mut self, task: u32, job: JobId) {
         if let Some(parcel) = self.workers.withdraw(job) {
-            let what = || format!("o{job}_before_it_ran").into();
+            let what = || format!("o{}_before_it_ran", job.number).into();
             let seq = emit!(self, task, Event::Drop { what: what() });
             drop_quietly(parcel);
             self.forget_retry();
             self.grant_tokens(seq);
         } else if self.workers.get(job).is_some_and(|job| job.ticket.is_some()) {
             self.workers.abandon(job, self.tasks.label(task).1);
-            emit!(self, task, Event::Abandon { job });
+            emit!(self, task, Event::Abandon { job: job.number });
         }
     }
 
     /// What a script would have ended later ends here; a thread's job is its thread's.
     pub(crate) fn drop_scripted_jobs(&mut self) {
-        let scripted = |job: &Job| matches!(job.state, State::Running { on_thread: false, .. });
-        let jobs = self.workers.iter().filter(|(_, job)| scripted(job));
-        let jobs: Vec<JobId> = jobs.map(|(number, _)| number).collect();
-        for job in jobs {
-            self.workers.end(job, self.log.now);
-            emit_for!(self, 0, "kernel", Event::Drop { what: format!("o{job}").into() });
+        for job in self.workers.all() {
+            let state = self.workers.get(job).map(|job| job.state);
+            if matches!(state, Some(State::Running { on_thread: false, .. })) {
+                self.workers.end(job, self.log.now);
+                let what = format!("o{}", job.number).into();
+                emit_for!(self, 0, "kernel", Event::Drop { what });
+            }
         }
     }
 
     /// A thread was to take this one, and none did before the end: it never runs.
     pub(crate) fn drop_unbegun(&mut self, job: JobId, parcel: Parcel) {
         self.workers.end(job, self.log.now);
-        let what = format!("o{job}_before_it_ran");
+        let what = format!("o{}_before_it_ran", job.number);
         emit_for!(self, 0, "kernel", Event::Drop { what: what.into() });
         drop_quietly(parcel);
     }
@@ -299,18 +304,18 @@ impl<M: Machine> Kernel<M> {
     /// token, abandoned or not, has held it [since](JobView::since) (rows C37, F4).
     #[must_use]
     pub fn jobs(&self) -> Vec<JobView> {
-        self.workers.iter().map(|(number, _)| self.job_view(number)).collect()
+        self.workers.all().into_iter().map(|job| self.job_view(job)).collect()
     }
 
-    fn job_view(&self, number: JobId) -> JobView {
-        let job = self.workers.get(number).expect("a job that is looked at is there");
+    fn job_view(&self, id: JobId) -> JobView {
+        let job = self.workers.get(id).expect("a job that is looked at is there");
         let name = || self.tasks.find(job.task).map(|task| self.tasks.label(task).1.to_owned());
         JobView {
-            number,
+            number: id.number,
             state: match (&job.state, job.ticket) {
-                (State::AtLimiter(_) | State::InLine(..), _) => "queued",
-                (State::Ready(..) | State::Running { .. }, Some(_)) => "running",
-                (State::Ready(..) | State::Running { .. }, None) => "abandoned",
+                (State::AtLimiter | State::InLine, _) => "queued",
+                (State::Ready { .. } | State::Running { .. }, Some(_)) => "running",
+                (State::Ready { .. } | State::Running { .. }, None) => "abandoned",
             },
             task: job.task.serial.get(),
             name: job.name.clone().or_else(name).unwrap_or_default(),

@@ -217,7 +217,7 @@ impl<M: Machine> Kernel<M> {
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
         let head = trace::header(self.machine.clock_name(), self.machine.seed());
         let _ = writeln!(out, "{head}");
-        self.observe(Writer(out));
+        self.observe(Writer::new(out));
     }
 
     /// Adds `ran=`, `waited=` and `late=` to the lines of the trace, which is then no longer the
@@ -335,7 +335,7 @@ impl<M: Machine> Drop for Kernel<M> {
             }
         }
         self.workers.reset_limiters();
-        self.workers.take_all().for_each(drop_quietly);
+        self.workers.take_all().into_iter().for_each(drop_quietly);
         self.drop_messages();
         self.gate.close(self.epoch);
     }

@@ -31,18 +31,40 @@ impl<F: FnMut(&Line<'_>)> Activation for F {
 }
 
 /// Writes the stable trace; what it cannot write is lost, and not reported.
-pub(crate) struct Writer<W>(pub(crate) W);
+pub(crate) struct Writer<W> {
+    out: W,
+    /// The line that was written last; it begins with so much that all lines of a turn begin with.
+    line: Vec<u8>,
+    turn: (Time, u64),
+    columns: usize,
+}
+
+impl<W> Writer<W> {
+    pub(crate) fn new(out: W) -> Writer<W> {
+        Writer { out, line: Vec::new(), turn: (Time::NEVER, 0), columns: 0 }
+    }
+}
 
 impl<W: io::Write> Activation for Writer<W> {
     fn event(&mut self, line: &Line<'_>) {
-        let _ = writeln!(self.0, "{line}");
+        let turn = (line.at, line.turn);
+        if self.turn == turn {
+            self.line.truncate(self.columns);
+        } else {
+            self.line.clear();
+            line.write_turn(&mut self.line);
+            (self.turn, self.columns) = (turn, self.line.len());
+        }
+        line.write_event(&mut self.line);
+        self.line.push(b'\n');
+        let _ = self.out.write_all(&self.line);
         if matches!(line.event, Event::Halt { .. } | Event::Panic { .. }) {
             self.idle();
         }
     }
 
     fn idle(&mut self) {
-        let _ = self.0.flush();
+        let _ = self.out.flush();
     }
 }
 

@@ -89,13 +89,19 @@ impl<M: Machine> Kernel<M> {
     /// The `run` line, whose number is given.
     #[cold]
     fn tell_run(&mut self, index: u32, cause: Seq, since: Time) {
-        let news = self.tasks.get_mut(index).news.take();
+        let mut news = self.tasks.get_mut(index).news.take();
         if self.log.is_listening() {
-            let answered = news.map_or_else(Vec::new, |news| news.answered);
+            let answered = news.as_ref().map_or(&[][..], |news| &news.answered);
             let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
             let event = Event::Run { cause, answered: answered.into() };
             let (id, name) = self.tasks.label(index);
             self.log.write(id, name, event, Some(waited));
+            // Kept while somebody listens: the next run is told without an allocation.
+            if let Some(news) = &mut news {
+                news.answered.clear();
+                news.delivered.clear();
+            }
+            self.tasks.get_mut(index).news = news;
         }
     }
 

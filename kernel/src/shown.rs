@@ -64,7 +64,7 @@ impl<M: Machine> Kernel<M> {
             }
             Wait::Join { task, .. } => format!("join {}", self.tasks.label(*task).0),
             Wait::Queue(queue) => format!("wait q{}", queue.number.get()),
-            Wait::Job(job) => format!("offload o{job}"),
+            Wait::Job(job) => format!("offload o{}", job.number),
             Wait::Signal(_) | Wait::Stream(_) => "signal".to_owned(),
             Wait::Foreign { .. } => "foreign".to_owned(),
             Wait::Outside { what, .. } => format!("outside {what}"),

@@ -289,7 +289,8 @@ impl<M: Machine> Kernel<M> {
         self.drop_scripted_jobs();
         let threads = self.workers.counts.on_threads as u64;
         if threads > 0 {
-            let jobs: Vec<String> = self.workers.iter().map(|(job, _)| format!("o{job}")).collect();
+            let jobs: Vec<String> =
+                self.workers.all().iter().map(|job| format!("o{}", job.number)).collect();
             let text = format!("left alone, for their grace is over: {}", jobs.join(" "));
             announce!(self, 0, "kernel", Event::Warn { text: text.into() });
         }

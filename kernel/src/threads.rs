@@ -19,8 +19,17 @@ use crate::workers::Parcel;
 
 pub(crate) use traps::threads::Work;
 
+/// How often a worker without a job gives way before it sleeps: for a microsecond or so.
+const YIELDS: u32 = 3;
+
 /// Names a job to the pool and back. The caller never uses one twice.
-pub type JobId = u64;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobId {
+    /// Its number in the log, from 1.
+    pub number: u64,
+    /// Where its kernel keeps it.
+    pub slot: u32,
+}
 
 /// A job that has run, as its worker delivers it.
 pub struct Done {
@@ -53,19 +62,36 @@ struct Floor {
 }
 
 /// What the lock guards. No foreign code runs and no job is dropped while it is held.
+///
+/// While jobs are queued, somebody is on the way to them, or nobody is asleep: at most one worker
+/// is called at a time, and the next one is by whoever takes a job and leaves others. So a burst of
+/// short jobs wakes few threads, and each of a burst of long ones has its own soon.
 #[derive(Default)]
 struct Board {
     /// Jobs that no worker has taken, oldest first.
     queue: VecDeque<(JobId, Parcel)>,
-    /// Workers that are in `Work::run`.
-    running: usize,
+    /// All workers; those that are not idle are in `Work::run`.
+    threads: usize,
     /// Workers that look at the queue before they do anything else: waiting, just started, or
     /// delivering.
     idle: usize,
-    /// All workers: `running + idle`.
-    threads: usize,
+    /// Idle workers that wait and were not called.
+    asleep: usize,
+    /// Workers that were called and have not come.
+    calls: usize,
     /// No worker takes another job.
     closing: bool,
+}
+
+impl Board {
+    /// Whether a worker is to be called, who counts as called from now on.
+    #[must_use]
+    fn must_call(&mut self) -> bool {
+        let calls = !self.queue.is_empty() && self.asleep > 0 && self.asleep == self.idle;
+        self.asleep -= usize::from(calls);
+        self.calls += usize::from(calls);
+        calls
+    }
 }
 
 impl Pool {
@@ -99,8 +125,11 @@ impl Pool {
             }
             board.queue.push_back((job, parcel));
             if board.queue.len() <= board.idle {
+                let calls = board.must_call();
                 drop(board);
-                self.floor.called.notify_one();
+                if calls {
+                    self.floor.called.notify_one();
+                }
                 return Ok(());
             }
             // Counted before it exists, so that the next job does not count on it too.
@@ -133,7 +162,8 @@ impl Pool {
     /// its caller gave up but its thread did not.
     #[cfg(test)]
     pub(crate) fn running(&self) -> usize {
-        self.floor.enter().running
+        let board = self.floor.enter();
+        board.threads - board.idle
     }
 
     /// How many workers there are, idle or not.
@@ -181,36 +211,73 @@ impl Floor {
 
     /// The life of a worker. It comes in counted as idle.
     fn work(&self) {
-        while let Some((job, Parcel { mut work, context })) = self.next_job() {
+        let mut next = self.wait_for_job();
+        while let Some((job, Parcel { mut work, context })) = next {
             // The job catches its own panics and keeps them; this is for one that does not.
             let ran = panic::catch_unwind(AssertUnwindSafe(|| work.run(context)));
             // Not dropped: to drop a panic's payload may panic again.
             ran.unwrap_or_else(mem::forget);
             let mut board = self.enter();
-            board.running -= 1;
             // Before the delivery: who hears of it and submits again finds this worker idle,
             // and does not start another.
             board.idle += 1;
-            drop(board);
+            next = self.take(board);
             (self.deliver)(Done { job, work });
+            next = next.or_else(|| self.wait_for_job());
         }
     }
 
-    /// Waits for a job and takes it. `None`: the worker is no longer counted and must end.
-    fn next_job(&self) -> Option<(JobId, Parcel)> {
-        let (mut board, _) = self
-            .called
-            .wait_timeout_while(self.enter(), self.idle, |board| {
-                board.queue.is_empty() && !board.closing
-            })
-            .unwrap_or_else(PoisonError::into_inner);
+    /// Takes the oldest job, if there is one, for a worker that is counted as idle until then.
+    fn take(&self, mut board: MutexGuard<'_, Board>) -> Option<(JobId, Parcel)> {
+        let next = if board.closing { None } else { board.queue.pop_front() }?;
         board.idle -= 1;
-        // Even when the time is up: the job may have come with the last tick, and counts on us.
-        let next = if board.closing { None } else { board.queue.pop_front() };
-        if next.is_some() {
-            board.running += 1;
-            return next;
+        let calls = board.must_call();
+        drop(board);
+        if calls {
+            self.called.notify_one();
         }
+        Some(next)
+    }
+
+    /// Gives way to others for a while, as long as there is nothing to do: in a burst the next job
+    /// comes sooner than a worker falls asleep and is woken.
+    fn linger(&self) -> MutexGuard<'_, Board> {
+        let mut board = self.enter();
+        for _ in 0..YIELDS {
+            if !board.queue.is_empty() || board.closing {
+                break;
+            }
+            drop(board);
+            thread::yield_now();
+            board = self.enter();
+        }
+        board
+    }
+
+    /// Waits for a job and takes it. `None`: the worker is no longer counted and must end.
+    fn wait_for_job(&self) -> Option<(JobId, Parcel)> {
+        let mut board = self.linger();
+        while board.queue.is_empty() && !board.closing {
+            board.asleep += 1;
+            let (woken, waited) = self
+                .called
+                .wait_timeout_while(board, self.idle, |board| board.calls == 0 && !board.closing)
+                .unwrap_or_else(PoisonError::into_inner);
+            board = woken;
+            // A call is for whoever comes first.
+            match board.calls.checked_sub(1) {
+                Some(others) => board.calls = others,
+                None => board.asleep -= 1,
+            }
+            // Even when the time is up: the job may have come with the last tick, and counts on us.
+            if waited.timed_out() && board.queue.is_empty() {
+                break;
+            }
+        }
+        if !board.closing && !board.queue.is_empty() {
+            return self.take(board);
+        }
+        board.idle -= 1;
         board.threads -= 1;
         if board.threads == 0 {
             self.emptied.notify_all();
@@ -254,18 +321,23 @@ mod tests {
     }
 
     /// A pool, and the jobs it delivers.
-    fn pool(idle: Duration) -> (Pool, Receiver<JobId>) {
+    fn pool(idle: Duration) -> (Pool, Receiver<u64>) {
         let (sender, delivered) = mpsc::channel();
-        let deliver = move |done: Done| sender.send(done.job).unwrap_or(()); // the test is over
+        // An error: the test is over.
+        let deliver = move |done: Done| sender.send(done.job.number).unwrap_or(());
         (Pool::new(idle, Arc::new(deliver)), delivered)
     }
 
-    fn submit(pool: &mut Pool, job: JobId, parcel: Parcel) {
-        pool.submit(job, parcel).map_err(|(error, _)| error).unwrap();
+    fn id(number: u64) -> JobId {
+        JobId { number, slot: 0 }
+    }
+
+    fn submit(pool: &mut Pool, job: u64, parcel: Parcel) {
+        pool.submit(id(job), parcel).map_err(|(error, _)| error).unwrap();
     }
 
     /// A job that says its number when it starts, and ends when `open` is dropped or sends.
-    fn gated(number: JobId, starts: &Sender<JobId>) -> (Parcel, Sender<()>) {
+    fn gated(number: u64, starts: &Sender<u64>) -> (Parcel, Sender<()>) {
         let (open, gate) = mpsc::channel();
         let starts = starts.clone();
         let run = move || {
@@ -320,6 +392,26 @@ mod tests {
     }
 
     #[test]
+    fn each_of_a_burst_of_long_jobs_has_a_sleeper_of_its_own() {
+        let (mut pool, delivered) = pool(LONG);
+        let (starts, started) = mpsc::channel();
+        for _ in 0..50 {
+            let (parcels, gates): (Vec<_>, Vec<_>) = (0..8).map(|job| gated(job, &starts)).unzip();
+            for (job, parcel) in (0..).zip(parcels) {
+                submit(&mut pool, job, parcel);
+            }
+            // None ends before all have begun.
+            assert_eq!(started.iter().take(8).collect::<BTreeSet<_>>().len(), 8);
+            drop(gates);
+            assert_eq!(delivered.iter().take(8).count(), 8);
+            while pool.floor.enter().asleep < 8 {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(pool.threads(), 8);
+    }
+
+    #[test]
     fn one_job_after_the_other_needs_one_thread() {
         let (mut pool, delivered) = pool(LONG);
         for job in 0..1000 {
@@ -355,7 +447,7 @@ mod tests {
         assert_eq!(started.recv(), Ok(1));
         assert_eq!(shut_down(&mut pool, Duration::ZERO), 1, "it is left alone");
         assert_eq!(pool.running(), 1);
-        let (error, _) = pool.submit(3, call(|| ())).unwrap_err();
+        let (error, _) = pool.submit(id(3), call(|| ())).unwrap_err();
         assert_eq!(error.to_string(), "the pool was shut down");
         drop(gate);
         assert_eq!(shut_down(&mut pool, LONG), 0);
@@ -366,7 +458,7 @@ mod tests {
     fn a_thread_that_cannot_start_is_an_error_and_the_job_comes_back() {
         let (mut pool, delivered) = pool(LONG);
         let possible = mem::replace(&mut pool.stack_size, 1 << 50);
-        let (_, parcel) = pool.submit(1, call(|| ())).unwrap_err();
+        let (_, parcel) = pool.submit(id(1), call(|| ())).unwrap_err();
         assert_eq!(pool.threads(), 0);
         pool.stack_size = possible;
         submit(&mut pool, 1, parcel);
@@ -377,7 +469,7 @@ mod tests {
         pool.stack_size = 1 << 50;
         submit(&mut pool, 2, parcel);
         assert_eq!(started.recv(), Ok(2));
-        let (_, parcel) = pool.submit(3, call(|| ())).unwrap_err();
+        let (_, parcel) = pool.submit(id(3), call(|| ())).unwrap_err();
         drop(gate);
         assert_eq!(delivered.recv(), Ok(2));
         submit(&mut pool, 3, parcel);

@@ -11,6 +11,7 @@ use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site, Tic
 
 use crate::table::At;
 use crate::tasks::{NONE, Tasks};
+use crate::threads::JobId;
 use crate::timers::TimerId;
 use crate::trace::Seq;
 
@@ -33,7 +34,7 @@ pub(crate) enum Wait {
         take: bool,
     },
     Queue(Rc<QueueCore>),
-    Job(u64),
+    Job(JobId),
     Signal(SignalSet),
     Stream(Rc<SignalLine>),
     Foreign {

@@ -7,15 +7,18 @@
 //! something took it, and is abandoned when its caller is answered first. Its tokens come back when
 //! it has really ended (rows X8, R16).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use slab::Slab;
 use traps::Time;
 use traps::protocol::{Site, TaskRef};
 use traps::threads::{LimiterCore, Outlook, ThreadContext, Work};
 
+use crate::tasks::NONE;
 use crate::threads::JobId;
 
 /// A job as it is handed over.
@@ -24,20 +27,26 @@ pub struct Parcel {
     pub context: ThreadContext,
 }
 
-/// Where a job is.
+/// Where a job is. Its parcel is with it until something takes it.
+#[derive(Clone, Copy)]
 pub(crate) enum State {
     /// In its limiter's line.
-    AtLimiter(Parcel),
-    /// In the pool's line, at this place.
-    InLine(Parcel, u64),
+    AtLimiter,
+    /// In the pool's line.
+    InLine,
     /// It has a token, and nothing has taken it yet.
-    Ready(Parcel, u32),
+    Ready { token: u32 },
     /// It runs by this token: on a thread, or by a script.
     Running { token: u32, on_thread: bool },
 }
 
 pub(crate) struct Job {
+    number: u64,
     pub(crate) state: State,
+    parcel: Option<Parcel>,
+    /// Neighbours in the pool's line, which a job may leave from the middle.
+    before: u32,
+    after: u32,
     /// Who waits for it; `None` once it was abandoned.
     pub(crate) ticket: Option<u32>,
     pub(crate) task: TaskRef,
@@ -64,11 +73,10 @@ pub(crate) struct Workers {
     /// Tokens that came back; the last one is used next.
     free: Vec<u32>,
     in_use: usize,
-    last: JobId,
-    jobs: BTreeMap<JobId, Job>,
-    /// By their places: a job may leave it from the middle.
-    line: BTreeMap<u64, JobId>,
-    places: u64,
+    last: u64,
+    jobs: Slab<Job>,
+    /// The first and the last in the pool's line.
+    line: (u32, u32),
     /// Jobs in state `Ready` that could not be handed over, oldest first.
     stalled: VecDeque<JobId>,
     pub(crate) outlook: Arc<Outlook>,
@@ -97,9 +105,8 @@ impl Workers {
             free: Vec::new(),
             in_use: 0,
             last: 0,
-            jobs: BTreeMap::new(),
-            line: BTreeMap::new(),
-            places: 0,
+            jobs: Slab::new(),
+            line: (NONE, NONE),
             stalled: VecDeque::new(),
             outlook,
             counts: Counts::default(),
@@ -107,7 +114,7 @@ impl Workers {
     }
 
     /// The number that the next job will have.
-    pub(crate) fn next_number(&self) -> JobId {
+    pub(crate) fn next_number(&self) -> u64 {
         self.last + 1
     }
 
@@ -116,60 +123,78 @@ impl Workers {
     pub(crate) fn add(&mut self, order: Order, now: Time) -> JobId {
         self.last += 1;
         let Order { parcel, ticket, task, site, limiter } = order;
-        let state = match &limiter {
-            Some(limiter) if !limiter.line.borrow().is_empty() || is_full(limiter) => {
-                limiter.line.borrow_mut().insert(self.last);
-                State::AtLimiter(parcel)
-            }
-            limiter => {
-                if let Some(limiter) = limiter {
-                    enter(limiter);
-                }
-                State::InLine(parcel, self.join_line(self.last))
-            }
-        };
-        let job = Job { state, ticket: Some(ticket), task, name: None, site, since: now, limiter };
-        self.jobs.insert(self.last, job);
+        let slot = u32::try_from(self.jobs.vacant_key()).expect("fewer than 2^32 jobs");
+        let job = JobId { number: self.last, slot };
+        let waits = limiter.as_ref().is_some_and(|limiter| !enter(limiter, job));
+        self.jobs.insert(Job {
+            number: self.last,
+            state: State::AtLimiter,
+            parcel: Some(parcel),
+            before: NONE,
+            after: NONE,
+            ticket: Some(ticket),
+            task,
+            name: None,
+            site,
+            since: now,
+            limiter,
+        });
+        if !waits {
+            self.join_line(slot);
+        }
         self.counts.queued += 1;
-        self.last
+        job
     }
 
     /// At its end.
-    fn join_line(&mut self, number: JobId) -> u64 {
-        self.places += 1;
-        self.line.insert(self.places, number);
-        self.places
+    fn join_line(&mut self, slot: u32) {
+        let before = mem::replace(&mut self.line.1, slot);
+        match before {
+            NONE => self.line.0 = slot,
+            before => self.jobs[before as usize].after = slot,
+        }
+        let job = &mut self.jobs[slot as usize];
+        (job.state, job.before, job.after) = (State::InLine, before, NONE);
+    }
+
+    /// From wherever it stands.
+    fn leave_line(&mut self, slot: u32) {
+        let Job { before, after, .. } = self.jobs[slot as usize];
+        match before {
+            NONE => self.line.0 = after,
+            before => self.jobs[before as usize].after = after,
+        }
+        match after {
+            NONE => self.line.1 = before,
+            after => self.jobs[after as usize].before = before,
+        }
     }
 
     /// Gives the oldest job in the pool's line a token, if there is one of each.
     pub(crate) fn grant(&mut self, now: Time) -> Option<JobId> {
-        if self.in_use == self.tokens {
+        let slot = self.line.0;
+        if slot == NONE || self.in_use == self.tokens {
             return None;
         }
-        let (_, number) = self.line.pop_first()?;
+        self.leave_line(slot);
         let token = self.free.pop().unwrap_or_else(|| {
             u32::try_from(self.in_use).expect("there are fewer tokens than that")
         });
         self.in_use += 1;
         self.counts.peak = self.counts.peak.max(self.in_use);
         self.counts.queued -= 1;
-        let job = self.jobs.get_mut(&number).expect("the line holds jobs");
-        job.since = now;
-        job.advance(|state| match state {
-            State::InLine(mut parcel, _) => {
-                parcel.context.set_token(token);
-                State::Ready(parcel, token)
-            }
-            _ => unreachable!("rule: only a job in the line gets a token"),
-        });
-        Some(number)
+        let job = &mut self.jobs[slot as usize];
+        (job.since, job.state) = (now, State::Ready { token });
+        if let Some(parcel) = &mut job.parcel {
+            parcel.context.set_token(token);
+        }
+        Some(JobId { number: job.number, slot })
     }
 
     /// Takes a job that has its token out of here, to be run.
-    pub(crate) fn hand_over(&mut self, number: JobId, on_thread: bool) -> Parcel {
-        let job = self.jobs.get_mut(&number).expect("rule: a job that is handed over is here");
-        let state = std::mem::replace(&mut job.state, State::Running { token: 0, on_thread });
-        let State::Ready(parcel, token) = state else {
+    pub(crate) fn hand_over(&mut self, job: JobId, on_thread: bool) -> Parcel {
+        let job = self.find(job).expect("rule: a job that is handed over is here");
+        let (State::Ready { token }, Some(parcel)) = (job.state, job.parcel.take()) else {
             unreachable!("rule: only a job with a token, and only once, is handed over")
         };
         job.state = State::Running { token, on_thread };
@@ -178,12 +203,12 @@ impl Workers {
     }
 
     /// Takes it back: nothing could run it now.
-    pub(crate) fn take_back(&mut self, number: JobId, parcel: Parcel) {
-        let job = self.jobs.get_mut(&number).expect("rule: a job that comes back was here");
+    pub(crate) fn take_back(&mut self, job: JobId, parcel: Parcel) {
+        let job = self.find(job).expect("rule: a job that comes back was here");
         let State::Running { token, on_thread } = job.state else {
             unreachable!("rule: only a job that was handed over comes back")
         };
-        job.state = State::Ready(parcel, token);
+        (job.state, job.parcel) = (State::Ready { token }, Some(parcel));
         self.counts.on_threads -= usize::from(on_thread);
     }
 
@@ -193,51 +218,49 @@ impl Workers {
     }
 
     /// The caller was answered first; the job goes on, and its token with it.
-    pub(crate) fn abandon(&mut self, number: JobId, name: &str) {
-        let job = self.jobs.get_mut(&number).expect("rule: a job that is abandoned is here");
+    pub(crate) fn abandon(&mut self, id: JobId, name: &str) {
+        let job = self.find(id).expect("rule: a job that is abandoned is here");
         let State::Running { token, .. } = job.state else {
             unreachable!("rule: a job that does not run is withdrawn, not abandoned")
         };
         assert!(job.ticket.take().is_some(), "rule: a job is abandoned once");
         job.name = Some(name.to_owned());
-        self.outlook.abandon(token, number);
+        self.outlook.abandon(token, id.number);
         self.counts.abandoned += 1;
     }
 
     /// Takes out a job that nothing has taken: it never runs. `None` if it runs, or has ended.
-    pub(crate) fn withdraw(&mut self, number: JobId) -> Option<Parcel> {
-        let job = self.jobs.get(&number)?;
-        match &job.state {
-            State::Running { .. } => return None,
-            State::AtLimiter(_) => {
-                let limiter = job.limiter.as_ref().expect("it waits at its limiter");
-                limiter.line.borrow_mut().remove(&number);
-                self.counts.queued -= 1;
-            }
-            State::InLine(_, place) => {
-                self.line.remove(place);
-                self.counts.queued -= 1;
-            }
-            State::Ready(_, token) => {
-                self.stalled.retain(|waiting| *waiting != number);
-                self.free.push(*token);
-                self.in_use -= 1;
-            }
-        }
-        let job = self.jobs.remove(&number).expect("looked at above");
+    pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Parcel> {
+        let job = self.find(id)?;
+        let parcel = job.parcel.take()?;
+        let limiter = job.limiter.take();
         match job.state {
-            State::AtLimiter(parcel) => Some(parcel),
-            State::InLine(parcel, _) | State::Ready(parcel, _) => {
-                self.leave(job.limiter);
-                Some(parcel)
+            State::AtLimiter => {
+                let limiter = limiter.as_ref().expect("it waits at its limiter");
+                limiter.line.borrow_mut().remove(&id.number);
+                self.counts.queued -= 1;
             }
-            State::Running { .. } => unreachable!("looked at above"),
+            State::InLine => {
+                self.leave_line(id.slot);
+                self.leave(limiter);
+                self.counts.queued -= 1;
+            }
+            State::Ready { token } => {
+                self.stalled.retain(|waiting| *waiting != id);
+                self.free.push(token);
+                self.in_use -= 1;
+                self.leave(limiter);
+            }
+            State::Running { .. } => unreachable!("rule: a job that runs has no parcel here"),
         }
+        self.jobs.remove(id.slot as usize);
+        Some(parcel)
     }
 
     /// A job has really ended: its tokens are free. `None` if it is not here.
-    pub(crate) fn end(&mut self, number: JobId, now: Time) -> Option<Job> {
-        let mut job = self.jobs.remove(&number)?;
+    pub(crate) fn end(&mut self, id: JobId, now: Time) -> Option<Job> {
+        self.find(id)?;
+        let mut job = self.jobs.remove(id.slot as usize);
         let State::Running { token, on_thread } = job.state else {
             unreachable!("rule: only a job that runs ends")
         };
@@ -255,24 +278,26 @@ impl Workers {
         let Some(limiter) = limiter else { return };
         limiter.in_use.set(limiter.in_use.get() - 1);
         let next = limiter.line.borrow_mut().pop_first();
-        let Some(next) = next else { return };
-        enter(&limiter);
-        let place = self.join_line(next);
-        self.jobs.get_mut(&next).expect("a limiter's line holds jobs").advance(
-            |state| match state {
-                State::AtLimiter(parcel) => State::InLine(parcel, place),
-                _ => unreachable!("rule: only a job at its limiter goes on to the line"),
-            },
-        );
+        if let Some((_, slot)) = next {
+            take_token(&limiter);
+            self.join_line(slot);
+        }
     }
 
-    pub(crate) fn get(&self, number: JobId) -> Option<&Job> {
-        self.jobs.get(&number)
+    fn find(&mut self, job: JobId) -> Option<&mut Job> {
+        self.jobs.get_mut(job.slot as usize).filter(|found| found.number == job.number)
     }
 
-    /// All jobs, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (JobId, &Job)> {
-        self.jobs.iter().map(|(number, job)| (*number, job))
+    pub(crate) fn get(&self, job: JobId) -> Option<&Job> {
+        self.jobs.get(job.slot as usize).filter(|found| found.number == job.number)
+    }
+
+    /// All jobs, oldest first. O(jobs log jobs).
+    pub(crate) fn all(&self) -> Vec<JobId> {
+        let id = |(slot, job): (usize, &Job)| JobId { number: job.number, slot: slot as u32 };
+        let mut jobs: Vec<JobId> = self.jobs.iter().map(id).collect();
+        jobs.sort_unstable_by_key(|job| job.number);
+        jobs
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -285,28 +310,31 @@ impl Workers {
     }
 
     /// All that were not handed over, for a kernel that ends.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Job> + use<> {
-        std::mem::take(&mut self.jobs).into_values()
+    pub(crate) fn take_all(&mut self) -> Vec<Job> {
+        self.line = (NONE, NONE);
+        let mut jobs: Vec<Job> = self.jobs.drain().collect();
+        jobs.sort_unstable_by_key(|job| job.number);
+        jobs
     }
 
     /// Their kernel is gone: limiters may serve another.
     pub(crate) fn reset_limiters(&mut self) {
-        self.jobs.values().filter_map(|job| job.limiter.as_ref()).for_each(|core| core.reset());
+        self.jobs.iter().filter_map(|(_, job)| job.limiter.as_ref()).for_each(|core| core.reset());
     }
 }
 
-impl Job {
-    fn advance(&mut self, to: impl FnOnce(State) -> State) {
-        let nothing = State::Running { token: u32::MAX, on_thread: false };
-        self.state = to(std::mem::replace(&mut self.state, nothing));
+/// Takes a token of the limiter, or a place at the end of its line: then false.
+fn enter(limiter: &LimiterCore, job: JobId) -> bool {
+    let mut line = limiter.line.borrow_mut();
+    if !line.is_empty() || limiter.in_use.get() >= limiter.tokens {
+        line.insert(job.number, job.slot);
+        return false;
     }
+    take_token(limiter);
+    true
 }
 
-fn is_full(limiter: &LimiterCore) -> bool {
-    limiter.in_use.get() >= limiter.tokens
-}
-
-fn enter(limiter: &LimiterCore) {
+fn take_token(limiter: &LimiterCore) {
     limiter.in_use.set(limiter.in_use.get() + 1);
     limiter.peak.set(limiter.peak.get().max(limiter.in_use.get()));
 }

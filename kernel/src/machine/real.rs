@@ -1,5 +1,6 @@
 //! Linux, through mio: the only file that reads a clock or the environment, or polls.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -165,11 +166,18 @@ impl Machine for Real {
         // It lags by less than two ticks, but for a virtual processor that was not run and missed
         // some. Then the turn's own reading is nearer, which is seldom a tick old: only where both
         // happen at once is the bound too low.
-        let start = self.coarse_start.saturating_sub(2 * self.resolution);
+        let start = nanos(self.coarse_start.saturating_sub(2 * self.resolution));
         let tick = (Time::ZERO + self.resolution).as_micros();
+        // What was made of a reading serves until the clock moves, some hundred times a second.
+        let last = Cell::new((Duration::ZERO, 0));
         Box::new(move |exact| {
-            let bound = Time::ZERO + sys::clock_monotonic_coarse().saturating_sub(start);
-            bound.max(Time::from_micros(exact.as_micros() + tick))
+            let reading = sys::clock_monotonic_coarse();
+            let (known, mut bound) = last.get();
+            if reading != known {
+                bound = nanos(reading).wrapping_sub(start).div_ceil(1000);
+                last.set((reading, bound));
+            }
+            Time::from_micros(bound.max(exact.as_micros() + tick))
         })
     }
 

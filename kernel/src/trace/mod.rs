@@ -7,6 +7,7 @@
 //! | `phase.rs` | the phases of a shutdown |
 //! | `words.rs` | the closed list of words, and what free text may look like |
 //! | `text.rs` | a line as text |
+//! | `pen.rs` | what that text is put together with |
 //! | `parse.rs` | the way back; accepts what is printed and nothing else |
 //! | `cursor.rs` | a line word by word, for the parser |
 //! | `check.rs` | the oracle over a whole trace |
@@ -18,6 +19,7 @@ mod cursor;
 pub mod event;
 pub mod op;
 pub mod parse;
+mod pen;
 pub mod phase;
 pub mod text;
 mod violation;

@@ -1,11 +1,10 @@
 //! The phases of a shutdown in the log: as types, as text, and back.
 
-use std::fmt::{self, Display, Formatter};
-
 use traps::time::Time;
 
 use super::cursor::{Words, number, owned};
 use super::parse::ParseError;
+use super::pen::{Field, Nr, Print, put, shown};
 use super::words::word;
 use super::{Seq, Text};
 
@@ -79,22 +78,24 @@ impl After {
     }
 }
 
-impl Display for Phase<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+impl Print for Phase<'_> {
+    fn print(&self, out: &mut Vec<u8>) {
         match self {
             Phase::Gate { reason, tasks, cause } => {
-                write!(f, "gate reason={} tasks={tasks}", word(reason))?;
-                cause.iter().try_for_each(|cause| write!(f, " cause=#{cause:04}"))
+                let cause = Field("cause", cause.map(Nr));
+                put!(out, "gate reason=", word(reason), " tasks=", tasks, cause);
             }
-            Phase::Drain { holds, until } => write!(f, "drain holds={holds} until={until}"),
+            Phase::Drain { holds, until } => put!(out, "drain holds=", holds, " until=", until),
             Phase::Cancel { tasks, after } => {
-                write!(f, "cancel tasks={tasks} after={}", after.word())
+                put!(out, "cancel tasks=", tasks, " after=", after.word());
             }
-            Phase::Cleanup { tasks, until } => write!(f, "cleanup tasks={tasks} until={until}"),
-            Phase::Drop { tasks } => write!(f, "drop tasks={tasks}"),
+            Phase::Cleanup { tasks, until } => put!(out, "cleanup tasks=", tasks, " until=", until),
+            Phase::Drop { tasks } => put!(out, "drop tasks=", tasks),
         }
     }
 }
+
+shown!(Phase<'_>);
 
 /// What stands behind `phase`.
 pub(super) fn phase(words: &mut Words<'_>) -> Result<Phase<'static>, ParseError> {

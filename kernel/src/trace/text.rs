@@ -1,25 +1,40 @@
 //! A line as text: columns first, then the detail of its verb. The forms are in `grammar.md`.
 
 use std::borrow::Cow;
-use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use traps::time::Time;
 
+use super::pen::{Field, Left, Nr, Print, Right, put, shown};
 use super::words::{Span, phrase, sentence, signal, stop, word};
 use super::{
-    Alias, Answered, Effect, Event, Interrupted, Line, Op, Outcome, Site, Stop, Timed, Timer,
-    WakeOp,
+    Alias, Answered, Event, Interrupted, Line, Op, Outcome, Site, Stop, Timed, Timer, WakeOp,
 };
 
-/// A field that may be missing: a space and `key=value`, or nothing.
-struct Field<T>(&'static str, Option<T>);
+shown!(Line<'_>, Event<'_>, Op<'_>, WakeOp, Outcome<'_>, Site<'_>, Stop<'_>, Alias, Timer);
 
-impl<T: Display> Display for Field<T> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Field(key, Some(value)) => write!(f, " {key}={value}"),
-            Field(_, None) => Ok(()),
+impl Line<'_> {
+    /// Writes it, without a line end, behind what is in `out`: as its `Display` shows it, but
+    /// without an allocation where `out` has room.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        self.write_turn(out);
+        self.write_event(out);
+    }
+
+    /// The columns that all lines of a turn have in common, but for a timed trace.
+    pub(crate) fn write_turn(&self, out: &mut Vec<u8>) {
+        put!(out, Right(self.at, 9), " ", Right(self.turn, 7), "  ");
+    }
+
+    /// The others.
+    pub(crate) fn write_event(&self, out: &mut Vec<u8>) {
+        let Line { seq, task, name, event, timed, .. } = self;
+        put!(out, Nr(*seq), " ", Right(*task, 3), " ", Left(&word(name)), " ", event);
+        if let Some(Timed { ran, waited, late }) = timed
+            && !event.ends_in_text()
+        {
+            let [ran, waited, late] = [ran, waited, late].map(|span| span.map(Span));
+            put!(out, Field("ran", ran), Field("waited", waited), Field("late", late));
         }
     }
 }
@@ -27,11 +42,11 @@ impl<T: Display> Display for Field<T> {
 /// A task that may be the kernel: its number or `-`.
 struct By(Option<u64>);
 
-impl Display for By {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+impl Print for By {
+    fn print(&self, out: &mut Vec<u8>) {
         match self {
-            By(Some(task)) => write!(f, "{task}"),
-            By(None) => f.write_str("-"),
+            By(Some(task)) => task.print(out),
+            By(None) => put!(out, "-"),
         }
     }
 }
@@ -39,11 +54,11 @@ impl Display for By {
 /// A scope where 0 is the task's own: `s1` or `root`.
 struct Scope(u64);
 
-impl Display for Scope {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+impl Print for Scope {
+    fn print(&self, out: &mut Vec<u8>) {
         match self {
-            Scope(0) => f.write_str("root"),
-            Scope(number) => write!(f, "s{number}"),
+            Scope(0) => put!(out, "root"),
+            Scope(number) => put!(out, "s", number),
         }
     }
 }
@@ -58,127 +73,126 @@ fn reason(text: &str) -> Field<Cow<'_, str>> {
     Field("reason", (!text.is_empty()).then(|| word(text)))
 }
 
+/// The line behind it, if it is told.
+fn cause(seq: impl Into<Option<u64>>) -> Field<Nr> {
+    Field("cause", seq.into().map(Nr))
+}
+
 /// Time, turn, number, task, name, verb, detail, and what was measured.
-impl Display for Line<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Line { at, turn, seq, task, name, event, timed } = self;
-        let name = word(name);
-        write!(f, "{at:>9} {turn:>7}  #{seq:04} {task:>3} {name:<8} {event}")?;
-        match timed {
-            Some(Timed { ran, waited, late }) if !event.ends_in_text() => {
-                let [ran, waited, late] = [ran, waited, late].map(|span| span.map(Span));
-                write!(f, "{}{}{}", Field("ran", ran), Field("waited", waited), Field("late", late))
-            }
-            _ => Ok(()),
-        }
+impl Print for Line<'_> {
+    fn print(&self, out: &mut Vec<u8>) {
+        self.write_to(out);
     }
 }
 
 /// The verb, eight wide, and its detail. No detail is empty, so no line ends in white space.
-impl Display for Event<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<8} ", self.verb())?;
+impl Print for Event<'_> {
+    fn print(&self, out: &mut Vec<u8>) {
+        put!(out, Left(self.verb()), " ");
         match self {
-            Event::Spawn { parent, cause, at } => {
-                write!(f, "parent={}", By(*parent))?;
-                cause.iter().try_for_each(|cause| write!(f, " cause=#{cause:04}"))?;
-                write!(f, "{}", site(at))
+            Event::Spawn { parent, cause: by, at } => {
+                put!(out, "parent=", By(*parent), cause(*by), site(at));
             }
-            Event::Run { cause, answered } => run(f, *cause, answered),
-            Event::Trap { op, outcome, cause, at } => {
-                write!(f, "{op} = {outcome}")?;
-                cause.iter().try_for_each(|cause| write!(f, " cause=#{cause:04}"))?;
-                write!(f, "{}", site(at))
+            Event::Run { cause, answered } => run(out, *cause, answered),
+            Event::Trap { op, outcome, cause: by, at } => {
+                put!(out, op, " = ", outcome, cause(*by), site(at));
             }
-            Event::Block { op, ticket, at } => {
-                write!(f, "{op}{}{}", Field("k", *ticket), site(at))
+            Event::Block { op, ticket, at } => put!(out, op, Field("k", *ticket), site(at)),
+            Event::Wake { op, ticket, cause: by } => put!(out, op, Field("k", *ticket), cause(*by)),
+            Event::Deliver { ticket, outcome, cause: by } => {
+                put!(out, "k=", ticket, " = ", outcome, cause(*by));
             }
-            Event::Wake { op, ticket, cause } => {
-                write!(f, "{op}{} cause=#{cause:04}", Field("k", *ticket))
+            Event::Withdraw { ticket } => put!(out, "k=", ticket),
+            Event::Cancel { by, reason: why, cause: seq, effect } => {
+                put!(out, "by=", By(*by), reason(why), cause(*seq), " = ", effect);
             }
-            Event::Deliver { ticket, outcome, cause } => {
-                write!(f, "k={ticket} = {outcome} cause=#{cause:04}")
-            }
-            Event::Withdraw { ticket } => write!(f, "k={ticket}"),
-            Event::Cancel { by, reason, cause, effect } => cancel(f, *by, reason, *cause, *effect),
-            Event::Exit { how, cause } => write!(f, "{how} cause=#{cause:04}"),
-            Event::Drop { what } => f.write_str(&word(what)),
-            Event::Join { task } => write!(f, "{task}"),
-            Event::Yielded { budget } => write!(f, "budget={budget}"),
-            Event::Longrun { ran, from, to } => write!(f, "ran={ran} from={from} to={to}"),
-            Event::Late { scope, deadline, over } => late(f, *scope, *deadline, *over),
-            Event::Race { winner, loser, scope } => race(f, winner, loser, *scope),
+            Event::Exit { how, cause: by } => put!(out, how, cause(*by)),
+            Event::Drop { what } => put!(out, word(what)),
+            Event::Join { task } => put!(out, task),
+            Event::Yielded { budget } => put!(out, "budget=", budget),
+            Event::Longrun { ran, from, to } => put!(out, "ran=", ran, " from=", from, " to=", to),
+            Event::Late { scope, deadline, over } => late(out, *scope, *deadline, *over),
+            Event::Race { winner, loser, scope } => race(out, winner, loser, *scope),
             Event::Warn { text }
             | Event::Panic { text }
             | Event::Cap { text }
-            | Event::Boot { text } => f.write_str(&sentence(text)),
-            Event::Register { alias } => write!(f, "{alias} both"),
+            | Event::Boot { text } => put!(out, sentence(text)),
+            Event::Register { alias } => put!(out, alias, " both"),
             Event::Defer { alias, direction } | Event::Reuse { alias, direction } => {
-                write!(f, "{alias} {direction}")
+                put!(out, alias, " ", direction);
             }
-            Event::Remember { alias, direction, n } => write!(f, "{alias} {direction} n={n}"),
-            Event::Unregister { alias, why } => write!(f, "{alias} why={why}"),
-            Event::Refuse { alias, text } => write!(f, "{alias} {}", sentence(text)),
-            Event::Arm { timer, until, at } => write!(f, "{timer} until={until}{}", site(at)),
-            Event::Disarm { timer } => write!(f, "{timer}"),
-            Event::Fire { timer, deadline, cause } => {
-                write!(f, "{timer} deadline={deadline} cause=#{cause:04}")
+            Event::Remember { alias, direction, n } => put!(out, alias, " ", direction, " n=", n),
+            Event::Unregister { alias, why } => put!(out, alias, " why=", why),
+            Event::Refuse { alias, text } => put!(out, alias, " ", sentence(text)),
+            Event::Arm { timer, until, at } => put!(out, timer, " until=", until, site(at)),
+            Event::Disarm { timer } => put!(out, timer),
+            Event::Fire { timer, deadline, cause: by } => {
+                put!(out, timer, " deadline=", deadline, cause(*by));
             }
-            Event::Tick { moved, far } => write!(f, "moved={moved} far={far}"),
+            Event::Tick { moved, far } => put!(out, "moved=", moved, " far=", far),
             Event::Offload { job, running, queued, limiter } => {
-                write!(f, "o{job} running={running} queued={queued}")?;
-                limiter.as_ref().map_or(Ok(()), |limiter| write!(f, " limiter={limiter}"))
+                put!(
+                    out,
+                    "o",
+                    job,
+                    Occupied(*running, *queued),
+                    Field("limiter", limiter.as_ref())
+                );
             }
-            Event::OffloadStarts { job, running, queued, cause } => {
-                write!(f, "o{job} starts running={running} queued={queued} cause=#{cause:04}")
+            Event::OffloadStarts { job, running, queued, cause: by } => {
+                put!(out, "o", job, " starts", Occupied(*running, *queued), cause(*by));
             }
             Event::Done { job } | Event::Abandon { job } | Event::Orphan { job } => {
-                write!(f, "o{job}")
+                put!(out, "o", job);
             }
-            Event::Shield { scope, open: true } => write!(f, "s{scope} open"),
-            Event::Shield { scope, open: false } => write!(f, "s{scope} close"),
-            Event::Cleanup { scope, outcome } => write!(f, "{} = {outcome}", Scope(*scope)),
-            Event::Phase(phase) => write!(f, "{phase}"),
+            Event::Shield { scope, open: true } => put!(out, "s", scope, " open"),
+            Event::Shield { scope, open: false } => put!(out, "s", scope, " close"),
+            Event::Cleanup { scope, outcome } => put!(out, Scope(*scope), " = ", outcome),
+            Event::Phase(phase) => put!(out, phase),
             Event::Halt { tasks, tickets, timers, handles, threads } => {
-                write!(f, "tasks={tasks} tickets={tickets} timers={timers} handles={handles}")?;
-                write!(f, "{}", Field("threads", Some(*threads).filter(|count| *count > 0)))
+                put!(out, "tasks=", tasks, " tickets=", tickets, " timers=", timers);
+                put!(
+                    out,
+                    " handles=",
+                    handles,
+                    Field("threads", Some(threads).filter(|n| **n > 0))
+                );
             }
         }
     }
 }
 
-fn cancel(
-    f: &mut Formatter<'_>,
-    by: Option<u64>,
-    why: &str,
-    cause: u64,
-    effect: Effect,
-) -> fmt::Result {
-    write!(f, "by={}{} cause=#{cause:04} = {effect}", By(by), reason(why))
+fn late(out: &mut Vec<u8>, scope: u64, deadline: Time, over: Duration) {
+    put!(out, "s", scope, " deadline=", deadline, " over=", Span(over));
 }
 
-fn late(f: &mut Formatter<'_>, scope: u64, deadline: Time, over: Duration) -> fmt::Result {
-    write!(f, "s{scope} deadline={deadline} over={}", Span(over))
-}
-
-fn run(f: &mut Formatter<'_>, cause: u64, answered: &[Answered<'_>]) -> fmt::Result {
-    write!(f, "cause=#{cause:04}")?;
+fn run(out: &mut Vec<u8>, cause: u64, answered: &[Answered<'_>]) {
+    put!(out, "cause=", Nr(cause));
     for (nth, Answered { ticket, outcome }) in answered.iter().enumerate() {
-        let comma = if nth == 0 { "" } else { "," };
-        write!(f, "{comma} k={ticket} = {outcome}")?;
+        put!(out, if nth == 0 { " k=" } else { ", k=" }, ticket, " = ", outcome);
     }
-    Ok(())
 }
 
-fn race(f: &mut Formatter<'_>, winner: &str, loser: &str, scope: u64) -> fmt::Result {
-    write!(f, "winner={} loser={}", word(winner), word(loser))?;
-    if scope == 0 { Ok(()) } else { write!(f, " s{scope}") }
+fn race(out: &mut Vec<u8>, winner: &str, loser: &str, scope: u64) {
+    put!(out, "winner=", word(winner), " loser=", word(loser));
+    if scope != 0 {
+        put!(out, " s", scope);
+    }
+}
+
+/// How many jobs have a token, and how many wait for one.
+struct Occupied(u32, u32);
+
+impl Print for Occupied {
+    fn print(&self, out: &mut Vec<u8>) {
+        put!(out, " running=", self.0, " queued=", self.1);
+    }
 }
 
 /// What was asked for: the word of the trap, and its arguments.
-impl Display for Op<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())?;
+impl Print for Op<'_> {
+    fn print(&self, out: &mut Vec<u8>) {
+        put!(out, self.word());
         match self {
             Op::Clock
             | Op::WallClock
@@ -190,106 +204,109 @@ impl Display for Op<'_> {
             | Op::CheckInterrupt
             | Op::HeldInterrupt
             | Op::Signal
-            | Op::Waker => Ok(()),
-            Op::Deadline { until } => write!(f, "{}", Field("until", *until)),
-            Op::Sleep { span, until } => write!(f, " {} until={until}", Span(*span)),
-            Op::Io { alias, direction } => write!(f, " {alias} {direction}"),
+            | Op::Waker
+            | Op::Foreign { external: false } => {}
+            Op::Foreign { external: true } => put!(out, " external"),
+            Op::Deadline { until } => put!(out, Field("until", *until)),
+            Op::Sleep { span, until } => put!(out, " ", Span(*span), " until=", until),
+            Op::Io { alias, direction } => put!(out, " ", alias, " ", direction),
             Op::SetTimeout { span: Some(span), until } => {
-                write!(f, " {}{}", Span(*span), Field("until", *until))
+                put!(out, " ", Span(*span), Field("until", *until));
             }
-            Op::SetTimeout { span: None, until } => write!(f, " none{}", Field("until", *until)),
-            Op::UnsetTimeout { scope } => write!(f, " s{scope}"),
-            Op::Guard { deadline } => write!(f, " d{deadline}"),
-            Op::Shield { grace: Some(grace) } => write!(f, " {}", Span(*grace)),
-            Op::Spawn { name } => write!(f, " {}", word(name)),
-            Op::Join { task } => write!(f, " {task}"),
-            Op::Cancel { task, reason: why } => write!(f, " {task}{}", reason(why)),
-            Op::Wait { queue } => write!(f, " q{queue}"),
-            Op::Wake { queue, n: u64::MAX } => write!(f, " q{queue} n=all"),
-            Op::Wake { queue, n } => write!(f, " q{queue} n={n}"),
-            Op::Offload { job } => write!(f, " o{job}"),
-            Op::Foreign { external: true } => f.write_str(" external"),
-            Op::Foreign { external: false } => Ok(()),
+            Op::SetTimeout { span: None, until } => put!(out, " none", Field("until", *until)),
+            Op::UnsetTimeout { scope } => put!(out, " s", scope),
+            Op::Guard { deadline } => put!(out, " d", deadline),
+            Op::Shield { grace: Some(grace) } => put!(out, " ", Span(*grace)),
+            Op::Spawn { name } => put!(out, " ", word(name)),
+            Op::Join { task } => put!(out, " ", task),
+            Op::Cancel { task, reason: why } => put!(out, " ", task, reason(why)),
+            Op::Wait { queue } => put!(out, " q", queue),
+            Op::Wake { queue, n: u64::MAX } => put!(out, " q", queue, " n=all"),
+            Op::Wake { queue, n } => put!(out, " q", queue, " n=", n),
+            Op::Offload { job } => put!(out, " o", job),
             Op::Outside { what, external } => {
-                write!(f, " {}{}", word(what), if *external { " external" } else { "" })
+                put!(out, " ", word(what), if *external { " external" } else { "" });
             }
-            Op::Parked { tickets } => write!(f, " n={tickets}"),
+            Op::Parked { tickets } => put!(out, " n=", tickets),
         }
     }
 }
 
 /// What a wait was for: its word, and what it stood at.
-impl Display for WakeOp {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())?;
+impl Print for WakeOp {
+    fn print(&self, out: &mut Vec<u8>) {
+        put!(out, self.word());
         match self {
-            WakeOp::Yield | WakeOp::Sleep | WakeOp::Signal => Ok(()),
-            WakeOp::Waker | WakeOp::Outside => Ok(()),
-            WakeOp::Io { alias, direction } => write!(f, " {alias} {direction}"),
-            WakeOp::Join { task } => write!(f, " {task}"),
-            WakeOp::Wait { queue } => write!(f, " q{queue}"),
-            WakeOp::Offload { job } => write!(f, " o{job}"),
-            WakeOp::Closed { alias } => write!(f, " {alias}"),
-            WakeOp::Scope { scope } => write!(f, " {}", Scope(*scope)),
+            WakeOp::Yield | WakeOp::Sleep | WakeOp::Signal => {}
+            WakeOp::Waker | WakeOp::Outside => {}
+            WakeOp::Io { alias, direction } => put!(out, " ", alias, " ", direction),
+            WakeOp::Join { task } => put!(out, " ", task),
+            WakeOp::Wait { queue } => put!(out, " q", queue),
+            WakeOp::Offload { job } => put!(out, " o", job),
+            WakeOp::Closed { alias } => put!(out, " ", alias),
+            WakeOp::Scope { scope } => put!(out, " ", Scope(*scope)),
         }
     }
 }
 
 /// One answer; `!` before what went wrong.
-impl Display for Outcome<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+impl Print for Outcome<'_> {
+    fn print(&self, out: &mut Vec<u8>) {
         match self {
-            Outcome::Ok => f.write_str("ok"),
-            Outcome::Time(time) => write!(f, "{time}"),
-            Outcome::NoTime => f.write_str("none"),
-            Outcome::Number(number) => write!(f, "{number}"),
-            Outcome::Scope(scope) => write!(f, "s{scope}"),
-            Outcome::Deadline(number) => write!(f, "d{number}"),
+            Outcome::Ok => put!(out, "ok"),
+            Outcome::Time(time) => time.print(out),
+            Outcome::NoTime => put!(out, "none"),
+            Outcome::Number(number) => number.print(out),
+            Outcome::Scope(scope) => put!(out, "s", scope),
+            Outcome::Deadline(number) => put!(out, "d", number),
             Outcome::Interrupt { kind, scope, set_at, by, reason: why } => {
                 let scope = Field("scope", (*scope != 0).then_some(Scope(*scope)));
                 let shown = by.is_some() || *kind == Interrupted::Cancelled;
                 let by = Field("by", shown.then_some(By(*by)));
                 let set_at = Field("set-at", set_at.as_ref());
-                write!(f, "!{kind}{scope}{set_at}{by}{}", reason(why))
+                put!(out, "!", kind, scope, set_at, by, reason(why));
             }
-            Outcome::Error(text) => write!(f, "!{}", phrase(text)),
-            Outcome::Signal(name) => f.write_str(&signal(name)),
+            Outcome::Error(text) => put!(out, "!", phrase(text)),
+            Outcome::Signal(name) => put!(out, signal(name)),
         }
     }
 }
 
 /// `file:line`
-impl Display for Site<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", word(&self.file), self.line)
+impl Print for Site<'_> {
+    fn print(&self, out: &mut Vec<u8>) {
+        put!(out, word(&self.file), ":", self.line);
     }
 }
 
 /// `trap@file:line`
-impl Display for Stop<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&stop(&self.trap))?;
-        self.at.iter().try_for_each(|at| write!(f, "@{at}"))
+impl Print for Stop<'_> {
+    fn print(&self, out: &mut Vec<u8>) {
+        put!(out, stop(&self.trap));
+        if let Some(at) = &self.at {
+            put!(out, "@", at);
+        }
     }
 }
 
 /// A small letter and a number; what is no small letter is shown as `f`, any other.
-impl Display for Alias {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let kind = if self.kind.is_ascii_lowercase() { self.kind } else { 'f' };
-        write!(f, "{kind}{}", self.number)
+impl Print for Alias {
+    fn print(&self, out: &mut Vec<u8>) {
+        let kind = if self.kind.is_ascii_lowercase() { self.kind as u8 } else { b'f' };
+        out.push(kind);
+        self.number.print(out);
     }
 }
 
 /// Whose deadline it is.
-impl Display for Timer {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+impl Print for Timer {
+    fn print(&self, out: &mut Vec<u8>) {
         match self {
-            Timer::Sleep(ticket) => write!(f, "k={ticket}"),
-            Timer::Scope(scope) => write!(f, "s{scope}"),
-            Timer::Grace => f.write_str("grace"),
-            Timer::Drain => f.write_str("drain"),
-            Timer::Deadline(number) => write!(f, "d{number}"),
+            Timer::Sleep(ticket) => put!(out, "k=", ticket),
+            Timer::Scope(scope) => put!(out, "s", scope),
+            Timer::Grace => put!(out, "grace"),
+            Timer::Drain => put!(out, "drain"),
+            Timer::Deadline(number) => put!(out, "d", number),
         }
     }
 }

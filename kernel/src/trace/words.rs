@@ -4,12 +4,12 @@
 //! holds every word here to an entry in `grammar.md`.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use traps::time::Time;
 
+use super::pen::{Print, shown};
 use super::{Direction, Effect, Event, Exit, Interrupted, Op, WakeOp, Why};
 
 impl Event<'_> {
@@ -145,11 +145,13 @@ macro_rules! words {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.word())
+        impl Print for $name {
+            fn print(&self, out: &mut Vec<u8>) {
+                self.word().print(out);
             }
         }
+
+        shown!($name);
     };
 }
 
@@ -166,9 +168,11 @@ words!(Why, Wake => "wake", Suspend => "suspend", Other => "other", Exit => "exi
 #[must_use]
 pub fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_graphic() && c != '=' && c != ',';
+    // To the end, without a branch: several bytes go at once.
+    let all = |all: bool, c: u8| all & c.is_ascii_graphic() & (c != b'=') & (c != b',');
     if text.is_empty() {
         Cow::Borrowed("_")
-    } else if text.chars().all(plain) {
+    } else if text.bytes().fold(true, all) {
         Cow::Borrowed(text)
     } else {
         Cow::Owned(text.chars().map(|c| if plain(c) { c } else { '_' }).collect())
@@ -227,16 +231,7 @@ pub fn stop(text: &str) -> Cow<'_, str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = Time::ZERO + self.0;
-        if end == Time::NEVER {
-            return f.pad("never");
-        }
-        let text = end.to_string();
-        write!(f, "{}s", text.trim_end_matches('0').trim_end_matches('.'))
-    }
-}
+shown!(Span);
 
 /// What was wrong with the text of a [`Span`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,15 +26,21 @@ pub enum Place {
     Near(usize),
 }
 
-/// The table itself: a slot is 16 bytes in three columns, so that a scan reads only the times.
+/// Of a slot: what a scan needs only where something is due.
+#[derive(Clone, Copy, Debug)]
+struct About {
+    /// Whose it is, in bits that only the kernel can read; in a hole, the next hole.
+    owner: u32,
+    /// The position in the heap, or `FAR` and a number, or `HOLE`.
+    place: u32,
+}
+
+/// The table itself: a slot is 16 bytes in two columns, so that a scan reads only the times.
 #[derive(Debug)]
 pub struct Columns {
     /// When the deadline of a slot is due; `NEVER` if the slot is a hole, is disarmed or is near.
     at: Vec<Time>,
-    /// Whose it is, in bits that only the kernel can read; in a hole, the next hole.
-    owner: Vec<u32>,
-    /// The position in the heap, or `FAR` and a number, or `HOLE`.
-    place: Vec<u32>,
+    about: Vec<About>,
     /// The first hole.
     free: u32,
     /// Slots that are no holes.
@@ -53,8 +59,7 @@ impl Columns {
     pub(super) fn new() -> Columns {
         Columns {
             at: Vec::new(),
-            owner: Vec::new(),
-            place: Vec::new(),
+            about: Vec::new(),
             free: NO_SLOT,
             len: 0,
             waiting: 0,
@@ -72,15 +77,14 @@ impl Columns {
     pub fn claim(&mut self, owner: u32, number: u32) -> u32 {
         let slot = self.free;
         self.len += 1;
+        let about = About { owner, place: FAR | number };
         if slot != NO_SLOT {
-            self.free = mem::replace(&mut self.owner[slot as usize], owner);
-            self.place[slot as usize] = FAR | number;
+            self.free = mem::replace(&mut self.about[slot as usize], about).owner;
             return slot;
         }
         assert!(self.at.len() < FAR as usize, "rule: a kernel has fewer than 2^31 timers");
         self.at.push(Time::NEVER);
-        self.owner.push(owner);
-        self.place.push(FAR | number);
+        self.about.push(about);
         (self.at.len() - 1) as u32
     }
 
@@ -88,14 +92,13 @@ impl Columns {
     #[inline]
     pub fn release(&mut self, slot: u32) {
         self.store(slot, Time::NEVER);
-        self.place[slot as usize] = HOLE;
-        self.owner[slot as usize] = mem::replace(&mut self.free, slot);
+        let owner = mem::replace(&mut self.free, slot);
+        self.about[slot as usize] = About { owner, place: HOLE };
         self.len -= 1;
         if self.len == 0 {
             // All holes: begin anew, without waiting for a scan that may never come.
             self.at.clear();
-            self.owner.clear();
-            self.place.clear();
+            self.about.clear();
             self.free = NO_SLOT;
         }
     }
@@ -111,6 +114,22 @@ impl Columns {
         self.soonest = if self.waiting == 0 { Time::NEVER } else { soonest };
     }
 
+    /// Sets a deadline that waits here to a time, and gives it an owner: the short way of an arm.
+    /// False, and nothing is changed, if it is near or has fired.
+    #[inline]
+    pub fn rearm(&mut self, slot: u32, at: Time, owner: u32) -> bool {
+        debug_assert!(at < FIRED, "an arm has a time");
+        let (before, about) = (&mut self.at[slot as usize], &mut self.about[slot as usize]);
+        if about.place < FAR || *before == FIRED {
+            return false;
+        }
+        self.waiting += usize::from(*before == Time::NEVER);
+        self.stores += 1;
+        self.soonest = self.soonest.min(at);
+        (*before, about.owner) = (at, owner);
+        true
+    }
+
     /// When the deadline of a far slot is due.
     #[inline]
     #[must_use]
@@ -122,20 +141,20 @@ impl Columns {
     #[inline]
     #[must_use]
     pub fn owner(&self, slot: u32) -> u32 {
-        self.owner[slot as usize]
+        self.about[slot as usize].owner
     }
 
     /// Gives a slot another owner.
     #[inline]
     pub fn set_owner(&mut self, slot: u32, owner: u32) {
-        self.owner[slot as usize] = owner;
+        self.about[slot as usize].owner = owner;
     }
 
     /// Where the deadline of a slot waits.
     #[inline]
     #[must_use]
     pub fn place(&self, slot: u32) -> Place {
-        match self.place[slot as usize] {
+        match self.about[slot as usize].place {
             HOLE => Place::Hole,
             far if far >= FAR => Place::Far,
             position => Place::Near(position as usize),
@@ -145,24 +164,24 @@ impl Columns {
     /// The number of the connection deadline in a far slot.
     #[must_use]
     pub fn number(&self, slot: u32) -> u32 {
-        self.place[slot as usize] & !FAR
+        self.about[slot as usize].place & !FAR
     }
 
     /// The deadline is at that position of the heap.
     #[inline]
     pub fn set_near(&mut self, slot: u32, position: usize) {
-        self.place[slot as usize] = position as u32;
+        self.about[slot as usize].place = position as u32;
     }
 
     /// The deadline is in the table again.
     #[inline]
     pub fn set_far(&mut self, slot: u32, number: u32) {
-        self.place[slot as usize] = FAR | number;
+        self.about[slot as usize].place = FAR | number;
     }
 
     /// The slots that are not free, in order of their places.
     pub fn slots(&self) -> impl Iterator<Item = u32> {
-        (0..self.place.len() as u32).filter(|slot| self.place[*slot as usize] != HOLE)
+        (0..self.about.len() as u32).filter(|slot| self.about[*slot as usize].place != HOLE)
     }
 
     /// Slots in use. O(1).
@@ -225,7 +244,8 @@ impl Columns {
                 }
                 self.at[slot] = Time::NEVER;
                 self.waiting -= 1;
-                due(slot as u32, self.owner[slot], self.place[slot] & !FAR, at);
+                let About { owner, place } = self.about[slot];
+                due(slot as u32, owner, place & !FAR, at);
             }
         }
         self.soonest = if self.waiting == 0 { Time::NEVER } else { soonest };
@@ -239,7 +259,7 @@ impl Columns {
         let mut hole = self.free;
         while hole != NO_SLOT {
             assert_eq!(self.place(hole), Place::Hole);
-            hole = self.owner[hole as usize];
+            hole = self.about[hole as usize].owner;
             holes += 1;
         }
         let (mut far, mut waiting) = (0, 0);
@@ -257,17 +277,20 @@ impl Columns {
     /// Cuts the holes off the end of a table that is mostly holes, so that a peak is not paid for
     /// in every later scan. O(table), so only a scan may call it.
     fn trim(&mut self) {
-        if self.len >= self.at.len() / 4 || self.place.last() != Some(&HOLE) {
+        let is_hole = |about: &About| about.place == HOLE;
+        if self.len >= self.at.len() / 4 || !self.about.last().is_some_and(is_hole) {
             return;
         }
-        let end = self.place.iter().rposition(|place| *place != HOLE).map_or(0, |last| last + 1);
+        let last = self.about.iter().rposition(|about| !is_hole(about));
+        let end = last.map_or(0, |last| last + 1);
         self.at.truncate(end);
-        self.owner.truncate(end);
-        self.place.truncate(end);
+        self.about.truncate(end);
         // The list went through the slots that are gone. Lowest first, so that the end empties.
         self.free = NO_SLOT;
-        for slot in (0..end).rev().filter(|slot| self.place[*slot] == HOLE) {
-            self.owner[slot] = mem::replace(&mut self.free, slot as u32);
+        for (slot, about) in self.about.iter_mut().enumerate().rev() {
+            if is_hole(about) {
+                about.owner = mem::replace(&mut self.free, slot as u32);
+            }
         }
     }
 }
@@ -300,8 +323,8 @@ mod tests {
         fn bytes<T>(column: &[T]) -> usize {
             size_of_val(column)
         }
-        let Columns { at, owner, place, .. } = &columns;
-        assert_eq!(bytes(at) + bytes(owner) + bytes(place), 16_000_000);
+        let Columns { at, about, .. } = &columns;
+        assert_eq!(bytes(at) + bytes(about), 16_000_000);
         assert_eq!(bytes(at), 8_000_000); // the one column that a scan reads from end to end
         let mut due = Vec::new();
         columns.scan(Time::from_micros(5_000_003), |slot, owner, number, at| {

@@ -115,16 +115,10 @@ impl DeadlineTable {
     /// it takes more than that; then the kernel is to be asked.
     #[inline]
     pub(crate) fn set(&self, slot: u32, at: Time, now: Time, owner: u32) -> bool {
-        let columns = &mut *self.columns.borrow_mut();
-        let simple = columns.place(slot) == Place::Far
-            && columns.at(slot) != FIRED
-            && at >= self.horizon(now)
-            && !self.listening.get();
-        if simple {
-            self.untold.set(self.untold.get() + 1);
-            columns.set_owner(slot, owner);
-            columns.store(slot, at);
-        }
+        let simple = at >= self.horizon(now)
+            && !self.listening.get()
+            && self.columns.borrow_mut().rearm(slot, at, owner);
+        self.untold.set(self.untold.get() + u64::from(simple));
         simple
     }
 

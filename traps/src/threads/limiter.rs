@@ -3,7 +3,7 @@
 //! Plain counts and a line of job numbers; the kernel keeps them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
@@ -125,8 +125,9 @@ pub struct LimiterCore {
     pub in_use: Cell<usize>,
     /// The most that had.
     pub peak: Cell<usize>,
-    /// The numbers of the jobs that wait, which are in the order of their coming.
-    pub line: RefCell<BTreeSet<u64>>,
+    /// The jobs that wait: their numbers, which are in the order of their coming, and where their
+    /// kernel keeps them.
+    pub line: RefCell<BTreeMap<u64, u32>>,
     /// The kernel whose jobs these are; 0 for none.
     pub home: Cell<u32>,
 }

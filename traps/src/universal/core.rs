@@ -57,6 +57,12 @@ impl<W> After<W> {
         *place.expect("an operation replaces or removes one waiter") = waker;
     }
 
+    /// Whether there is nothing to be done: mostly.
+    #[inline]
+    pub(super) fn is_nothing(&self) -> bool {
+        self.wake[0].is_none() && self.stale[0].is_none()
+    }
+
     /// Those who are to be woken, in that order.
     pub(super) fn woken(self) -> impl Iterator<Item = W> {
         self.wake.into_iter().flatten().chain(self.more)

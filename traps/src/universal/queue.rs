@@ -88,7 +88,9 @@ impl<T> UniversalQueue<T> {
             let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut core, &mut after)
         };
-        after.woken().for_each(Waiter::wake);
+        if !after.is_nothing() {
+            after.woken().for_each(Waiter::wake);
+        }
         result
     }
 
