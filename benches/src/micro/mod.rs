@@ -19,7 +19,7 @@ mod traps;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::report::{Bar, Row, Spread, table};
+use crate::report::{Bar, Row, Spread, json, table};
 
 /// Runs an operation `count` times under a load and gives the figure of one.
 pub type Runner = fn(load: u64, count: u64) -> f64;
@@ -157,7 +157,8 @@ pub fn command(words: &[&str]) -> ExitCode {
         _ => {
             let quick = words.contains(&"--quick");
             let filter = words.iter().find(|word| !word.starts_with("--")).copied();
-            print!("{}", table(&rows(filter, quick)));
+            let rows = rows(filter, quick);
+            print!("{}", if words.contains(&"--json") { json(&rows) } else { table(&rows) });
             Ok(())
         }
     };
