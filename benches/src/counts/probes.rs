@@ -122,11 +122,12 @@ impl Probe {
         }
     }
 
-    /// What a program does alone is the same each time, but for text with the time in it. Of a
-    /// server, the date of a second is in it, and which of two that came together came first.
+    /// What a program does alone is the same each time, but where the real time is in it: as text,
+    /// or where a tick of the timers falls. Of a server, so is the date of a second, and which of
+    /// two that came together came first.
     fn mode(&self) -> Mode {
         match &self.kind {
-            Kind::Case { case, .. } if !case.starts_with("trace") => Mode::Most,
+            Kind::Case { case, .. } if !["trace_memory", "timeout"].contains(case) => Mode::Most,
             _ => Mode::Near,
         }
     }
