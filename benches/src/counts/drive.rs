@@ -1,0 +1,110 @@
+//! A client that is always the same: it asks on all its connections, then reads all the answers.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// What is sent, and what is to come back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Talk {
+    /// `GET /plaintext` on connections that are kept.
+    Http,
+    /// 64 bytes, which come back.
+    Echo,
+}
+
+const GET: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const LAST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+const MESSAGE: [u8; 64] = [b'm'; 64];
+
+impl Talk {
+    fn question(self) -> &'static [u8] {
+        match self {
+            Talk::Http => GET,
+            Talk::Echo => &MESSAGE,
+        }
+    }
+
+    /// Reads the first answer, and says how long each will be.
+    fn first_answer(self, stream: &mut TcpStream) -> io::Result<usize> {
+        if self == Talk::Echo {
+            let mut answer = MESSAGE;
+            stream.read_exact(&mut answer)?;
+            return Ok(MESSAGE.len());
+        }
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte)?;
+            head.push(byte[0]);
+        }
+        let length = content_length(&head).ok_or_else(|| io::Error::other("no Content-Length"))?;
+        io::copy(&mut stream.take(length as u64), &mut io::sink())?;
+        Ok(head.len() + length)
+    }
+}
+
+fn content_length(head: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(head).ok()?;
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"))?;
+    value.trim().parse().ok()
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    pub talk: Talk,
+    pub connections: usize,
+    /// Questions in one write.
+    pub depth: usize,
+    /// How often all connections ask. 0: each connection asks once and says that it is the last
+    /// question, and the next is opened when it is closed.
+    pub rounds: usize,
+}
+
+impl Work {
+    /// Does all of it.
+    pub fn run(&self, addr: SocketAddr) -> io::Result<()> {
+        if self.rounds == 0 {
+            return (0..self.connections).try_for_each(|_| self.last(addr));
+        }
+        let mut all = Vec::new();
+        let mut length = 0;
+        // One by one: the first question of each is answered before the next is opened.
+        for _ in 0..self.connections {
+            let mut stream = TcpStream::connect(addr)?;
+            stream.set_nodelay(true)?;
+            stream.write_all(self.talk.question())?;
+            length = self.talk.first_answer(&mut stream)?;
+            all.push(stream);
+        }
+        let question = self.talk.question().repeat(self.depth);
+        let mut answer = vec![0; length * self.depth];
+        for _ in 0..self.rounds {
+            for stream in &mut all {
+                stream.write_all(&question)?;
+            }
+            for stream in &mut all {
+                stream.read_exact(&mut answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn last(&self, addr: SocketAddr) -> io::Result<()> {
+        let mut stream = TcpStream::connect(addr)?;
+        match self.talk {
+            Talk::Http => {
+                stream.write_all(LAST)?;
+                io::copy(&mut stream, &mut io::sink())?;
+            }
+            Talk::Echo => {
+                stream.write_all(&MESSAGE)?;
+                self.talk.first_answer(&mut stream)?;
+                stream.shutdown(std::net::Shutdown::Write)?;
+                io::copy(&mut stream, &mut io::sink())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! What is counted: each probe runs a pair of lengths of one kind of work.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::drive::{Talk, Work};
+use super::file::Mode;
+use super::server::{Server, count_program};
+use super::tools::{Counted, Tool};
+
+/// A count that a probe found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub name: String,
+    pub count: u64,
+    pub mode: Mode,
+}
+
+const INSTRUCTIONS: &str = "instructions";
+const ALLOCATIONS: &str = "allocations";
+
+impl Found {
+    pub fn is_instructions(&self) -> bool {
+        self.name.ends_with(INSTRUCTIONS)
+    }
+}
+
+/// Work that is counted by one tool.
+pub struct Probe {
+    name: &'static str,
+    tool: Tool,
+    kind: Kind,
+}
+
+enum Kind {
+    /// A case of `bench micro`, with two counts.
+    Case { case: &'static str, counts: [u64; 2] },
+    /// A server, with two lengths of a client's work.
+    Served { server: Server, short: Work, long: Work },
+}
+
+/// Lengths of which the first is warm and the second long enough.
+const CASE: [u64; 2] = [10_000, 20_000];
+
+/// `(name, case of bench micro, allocations too)`.
+const CASES: [(&str, &str, bool); 11] = [
+    ("answer", "answer", true),
+    ("answer5", "answer5", false),
+    ("clock", "clock", false),
+    ("block", "block", true),
+    ("yield1000", "yield1000", false),
+    ("spawn_join", "spawn_join", true),
+    ("spawn_join1000", "spawn_join1000", true),
+    ("timeout", "timeout", true),
+    ("rearm", "rearm", true),
+    ("arm_cancel", "arm_cancel:1000", true),
+    ("traced_yield", "trace_memory", true),
+];
+
+/// All probes, in the order of the file. Builds the servers.
+pub fn all() -> Result<Vec<Probe>, String> {
+    let mut all = Vec::new();
+    for (name, case, allocations) in CASES {
+        // A thousand tasks are started and ended in both lengths.
+        let counts = if case.ends_with("1000") { [50_000, 100_000] } else { CASE };
+        let kind = || Kind::Case { case, counts };
+        all.push(Probe { name, tool: Tool::Callgrind, kind: kind() });
+        if allocations {
+            all.push(Probe { name, tool: Tool::Memcheck, kind: kind() });
+        }
+    }
+    let [http, echo] = examples()?;
+    all.extend(served(&http, Talk::Http, ["http", "http_one", "http_conn", "http_close"]));
+    let piped = |rounds| Work { talk: Talk::Http, connections: 64, depth: 16, rounds };
+    let (short, long) = (piped(5), piped(15));
+    let kind = Kind::Served { server: http, short, long };
+    all.push(Probe { name: "http_piped", tool: Tool::Callgrind, kind });
+    all.extend(served(&echo, Talk::Echo, ["echo", "echo_one", "echo_conn", "echo_close"]));
+    Ok(all)
+}
+
+/// What is counted of each server: a question of 64 connections, and of one; a connection that
+/// asks four times, with others at the same time; and one that asks once, alone.
+fn served(server: &Server, talk: Talk, names: [&'static str; 4]) -> Vec<Probe> {
+    use Tool::{Callgrind, Memcheck, Strace};
+    let [many, one, conn, close] = names;
+    let probe = |name, tool, [short, long]: [Work; 2]| {
+        let kind = Kind::Served { server: server.clone(), short, long };
+        Probe { name, tool, kind }
+    };
+    let work = |connections, rounds| Work { talk, connections, depth: 1, rounds };
+    let of_many = [Callgrind, Memcheck, Strace].map(|tool| (many, tool, [(64, 10), (64, 60)]));
+    let of_conn = [Memcheck, Strace].map(|tool| (conn, tool, [(32, 3), (96, 3)]));
+    let of_close = [Callgrind, Memcheck, Strace].map(|tool| (close, tool, [(100, 0), (300, 0)]));
+    let all = of_many.into_iter().chain([(one, Strace, [(1, 100), (1, 300)])]);
+    let all = all.chain(of_conn).chain(of_close);
+    all.map(|(name, tool, lengths)| probe(name, tool, lengths.map(|(n, r)| work(n, r)))).collect()
+}
+
+impl Probe {
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Counts both lengths.
+    pub fn take(&self) -> Result<Vec<Found>, String> {
+        match &self.kind {
+            Kind::Case { case, counts: [few, many] } => {
+                let this = this_program()?;
+                let count = |count| count_case(self.tool, &this, case, count);
+                Ok(self.found(&count(*few)?, &count(*many)?, many - few))
+            }
+            Kind::Served { server, short, long } => {
+                let count = |work| server.count(self.tool, work);
+                // Questions, or connections where these differ.
+                let more = match long.connections - short.connections {
+                    0 => long.connections * (long.rounds - short.rounds) * long.depth,
+                    more => more,
+                };
+                Ok(self.found(&count(short)?, &count(long)?, more as u64))
+            }
+        }
+    }
+
+    /// What a program does alone is the same each time, but where the real time is in it: as text,
+    /// or where a tick of the timers falls. Of a server, so is the date of a second, and which of
+    /// two that came together came first.
+    fn mode(&self) -> Mode {
+        match &self.kind {
+            Kind::Case { case, .. } if !["trace_memory", "timeout"].contains(case) => Mode::Most,
+            _ => Mode::Near,
+        }
+    }
+
+    fn found(&self, few: &Counted, many: &Counted, times: u64) -> Vec<Found> {
+        let each = |few: u64, many: u64, of: u64| {
+            let more = many.saturating_sub(few) * of;
+            (more + times / 2) / times
+        };
+        let found = |what: &str, mode, count| {
+            let name = format!("{}.{what}", self.name);
+            Found { name, mode, count }
+        };
+        let all = |of| each(few.all, many.all, of);
+        match self.tool {
+            Tool::Callgrind => vec![found(INSTRUCTIONS, self.mode(), all(1))],
+            Tool::Memcheck => vec![found(ALLOCATIONS, Mode::Exact, all(1))],
+            // Of a hundred, so that what is shared by some is seen.
+            Tool::Strace => {
+                let name = "epoll_ctl";
+                let epoll = each(few.named(name), many.named(name), 100);
+                vec![
+                    found("calls_per_100", self.mode(), all(100)),
+                    found("epoll_ctl_per_100", Mode::Exact, epoll),
+                ]
+            }
+        }
+    }
+}
+
+fn this_program() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| format!("this program: {error}"))
+}
+
+fn count_case(tool: Tool, program: &Path, case: &str, count: u64) -> Result<Counted, String> {
+    count_program(tool, program, &["micro", crate::micro::OURS, case, &count.to_string()])
+}
+
+/// The servers `http` and `echo`, built as a user would.
+fn examples() -> Result<[Server; 2], String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .current_dir(&root)
+        .args(["build", "--quiet", "--release", "--locked", "-p", "trapline"])
+        .args(["--example", "http", "--example", "echo"])
+        .status();
+    let built = built.map_err(|error| format!("cargo: {error}"))?;
+    if !built.success() {
+        return Err("the examples `http` and `echo` do not build".to_owned());
+    }
+    // Beside this program, wherever cargo puts what it builds.
+    let folder = this_program()?.with_file_name("examples");
+    Ok(["http", "echo"].map(|name| {
+        let args = ["--addr", "127.0.0.1:0"].map(str::to_owned).to_vec();
+        Server { program: folder.join(name), args }
+    }))
+}
+
+/// The most that a build with the trace, switched off, may count more than one without: 2 %.
+const TRACE_OFF: f64 = 1.02;
+
+/// Holds this build, its trace off, against one without a trace.
+pub fn compare_trace(without: &Path) -> Result<bool, String> {
+    let this = this_program()?;
+    let mut sound = true;
+    println!("{:<20} {:>8} {:>8} {:>7}", "instructions", "with", "without", "ratio");
+    for (name, case, _) in CASES {
+        if name.starts_with("traced") {
+            continue;
+        }
+        let [few, many] = if case.ends_with("1000") { [50_000, 100_000] } else { CASE };
+        let each = |program: &Path| -> Result<f64, String> {
+            let count = |count| count_case(Tool::Callgrind, program, case, count);
+            let more = count(many)?.all.saturating_sub(count(few)?.all);
+            Ok(more as f64 / (many - few) as f64)
+        };
+        let (with, without) = (each(&this)?, each(without)?);
+        let ratio = with / without;
+        let verdict = if ratio <= TRACE_OFF { "ok" } else { "FAILS: more than 2 %" };
+        sound &= ratio <= TRACE_OFF;
+        println!("{name:<20} {with:>8.1} {without:>8.1} {ratio:>7.3}  {verdict}");
+    }
+    Ok(sound)
+}

@@ -1,0 +1,132 @@
+//! A server in a process of its own, below a tool, for the span of one client's work.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::drive::Work;
+use super::tools::{Counted, Tool};
+
+/// How long a server may take to stop, and a tool to write what it found.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program that says `listening on ADDR` on standard output and ends at SIGTERM.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+}
+
+impl Server {
+    /// Counts what the server does from its start to its end, with that work between.
+    pub fn count(&self, tool: Tool, work: &Work) -> Result<Counted, String> {
+        let report = Report::new();
+        let mut command = tool.command(&report.0);
+        command.arg(&self.program).args(&self.args);
+        let counted = (|| {
+            let mut running = Running::start(command)?;
+            work.run(running.addr)?;
+            running.stop()?;
+            report.read(tool)
+        })();
+        counted.map_err(|error| format!("{} {work:?}: {error}", self.program.display()))
+    }
+}
+
+/// Counts what a program does that ends by itself.
+pub fn count_program(tool: Tool, program: &Path, args: &[&str]) -> Result<Counted, String> {
+    let report = Report::new();
+    let mut command = tool.command(&report.0);
+    let run = || {
+        let status = command.arg(program).args(args).stdout(Stdio::null()).status()?;
+        if !status.success() {
+            return Err(io::Error::other(format!("it ended with {status}")));
+        }
+        report.read(tool)
+    };
+    let mut run = run;
+    run().map_err(|error| format!("{} {args:?}: {error}", program.display()))
+}
+
+/// Where a tool writes what it found.
+struct Report(PathBuf);
+
+impl Report {
+    fn new() -> Report {
+        let name = format!("trapline-counts-{}", std::process::id());
+        Report(std::env::temp_dir().join(name))
+    }
+
+    /// Waits until it is whole: strace goes on for a moment after its program.
+    fn read(&self, tool: Tool) -> io::Result<Counted> {
+        let start = Instant::now();
+        loop {
+            let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+            if let Some(counted) = tool.read(&text) {
+                return Ok(counted);
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(io::Error::other(format!("{tool:?} said only: {text}")));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+struct Running {
+    child: Child,
+    addr: SocketAddr,
+}
+
+impl Running {
+    fn start(mut command: Command) -> io::Result<Running> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        match listening(&mut child) {
+            Ok(addr) => Ok(Running { child, addr }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks it to end, and waits until it has.
+    fn stop(&mut self) -> io::Result<()> {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status()?;
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            match self.child.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(io::Error::other(format!("it ended with {status}"))),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        Err(io::Error::other("it does not end"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listening(child: &mut Child) -> io::Result<SocketAddr> {
+    let out = child.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
+    let mut line = String::new();
+    BufReader::new(out.take(200)).read_line(&mut line)?;
+    let addr = line.trim().strip_prefix("listening on ").and_then(|addr| addr.parse().ok());
+    addr.ok_or_else(|| io::Error::other(format!("expected `listening on ADDR`, not `{line}`")))
+}

@@ -1,0 +1,188 @@
+//! Tasks: giving way to each other, being made and being joined.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use super::{Case, OURS, Runner, each, on};
+use crate::report::Bar;
+
+const SECTION: &str = "tasks";
+
+pub fn cases() -> Vec<Case> {
+    let case = |name, figure, load, count, bars, runners, limits| Case {
+        section: SECTION,
+        name,
+        figure,
+        unit: "ns",
+        load,
+        count,
+        bars,
+        runners,
+        limits,
+    };
+    let turn = "one turn for each, and what a turn looks at";
+    let task = "one allocation, one place in the table, one turn";
+    vec![
+        case("yield", "yield, 1 task", 1, 200_000, &[Bar::AtMost(60.0)], YIELD, turn),
+        case(
+            "yield1000",
+            "yield, 1,000 tasks",
+            1000,
+            1_000_000,
+            &[Bar::AtMost(25.0)],
+            YIELD,
+            "the task's way through the queue and the table",
+        ),
+        case("spawn_join", "spawn + join, one at a time", 1, 200_000, ONE, SPAWN, task),
+        case("spawn_join1000", "spawn + join, batches of 1,000", 1000, 200_000, BATCH, SPAWN, task),
+    ]
+}
+
+const ONE: &[Bar] = &[Bar::AtMost(90.0)];
+const BATCH: &[Bar] = &[Bar::AtMost(75.0)];
+
+const YIELD: &[(&str, Runner)] = &[
+    (OURS, yields),
+    ("tokio", yields_tokio),
+    ("tokio LocalSet", yields_tokio_local),
+    ("smol", yields_smol),
+    ("monoio", yields_monoio),
+];
+
+const SPAWN: &[(&str, Runner)] = &[
+    (OURS, spawns),
+    ("tokio", spawns_tokio),
+    ("tokio LocalSet", spawns_tokio_local),
+    ("smol", spawns_smol),
+    ("monoio", spawns_monoio),
+];
+
+fn yields(tasks: u64, count: u64) -> f64 {
+    on::trapline(async {
+        let start = Instant::now();
+        let mut all = Vec::new();
+        for _ in 0..tasks {
+            let yields = async move {
+                for _ in 0..count / tasks {
+                    traps::yield_now().await.expect("nothing interrupts it");
+                }
+            };
+            all.push(traps::spawn("yields", yields).await);
+        }
+        for task in &mut all {
+            task.join().await.expect("it ends");
+        }
+        each(start, count)
+    })
+}
+
+/// The same in another runtime: its yield, and how it spawns and joins.
+macro_rules! yields {
+    ($tasks:expr, $count:expr, $yield_now:expr, $spawn:expr, $joined:ident => $join:expr) => {{
+        let (tasks, count): (u64, u64) = ($tasks, $count);
+        let start = Instant::now();
+        let mut all = Vec::new();
+        for _ in 0..tasks {
+            let yields = async move {
+                for _ in 0..count / tasks {
+                    $yield_now.await;
+                }
+            };
+            all.push($spawn(yields));
+        }
+        for $joined in all {
+            $join;
+        }
+        each(start, count)
+    }};
+}
+
+fn yields_tokio(tasks: u64, count: u64) -> f64 {
+    on::tokio(async {
+        let spawn = |future| tokio::spawn(future);
+        yields!(tasks, count, tokio::task::yield_now(), spawn, task => task.await.expect("it ends"))
+    })
+}
+
+fn yields_tokio_local(tasks: u64, count: u64) -> f64 {
+    on::tokio_local(async {
+        let spawn = |future| tokio::task::spawn_local(future);
+        yields!(tasks, count, tokio::task::yield_now(), spawn, task => task.await.expect("it ends"))
+    })
+}
+
+fn yields_smol(tasks: u64, count: u64) -> f64 {
+    on::smol(|executor| async move {
+        let spawn = |future| executor.spawn(future);
+        yields!(tasks, count, futures_lite::future::yield_now(), spawn, task => task.await)
+    })
+}
+
+/// With monoio a task that wakes itself is the next to run: of a thousand, each runs to its end.
+fn yields_monoio(tasks: u64, count: u64) -> f64 {
+    on::monoio(async {
+        let spawn = |future| monoio::spawn(future);
+        yields!(tasks, count, futures_lite::future::yield_now(), spawn, task => task.await)
+    })
+}
+
+fn spawns(batch: u64, count: u64) -> f64 {
+    on::trapline(async {
+        let mut all = Vec::with_capacity(batch as usize);
+        let start = Instant::now();
+        for _ in 0..count / batch {
+            for n in 0..batch {
+                all.push(traps::spawn("task", async move { n }).await);
+            }
+            for mut task in all.drain(..) {
+                black_box(task.join().await.expect("it ends"));
+            }
+        }
+        each(start, count)
+    })
+}
+
+macro_rules! spawns {
+    ($batch:expr, $count:expr, $spawn:expr, $joined:ident => $join:expr) => {{
+        let (batch, count): (u64, u64) = ($batch, $count);
+        let mut all = Vec::with_capacity(batch as usize);
+        let start = Instant::now();
+        for _ in 0..count / batch {
+            for n in 0..batch {
+                all.push($spawn(async move { n }));
+            }
+            for $joined in all.drain(..) {
+                black_box($join);
+            }
+        }
+        each(start, count)
+    }};
+}
+
+fn spawns_tokio(batch: u64, count: u64) -> f64 {
+    on::tokio(async {
+        let spawn = |future| tokio::spawn(future);
+        spawns!(batch, count, spawn, task => task.await.expect("it ends"))
+    })
+}
+
+fn spawns_tokio_local(batch: u64, count: u64) -> f64 {
+    on::tokio_local(async {
+        let spawn = |future| tokio::task::spawn_local(future);
+        spawns!(batch, count, spawn, task => task.await.expect("it ends"))
+    })
+}
+
+fn spawns_smol(batch: u64, count: u64) -> f64 {
+    on::smol(|executor| async move {
+        let spawn = |future| executor.spawn(future);
+        spawns!(batch, count, spawn, task => task.await)
+    })
+}
+
+fn spawns_monoio(batch: u64, count: u64) -> f64 {
+    on::monoio(async {
+        let spawn = |future| monoio::spawn(future);
+        spawns!(batch, count, spawn, task => task.await)
+    })
+}

@@ -1,0 +1,129 @@
+//! What the trace costs, on and off. The work is a task that gives way; the figure of a trace that
+//! is on is what an event adds to that.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::rc::Rc;
+use std::time::Instant;
+
+use ::kernel::{Kernel, Real};
+
+use super::{Case, OURS, Runner, each};
+use crate::report::Bar;
+
+const SECTION: &str = "trace";
+const COUNT: u64 = 50_000;
+
+pub fn cases() -> Vec<Case> {
+    let case = |name, figure, bars, runners, limits| {
+        let (section, unit, load, count) = (SECTION, "ns", 1, COUNT);
+        Case { section, name, figure, unit, load, count, bars, runners, limits }
+    };
+    let text = "the event as text";
+    vec![
+        case("trace_off", "trace off: a yield", &[], OFF, "one test an event"),
+        case("trace_hook", "trace on, to a hook: an event", &[], HOOK, "the call"),
+        case("trace_memory", "trace on, to memory: an event", MEMORY_BAR, MEMORY, text),
+        case("trace_file", "trace on, to a file: an event", &[], FILE, "the text, and the system"),
+    ]
+}
+
+const MEMORY_BAR: &[Bar] = &[Bar::AtMost(150.0)];
+const OFF: &[(&str, Runner)] = &[(OURS, off)];
+const HOOK: &[(&str, Runner)] = &[(OURS, hook)];
+const MEMORY: &[(&str, Runner)] = &[(OURS, memory)];
+const FILE: &[(&str, Runner)] = &[(OURS, file)];
+
+/// So many tasks that give way `count` times together; nanoseconds of one.
+fn yields(kernel: &mut Kernel<Real>, tasks: u64, count: u64) -> f64 {
+    let main = async {
+        let start = Instant::now();
+        let mut all = Vec::new();
+        for _ in 0..tasks {
+            let yields = async move {
+                for _ in 0..count / tasks {
+                    traps::yield_now().await.expect("nothing interrupts it");
+                }
+            };
+            all.push(traps::spawn("yields", yields).await);
+        }
+        for mut task in all {
+            task.join().await.expect("it ends");
+        }
+        each(start, count)
+    };
+    kernel.run(main).expect("main ends")
+}
+
+fn kernel() -> Kernel<Real> {
+    Kernel::new(Real::new().expect("the system gives a poller"))
+}
+
+fn off(tasks: u64, count: u64) -> f64 {
+    yields(&mut kernel(), tasks, count)
+}
+
+/// What one of `events` adds.
+fn added(mut on: Kernel<Real>, events: &Cell<u64>, tasks: u64, count: u64) -> f64 {
+    let off = off(tasks, count);
+    let on = yields(&mut on, tasks, count);
+    (on - off) * count as f64 / events.get().max(1) as f64
+}
+
+fn hook(tasks: u64, count: u64) -> f64 {
+    let events = Rc::new(Cell::new(0));
+    let mut kernel = kernel();
+    let seen = events.clone();
+    kernel.observe(move |_: &kernel::trace::Line<'_>| seen.set(seen.get() + 1));
+    added(kernel, &events, tasks, count)
+}
+
+/// Counts the lines that go through it.
+struct Lines<W>(W, Rc<Cell<u64>>);
+
+impl<W: Write> Write for Lines<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.set(self.1.get() + u64::from(bytes.last() == Some(&b'\n')));
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// A piece of memory that is written again and again from its beginning.
+struct Memory(Vec<u8>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > self.0.capacity() {
+            self.0.clear();
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn memory(tasks: u64, count: u64) -> f64 {
+    let events = Rc::new(Cell::new(0));
+    let mut kernel = kernel();
+    kernel.trace_to(Lines(Memory(Vec::with_capacity(1 << 20)), events.clone()));
+    added(kernel, &events, tasks, count)
+}
+
+fn file(tasks: u64, count: u64) -> f64 {
+    let path = std::env::temp_dir().join(format!("trapline-bench-{}.trace", std::process::id()));
+    let file = File::create(&path).expect("a temporary file can be made");
+    let events = Rc::new(Cell::new(0));
+    let mut kernel = kernel();
+    kernel.trace_to(Lines(BufWriter::new(file), events.clone()));
+    let figure = added(kernel, &events, tasks, count);
+    std::fs::remove_file(&path).expect("it was made just now");
+    figure
+}

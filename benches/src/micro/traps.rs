@@ -1,0 +1,99 @@
+//! One trap, there and back.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use super::{Case, OURS, depth, each, on};
+
+const SECTION: &str = "traps";
+const COUNT: u64 = 200_000;
+
+pub fn cases() -> Vec<Case> {
+    let case = |name, figure, load, runners, limits| Case {
+        section: SECTION,
+        name,
+        figure,
+        unit: "ns",
+        load,
+        count: COUNT,
+        bars: &[],
+        runners,
+        limits,
+    };
+    let depth = "each await above a trap is entered again at every poll";
+    vec![
+        case("answer", "answering trap (current_task), depth 1", 1, &[(OURS, answer)], depth),
+        case("answer5", "answering trap (current_task), depth 5", 5, &[(OURS, answer)], depth),
+        case(
+            "clock",
+            "answering trap (clock), depth 1",
+            1,
+            &[(OURS, clock), ("Instant::now", instant)],
+            "one reading of the exact clock",
+        ),
+        case("block", "blocking trap (yield), depth 1", 1, YIELDS, "a turn for each"),
+        case("block5", "blocking trap (yield), depth 5", 5, YIELDS, depth),
+    ]
+}
+
+const YIELDS: &[(&str, super::Runner)] =
+    &[(OURS, block), ("tokio", block_tokio), ("smol", block_smol), ("monoio", block_monoio)];
+
+async fn timed<L: AsyncFn()>(leaf: L, depth: u64, count: u64) -> f64 {
+    let start = Instant::now();
+    depth::run(leaf, depth, count).await;
+    each(start, count)
+}
+
+fn answer(depth: u64, count: u64) -> f64 {
+    let leaf = async || {
+        black_box(traps::current_task().await);
+    };
+    on::trapline(timed(leaf, depth, count))
+}
+
+fn clock(depth: u64, count: u64) -> f64 {
+    let leaf = async || {
+        black_box(traps::clock().await);
+    };
+    on::trapline(timed(leaf, depth, count))
+}
+
+/// What a reading costs without a trap.
+fn instant(_: u64, count: u64) -> f64 {
+    let start = Instant::now();
+    for _ in 0..count {
+        black_box(Instant::now());
+    }
+    each(start, count)
+}
+
+fn block(depth: u64, count: u64) -> f64 {
+    let leaf = async || traps::yield_now().await.expect("nothing interrupts it");
+    on::trapline(timed(leaf, depth, count))
+}
+
+// The future that a peer is started with is no task there, and its way around is shorter than a
+// task's: theirs run in a task, as all but one do in a program. With us it is a task like others.
+
+fn block_tokio(depth: u64, count: u64) -> f64 {
+    on::tokio_local(async move {
+        let yields = timed(async || tokio::task::yield_now().await, depth, count);
+        tokio::task::spawn_local(yields).await.expect("it ends")
+    })
+}
+
+fn block_smol(depth: u64, count: u64) -> f64 {
+    on::smol(|executor| async move {
+        let leaf = async || futures_lite::future::yield_now().await;
+        executor.spawn(timed(leaf, depth, count)).await
+    })
+}
+
+/// monoio has no yield of its own: this one wakes itself and gives way.
+fn block_monoio(depth: u64, count: u64) -> f64 {
+    on::monoio(async move {
+        let leaf = async || futures_lite::future::yield_now().await;
+        monoio::spawn(timed(leaf, depth, count)).await
+    })
+}
