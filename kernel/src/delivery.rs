@@ -205,7 +205,9 @@ impl<M: Machine> Kernel<M> {
                 let shown = outcome.clone().unwrap_or(Outcome::Ok);
                 let event = Event::Deliver { ticket, outcome: shown, cause };
                 let seq = emit!(self, entry.task, event);
-                self.note_answer(entry.task, ticket, outcome);
+                if let Some(outcome) = outcome {
+                    self.note_answer(entry.task, ticket, outcome);
+                }
                 self.count_delivery(entry.task, source);
                 let news = self.tasks.get_mut(entry.task).news.get_or_insert_default();
                 news.delivered.push((entry.ticket, source));

@@ -72,8 +72,7 @@ impl<M: Machine> Kernel<M> {
         if self.tasks.get(index).deferred.is_some() {
             self.undefer(index, crate::trace::Why::Exit);
         }
-        let ran = self.ran();
-        let exit = emit!(self, index, Event::Exit { how, cause }, ran);
+        let exit = emit!(self, index, Event::Exit { how, cause }, self.ran());
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
             // Its place stays: the turn has counted it.

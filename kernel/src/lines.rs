@@ -15,13 +15,13 @@ use crate::waits::Wait;
 
 impl<M: Machine> Kernel<M> {
     pub(crate) fn join(&mut self, at: At, wanted: TaskRef, take: bool) {
-        let op = Op::Join { task: wanted.serial.get() };
+        let op = || Op::Join { task: wanted.serial.get() };
         let found = self.tasks.find(wanted);
         match found {
             Some(task) if self.tasks.get(task).state != State::Ended => {
                 let joined = self.tasks.get(task);
                 let ends = (joined.first_joiner, joined.last_joiner);
-                self.park(at, Wait::Join { task, take }, || op);
+                self.park(at, Wait::Join { task, take }, op);
                 let ends = self.waits.join_line(ends, at.ticket.index);
                 let joined = self.tasks.get_mut(task);
                 (joined.first_joiner, joined.last_joiner) = ends;
@@ -30,7 +30,7 @@ impl<M: Machine> Kernel<M> {
                 let ended = found.map_or(Ended::Taken, |task| self.output_of(task, take));
                 let taken = matches!(ended, Ended::Output(Some(_)));
                 let result = Ok(Answer::Ended(ended));
-                self.answer(at, result, || op);
+                self.answer(at, result, op);
                 if taken {
                     emit!(self, at.task, Event::Join { task: wanted.serial.get() });
                 }

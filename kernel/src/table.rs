@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::pending::Source;
 use crate::tasks::{Place, State};
 use crate::timers::Rank;
-use crate::trace::{Event, Op, Seq, WakeOp};
+use crate::trace::{Answered, Event, Op, Outcome, Seq, WakeOp};
 use crate::turn::Fired;
 use crate::waits::{Over, Wait};
 
@@ -146,10 +146,12 @@ impl<M: Machine> Kernel<M> {
         let parent = self.tasks.get(at.task).id.get();
         let child = self.add_task(Place::Body(body), parent, site);
         self.gate.inherit_locals(self.tasks.name_of(at.task), child);
-        // Nobody will see the operation if nobody listens, so its name is copied only then.
-        let name = self.log.is_listening().then(|| self.tasks.label(child.index).1.to_owned());
-        let op = || Op::Spawn { name: name.unwrap_or_default().into() };
-        self.answer(at, Ok(Answer::Task(child)), op);
+        emit!(self, at.task, {
+            let op = Op::Spawn { name: self.tasks.label(child.index).1.into() };
+            let outcome = Outcome::Number(child.serial.get());
+            Event::Trap { op, outcome, cause: None, at: None }
+        });
+        self.hand_over(at.task, at.ticket, Ok(Answer::Task(child)));
         let seq = emit!(self, child.index, {
             Event::Spawn { parent: Some(parent), cause: None, at: Some(log::site(site)) }
         });
@@ -182,12 +184,20 @@ impl<M: Machine> Kernel<M> {
     /// Hands a task the result of a request that did not park. `op` is for the log.
     #[inline]
     pub(crate) fn answer<'o>(&mut self, at: At, result: TrapResult, op: impl FnOnce() -> Op<'o>) {
-        emit!(self, at.task, {
-            let (op, outcome) = (op(), log::outcome(&result));
-            // The place is worth its room where a reader will look for it.
-            let shows = result.is_err() || matches!(op, Op::SetTimeout { .. } | Op::Guard { .. });
-            Event::Trap { op, outcome, cause: None, at: shows.then(|| log::site(at.site)) }
-        });
+        if self.log.is_listening() {
+            return self.answer_told(at, result, op());
+        }
+        self.log.seq += 1;
+        self.hand_over(at.task, at.ticket, result);
+    }
+
+    #[cold]
+    fn answer_told(&mut self, at: At, result: TrapResult, op: Op<'_>) {
+        let outcome = log::outcome(&result);
+        // The place is worth its room where a reader will look for it.
+        let shows = result.is_err() || matches!(op, Op::SetTimeout { .. } | Op::Guard { .. });
+        let site = shows.then(|| log::site(at.site));
+        emit!(self, at.task, Event::Trap { op, outcome, cause: None, at: site });
         self.hand_over(at.task, at.ticket, result);
     }
 
@@ -260,7 +270,9 @@ impl<M: Machine> Kernel<M> {
         cause: Seq,
     ) -> bool {
         let Some(over) = self.waits.end(&mut self.tasks, index) else { return false };
-        let outcome = self.log.is_listening().then(|| log::outcome(&result));
+        if self.log.is_listening() {
+            self.note_answer(over.task, over.number, log::outcome(&result));
+        }
         let waker = match self.gate.complete(over.ticket, result) {
             Completion::Ready(waker) => waker,
             Completion::Withdrawn(result) => {
@@ -270,9 +282,6 @@ impl<M: Machine> Kernel<M> {
         };
         let ticket = over.number;
         let seq = emit!(self, over.task, Event::Wake { op, ticket: Some(ticket), cause });
-        if outcome.is_some() {
-            self.note_answer(over.task, ticket, outcome);
-        }
         let task = self.tasks.get_mut(over.task);
         if task.state == State::Parked {
             task.came = Came::Wait(op, over.site);
@@ -287,24 +296,22 @@ impl<M: Machine> Kernel<M> {
     /// A result came for a future that is gone.
     #[cold]
     pub(crate) fn drop_unheard(&mut self, entry: Over, result: TrapResult) {
+        if let Some(news) = &mut self.tasks.get_mut(entry.task).news {
+            news.answered.retain(|answered| answered.ticket != entry.number);
+        }
         emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
         self.gate.forget(entry.ticket);
         drop_quietly(result);
     }
 
-    /// For the `run` line to come.
-    pub(crate) fn note_answer(
-        &mut self,
-        task: u32,
-        ticket: u64,
-        outcome: Option<crate::trace::Outcome<'static>>,
-    ) {
-        // A task that runs reads it in this run.
+    /// For the `run` line to come. A task that runs reads it in this run.
+    #[cold]
+    pub(crate) fn note_answer(&mut self, task: u32, ticket: u64, outcome: Outcome<'static>) {
         let task = self.tasks.get_mut(task);
-        if let Some(outcome) = outcome.filter(|_| task.state != State::Running) {
+        if task.state != State::Running {
             let outcome = log::without_place(outcome);
             let news = task.news.get_or_insert_default();
-            news.answered.push(crate::trace::Answered { ticket, outcome });
+            news.answered.push(Answered { ticket, outcome });
         }
     }
 
