@@ -141,10 +141,15 @@ impl Pool {
             board.idle -= 1;
             board.threads -= 1;
             let place = board.queue.iter().position(|(queued, _)| *queued == job);
+            let taken_back = place.and_then(|place| board.queue.remove(place));
+            // Whoever took a job meanwhile saw somebody on the way.
+            let calls = board.must_call();
+            drop(board);
+            if calls {
+                self.floor.called.notify_one();
+            }
             // One that was busy a moment ago may have taken it.
-            let Some(place) = place else { return Ok(()) };
-            let (_, parcel) = board.queue.remove(place).expect("found above");
-            Err((error, parcel))
+            taken_back.map_or(Ok(()), |(_, parcel)| Err((error, parcel)))
         })
     }
 

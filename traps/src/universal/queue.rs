@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
@@ -88,7 +89,10 @@ impl<T> UniversalQueue<T> {
             let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut core, &mut after)
         };
-        if !after.is_nothing() {
+        if after.is_nothing() {
+            // Nor is there anything to drop.
+            mem::forget(after);
+        } else {
             after.woken().for_each(Waiter::wake);
         }
         result
