@@ -88,11 +88,12 @@ pub(crate) struct Head {
 
 impl Head {
     /// The path as it is to be seen, of the one that came: an absolute target may have none.
-    pub(crate) fn shown_path<'p>(&self, path: &'p str) -> &'p str {
+    #[inline]
+    pub(crate) fn shown_path<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         let has_query = self.query.start != self.query.end;
         match path {
-            "" if self.method == Method::Options && !has_query => "*",
-            "" => "/",
+            [] if self.method == Method::Options && !has_query => b"*",
+            [] => b"/",
             path => path,
         }
     }
@@ -289,12 +290,13 @@ fn known_method(name: &str) -> Result<(Method, bool), Refusal> {
 
 /// Whether the line whose value ends at `end` ends as it must. The parser is content with LF.
 #[inline]
-fn check_line_end(bytes: &[u8], mut end: usize) -> Result<(), Refusal> {
-    while let Some(b' ' | b'\t') = bytes.get(end) {
-        end += 1;
+fn check_line_end(bytes: &[u8], end: usize) -> Result<(), Refusal> {
+    let mut rest = bytes.get(end..).unwrap_or_default();
+    while let [b' ' | b'\t', behind @ ..] = rest {
+        rest = behind;
     }
-    match bytes.get(end..end + 2) {
-        Some(b"\r\n") => Ok(()),
+    match rest {
+        [b'\r', b'\n', ..] => Ok(()),
         _ => Err(Refusal::bad("a line does not end in CRLF\n")),
     }
 }

@@ -58,6 +58,11 @@ impl<S> Request<'_, S> {
         std::str::from_utf8(span.of(self.head_bytes())).expect("a target is ASCII")
     }
 
+    /// [`Request::path`], for who compares bytes: nothing is to be proved of them then.
+    pub(crate) fn path_bytes(&self) -> &[u8] {
+        self.head.shown_path(self.head.path.of(self.head_bytes()))
+    }
+
     /// What is asked for. HEAD is asked as [`Method::Get`].
     #[must_use]
     pub fn method(&self) -> Method {
@@ -80,7 +85,7 @@ impl<S> Request<'_, S> {
     /// OPTIONS does for an absolute target without path and query.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.head.shown_path(self.text(self.head.path))
+        std::str::from_utf8(self.path_bytes()).expect("a target is ASCII")
     }
 
     /// The host that is asked, with its port if it came with one: of an absolute target that of the

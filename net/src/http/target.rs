@@ -21,15 +21,15 @@ pub(crate) struct Target {
 /// Takes a target apart. CONNECT, the only method with an authority alone, is not known here.
 pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
     const BAD: Refusal = Refusal::bad("the request target is malformed\n");
-    if !target.iter().all(|byte| byte.is_ascii() && *byte != b'#') {
+    // One pass: the query begins at the first question mark, whatever stands before it.
+    let is_plain = |byte: &u8| byte.is_ascii() && *byte != b'#';
+    let before = target.iter().position(|byte| *byte == b'?' || !is_plain(byte));
+    let query = before.unwrap_or(target.len());
+    if !target[query..].iter().all(is_plain) {
         return Err(BAD);
     }
-    let query = |path: usize| {
-        let query = target[path..].iter().position(|byte| *byte == b'?');
-        query.map_or(target.len(), |place| path + place)
-    };
     if target[0] == b'/' {
-        return Ok(Target { authority: (0, 0), path: 0, query: query(0) });
+        return Ok(Target { authority: (0, 0), path: 0, query });
     }
     if target == b"*" {
         let whole = Target { authority: (0, 0), path: 0, query: 1 };
@@ -50,5 +50,5 @@ pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
         return Err(BAD);
     }
     let path = start + len;
-    Ok(Target { authority: (start, path), path, query: query(path) })
+    Ok(Target { authority: (start, path), path, query })
 }
