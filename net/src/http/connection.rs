@@ -6,28 +6,28 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
+use std::ops::Deref;
 use std::pin::{Pin, pin};
 
 use traps::Interruptible;
 
 use super::caught::{Caught, is_late, limited};
-use super::chunked::Chunks;
-use super::config::{Config, Deadlines};
-use super::form::Form;
-use super::head::{Framing, Head, Parsed, parse};
+use super::config::{Buffers, Config, Deadlines};
+use super::head::{Head, Parsed, parse};
 use super::inbox::Inbox;
 use super::outlet::{Fault, Outlet, Streamed};
 use super::parting::{After, STOPS};
-use super::phase::Phase;
-use super::request::{Body, Request};
-use super::response::{BodyField, Response};
+use super::phase::{Phase, Watch};
+use super::request::Request;
+use super::response::Response;
 use super::seats::{Seat, Waits};
+use super::settle::request;
 use super::status::Refusal;
-use super::wire::{Trouble, Wire, attend};
+use super::wire::{Line, Trouble, Wire, attend};
 use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
 
-/// Below this a head that is not whole is parsed again at every read, above it at every line.
+/// Below this a head is small.
 const SMALL: usize = 2048;
 
 /// What answers requests.
@@ -81,18 +81,65 @@ impl<H: Handler> Handler for &H {
 ///
 /// The stream's own, for example `ConnectionReset`; an interrupt from further out, for example the
 /// cancellation of the task. A deadline of [`Config`] is not an error.
-pub async fn serve_connection<S: Stream, H: Handler>(
+pub fn serve_connection<S: Stream, H: Handler>(
     stream: S,
     handler: &H,
     config: &Config,
-) -> io::Result<()> {
-    let wire = RefCell::new(Wire::new(stream, config.seats.take()));
-    let mut connection = Connection::new(&wire, config);
-    let end = connection.converse(handler).await;
-    connection.end(end)
+) -> impl Future<Output = io::Result<()>> {
+    let mut line = Line::new(stream, config.seats.take(), config);
+    async move { live(&mut line, handler).await }
 }
 
-/// One connection.
+/// The life of a connection: in turns it waits, and is busy.
+pub(super) async fn live<S, H, C>(line: &mut Line<S, C>, handler: &H) -> io::Result<()>
+where
+    S: Stream,
+    H: Handler,
+    C: Deref<Target = Config>,
+{
+    let end = loop {
+        let waits = if line.seat.has_asked() { Waits::Next } else { Waits::First };
+        let came = match line.wait(waits).await {
+            Ok(()) => true,
+            Err(Trouble::Expired(_)) if line.config.is_draining() => false,
+            Err(Trouble::Expired(_)) => break Ok(()),
+            Err(trouble) => break Err(trouble),
+        };
+        // In a box: who waits for a request has no room for all that an answer may need.
+        match Box::pin(be_busy(line, handler, came)).await {
+            Ok(After::Next) => {}
+            end => break end.map(drop),
+        }
+    };
+    line.end(end)
+}
+
+/// Answers what has come, or leaves if nothing did.
+async fn be_busy<S, H, C>(
+    line: &mut Line<S, C>,
+    handler: &H,
+    came: bool,
+) -> Result<After, Trouble>
+where
+    S: Stream,
+    H: Handler,
+    C: Deref<Target = Config>,
+{
+    let Line { stream, seat, config } = line;
+    let Buffers { read, write } = config.pool.take();
+    let watch = Watch::new(seat.clone(), !seat.has_asked());
+    let wire = RefCell::new(Wire::new(stream, write, watch));
+    let mut connection = Connection { wire: &wire, inbox: Inbox::new(read), config: &**config };
+    let end = match came {
+        true => connection.converse(handler).await,
+        false => connection.leave().await,
+    };
+    let read = connection.inbox.into_buffer();
+    config.pool.give(Buffers { read, write: wire.into_inner().into_buffer() });
+    end
+}
+
+/// A connection that is busy.
 pub(super) struct Connection<'c, S> {
     pub(super) wire: &'c RefCell<Wire<S>>,
     pub(super) inbox: Inbox,
@@ -102,6 +149,8 @@ pub(super) struct Connection<'c, S> {
 /// What came instead of a request, or with it.
 enum Next {
     Head(Head),
+    /// Nothing yet, and all that was to be said is written.
+    Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
     Refused {
@@ -111,43 +160,36 @@ enum Next {
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
-impl<'c, S: Stream> Connection<'c, S> {
-    pub(super) fn new(wire: &'c RefCell<Wire<S>>, config: &'c Config) -> Connection<'c, S> {
-        Connection { wire, inbox: Inbox::default(), config }
-    }
-
-    async fn converse<H: Handler>(&mut self, handler: &H) -> Result<(), Trouble> {
-        let mut phase = Phase::Head;
+impl<S: Stream> Connection<'_, S> {
+    async fn converse<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
         loop {
-            match self.next(phase).await? {
-                Next::Silence if self.config.is_draining() => return Box::pin(self.leave()).await,
-                Next::Silence => return Ok(()),
+            let head = match self.next().await? {
                 Next::Head(head) if self.config.is_draining() => {
-                    return Box::pin(self.refuse(STOPS, head.no_body)).await;
+                    return self.refuse(STOPS, head.no_body).await;
                 }
-                Next::Refused { refusal, no_body } => {
-                    return Box::pin(self.refuse(refusal, no_body)).await;
-                }
-                Next::Head(head) => match Box::pin(self.answer(head, handler)).await? {
-                    After::Next => {}
-                    after => return Box::pin(self.part(after)).await,
-                },
+                Next::Head(head) => head,
+                Next::Nothing => return Ok(After::Next),
+                Next::Silence if self.config.is_draining() => return self.leave().await,
+                Next::Silence => return Ok(After::Close),
+                Next::Refused { refusal, no_body } => return self.refuse(refusal, no_body).await,
+            };
+            match self.answer(head, handler).await? {
+                After::Next => {}
+                after => return self.part(after).await,
             }
             if self.is_greedy() {
                 self.wire.borrow_mut().give_way(self.config).await?;
             }
-            phase = Phase::Idle;
             if self.inbox.is_empty() && self.config.is_draining() {
-                return Box::pin(self.leave()).await;
+                return self.leave().await;
             }
         }
     }
 
-    /// The next head. `phase` is what the wait for its first byte is.
-    async fn next(&mut self, mut phase: Phase) -> Result<Next, Trouble> {
+    /// The next head.
+    async fn next(&mut self) -> Result<Next, Trouble> {
         let wire = &mut *self.wire.borrow_mut();
         let config = self.config;
-        wire.watch.leave();
         // Up to where a head that is not whole was parsed.
         let (mut seen, mut empty_lines) = (0, 0);
         loop {
@@ -162,12 +204,7 @@ impl<'c, S: Stream> Connection<'c, S> {
                 let refusal = Refusal::bad("there is no request line\n");
                 return Ok(Next::Refused { refusal, no_body: false });
             }
-            let worth = rest.len() < SMALL
-                || rest[seen..].contains(&b'\n')
-                || (seen <= config.limits.request_line + 1
-                    && rest.len() > config.limits.request_line + 1)
-                || rest.len() >= config.limits.head;
-            if !rest.is_empty() && worth {
+            if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
                 match parse(rest, config) {
                     Parsed::Partial => seen = rest.len(),
                     Parsed::Head(head) => {
@@ -181,17 +218,29 @@ impl<'c, S: Stream> Connection<'c, S> {
                     }
                 }
             }
-            if !self.inbox.is_empty() || empty_lines > 0 {
-                phase = Phase::Head;
+            if self.inbox.is_empty() && empty_lines == 0 {
+                // What filled the buffer may have been all: this does not wait.
+                let room = self.inbox.room(config.limits.head);
+                let came = if wire.is_drained() { None } else { wire.read_now(room).await? };
+                match came {
+                    Some(0) => return Ok(Next::Silence),
+                    Some(n) => self.inbox.filled(n),
+                    None => {
+                        wire.flush(config).await?;
+                        return Ok(Next::Nothing);
+                    }
+                }
+                continue;
             }
-            match self.fill(wire, phase).await {
+            let room = self.inbox.room(config.limits.head);
+            match wire.read(room, Phase::Head, config).await {
                 Ok(0) if self.inbox.is_empty() => return Ok(Next::Silence),
                 Ok(0) => {
                     let refusal = Refusal::bad("the head breaks off\n");
                     return Ok(Next::Refused { refusal, no_body: self.inbox.asks_for_none() });
                 }
                 Ok(n) => self.inbox.filled(n),
-                Err(Trouble::Expired(Phase::Idle | Phase::Head)) if self.inbox.is_empty() => {
+                Err(Trouble::Expired(Phase::Head)) if self.inbox.is_empty() => {
                     return Ok(Next::Silence);
                 }
                 Err(Trouble::Expired(Phase::Head)) => {
@@ -202,30 +251,6 @@ impl<'c, S: Stream> Connection<'c, S> {
                 Err(trouble) => return Err(trouble),
             }
         }
-    }
-
-    /// Reads more of a head. While not a byte is there it waits without a buffer.
-    async fn fill(&mut self, wire: &mut Wire<S>, phase: Phase) -> Result<usize, Trouble> {
-        if self.inbox.is_empty() && !wire.is_drained() {
-            // What filled the buffer may have been all: then this is a wait like any other.
-            let room = self.inbox.room(&self.config.pool, self.config.limits.head);
-            let came = wire.read_now(room).await?;
-            if came > 0 || wire.ended {
-                return Ok(came);
-            }
-        }
-        if self.inbox.is_empty() && wire.is_drained() {
-            wire.flush(self.config).await?;
-            wire.give_buffer(self.config);
-            self.inbox.give_up(&self.config.pool);
-            let waits = if phase == Phase::Idle { Waits::Next } else { Waits::First };
-            wire.watch.seat.waits.set(waits);
-            let waited = wire.wait(phase, self.config).await;
-            wire.watch.seat.waits.set(Waits::Busy);
-            waited?;
-        }
-        let room = self.inbox.room(&self.config.pool, self.config.limits.head);
-        wire.read(room, phase, self.config).await
     }
 
     /// Has a request answered.
@@ -266,107 +291,22 @@ impl<'c, S: Stream> Connection<'c, S> {
     }
 }
 
+/// Whether a head that was not whole up to `seen` may be so now: a small one is parsed again at
+/// every read, a large one at every line, so that it does not cost its square.
+fn is_worth_parsing(rest: &[u8], seen: usize, config: &Config) -> bool {
+    let line = config.limits.request_line + 1;
+    rest.len() < SMALL
+        || rest[seen..].contains(&b'\n')
+        || (seen <= line && rest.len() > line)
+        || rest.len() >= config.limits.head
+}
+
 /// How long the empty line is that `bytes` begin with.
 fn empty_line(bytes: &[u8], bare_lf: bool) -> Option<usize> {
     match bytes {
         [b'\r', b'\n', ..] => Some(2),
         [b'\n', ..] if bare_lf => Some(1),
         _ => None,
-    }
-}
-
-pub(super) fn request<'r, S>(
-    head: Head,
-    inbox: &'r mut Inbox,
-    wire: &'r RefCell<Wire<S>>,
-    config: &'r Config,
-) -> Request<'r, S> {
-    let body = match head.framing {
-        Framing::Length(0) => Body::End,
-        Framing::Length(length) => Body::Length(length),
-        Framing::Chunked => Body::Chunks(Chunks::new()),
-    };
-    let outlet = Outlet {
-        wire,
-        config,
-        streamed: Streamed::No,
-        keep_alive: head.keep_alive,
-        expects: head.expects,
-        fault: None,
-        form: Form::default(),
-    };
-    Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
-}
-
-impl<S: Stream> Request<'_, S> {
-    /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
-    pub(super) async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
-        let doubt = self.has_doubt();
-        let stops = self.outlet.config.is_draining();
-        self.outlet.keep_alive &= !response.close && !doubt && !stops;
-        if !response.sent {
-            let (body, field) = match response.has_body() {
-                true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
-                false => (&[][..], response.no_body_field()),
-            };
-            let body = if self.head.no_body { &[] } else { body };
-            let room = self.outlet.make_room().await;
-            room.map_err(|error| self.trouble(error))?;
-            self.outlet.write_head(&response, field, self.head.version).await;
-            let sent = self.outlet.send(body, b"").await;
-            sent.map_err(|error| self.trouble(error))?;
-        }
-        if self.outlet.keep_alive && !matches!(self.body, Body::End) {
-            // Seldom needed, and large.
-            Box::pin(self.drain()).await?;
-        }
-        self.inbox.finish();
-        Ok(match (self.outlet.keep_alive, self.body) {
-            (true, _) => After::Next,
-            // Whoever did not ask for the end may be sending already.
-            (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
-            (false, _) => After::Linger,
-        })
-    }
-
-    /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
-    /// Goes by what was said and not by what is here: how the body was cut may not change the
-    /// answer.
-    fn has_doubt(&self) -> bool {
-        let most = self.outlet.config.limits.drain;
-        let much = match self.body {
-            Body::Length(left) => left > most,
-            // How much it is nobody has said.
-            Body::Chunks(_) => true,
-            Body::End => false,
-        };
-        let unasked = self.outlet.expects && !matches!(self.body, Body::End);
-        self.outlet.fault.is_some() || much || unasked
-    }
-
-    /// Reads the rest of the body, up to a bound.
-    async fn drain(&mut self) -> Result<(), Trouble> {
-        let most = self.read.saturating_add(self.outlet.config.limits.drain);
-        loop {
-            match self.next_piece().await {
-                Ok(Some(_)) if self.read <= most => {}
-                Ok(None) => return Ok(()),
-                Ok(Some(_)) => break,
-                Err(error) => match self.outlet.fault {
-                    Some(Fault::Refused(_)) => break,
-                    _ => return Err(self.trouble(error)),
-                },
-            }
-        }
-        self.outlet.keep_alive = false;
-        Ok(())
-    }
-
-    fn trouble(&self, error: io::Error) -> Trouble {
-        match self.outlet.fault {
-            Some(Fault::Lost(Some(phase))) => Trouble::Expired(phase),
-            _ => Trouble::Failed(error),
-        }
     }
 }
 

@@ -1,17 +1,15 @@
-//! Bytes that were read and not yet used: one buffer, or none while nothing is in it.
+//! Bytes that were read and not yet used.
 //!
 //! It may not read. While a request is in hand its head stays where it is, at `start`.
 
-use super::config::Pool;
 use crate::limits::READ_BUFFER;
 
 /// Room for which a refill is worth a system call.
 const WORTH: usize = 4096;
 
 /// What has come in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inbox {
-    /// Empty while the connection owns no buffer.
     buffer: Vec<u8>,
     /// Of the head in hand, or of what comes next.
     start: usize,
@@ -21,6 +19,15 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
+    /// With nothing in it, of a buffer whose length is what can be read into it.
+    pub(crate) fn new(buffer: Vec<u8>) -> Inbox {
+        Inbox { buffer, start: 0, next: 0, end: 0 }
+    }
+
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.next == self.end
     }
@@ -53,18 +60,14 @@ impl Inbox {
         self.start = self.next;
     }
 
-    /// Gives the buffer up, whatever is in it.
-    pub(crate) fn give_up(&mut self, pool: &Pool) {
-        pool.give_read(std::mem::take(&mut self.buffer));
+    /// Throws away what is in it.
+    pub(crate) fn clear(&mut self) {
         (self.start, self.next, self.end) = (0, 0, 0);
     }
 
     /// Room behind what nobody has used. What is before `start` goes if the room would be small;
     /// a buffer that is full grows, up to `most` bytes beyond its usual size.
-    pub(crate) fn room(&mut self, pool: &Pool, most: usize) -> &mut [u8] {
-        if self.buffer.is_empty() {
-            self.buffer = pool.take_read();
-        }
+    pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
         if self.buffer.len() - self.end < WORTH && self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             let gone = std::mem::take(&mut self.start);
@@ -78,10 +81,10 @@ impl Inbox {
     }
 
     /// The same when all that came after a head of `len` bytes is used.
-    pub(crate) fn room_for_body(&mut self, len: usize, pool: &Pool) -> &mut [u8] {
+    pub(crate) fn room_for_body(&mut self, len: usize) -> &mut [u8] {
         debug_assert!(self.is_empty(), "a body is used before more of it is read");
         (self.next, self.end) = (self.start + len, self.start + len);
-        self.room(pool, 0)
+        self.room(0)
     }
 
     /// So many bytes were read into the room.

@@ -79,7 +79,6 @@ impl<S: Stream> Outlet<'_, S> {
     pub(crate) fn go_on(&mut self) {
         if self.streamed == Streamed::No && std::mem::take(&mut self.expects) {
             let mut wire = self.wire.borrow_mut();
-            wire.take_buffer(self.config);
             wire.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
     }
@@ -111,20 +110,18 @@ impl<S: Stream> Outlet<'_, S> {
         version: Version,
     ) {
         let mut wire = self.wire.borrow_mut();
-        wire.take_buffer(self.config);
-        let date = wire.date(self.config).await;
+        wire.read_date(self.config).await;
         let connection = match (self.keep_alive, version) {
             (false, _) => ConnectionField::Close,
             (true, Version::Http10) => ConnectionField::KeepAlive,
             (true, Version::Http11) => ConnectionField::None,
         };
-        response.write_head(&mut wire.out, &date, field, connection);
+        response.write_head(&mut wire.out, &self.config.date.text(), field, connection);
     }
 
-    /// Writes what was gathered if it has become much.
-    pub(crate) async fn make_room(&mut self) -> io::Result<()> {
-        let gathered = self.wire.borrow().out.len();
-        if gathered > GATHER { self.flush().await } else { self.check() }
+    /// Whether so much was gathered that it is to be written first.
+    pub(crate) fn is_full(&self) -> bool {
+        self.wire.borrow().out.len() > GATHER
     }
 
     /// Gathers what is small, writes what is large.
@@ -145,7 +142,7 @@ impl<S: Stream> Outlet<'_, S> {
 
     /// Gathers or writes one piece of a streamed body.
     pub(crate) async fn write_piece(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.make_room().await?;
+        if self.is_full() { self.flush().await } else { self.check() }?;
         match &mut self.streamed {
             _ if piece.is_empty() => Ok(()),
             Streamed::Nothing => Ok(()),

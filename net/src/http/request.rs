@@ -273,7 +273,7 @@ impl<'r, S: Stream> Request<'r, S> {
     async fn refill(&mut self) -> io::Result<()> {
         self.outlet.go_on();
         let Outlet { wire, config, .. } = self.outlet;
-        let room = self.inbox.room_for_body(self.head.len, &config.pool);
+        let room = self.inbox.room_for_body(self.head.len);
         let read = wire.borrow_mut().read(room, Phase::Body, config).await;
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),

@@ -5,18 +5,20 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
+use std::ops::Deref;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use traps::{Time, wall_clock, yield_now};
 
 use super::config::Config;
-use super::date::DATE;
-use super::phase::{Phase, Watch};
-use super::seats::Seated;
+use super::phase::{Limit, Phase, Watch};
+use super::seats::{Seat, Waits};
 use crate::attempt::now;
 use crate::limits::PIECE;
 use crate::stream::Stream;
+use crate::write_deadline::timed_out;
 
 /// Why a wait for the peer came to nothing.
 #[derive(Debug)]
@@ -33,29 +35,69 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// A stream and what is to be written to it.
+/// All that there is of a connection while nothing comes.
+#[derive(Debug)]
+pub(crate) struct Line<S, C: Deref<Target = Config>> {
+    pub(crate) stream: S,
+    pub(crate) seat: Rc<Seat>,
+    pub(crate) config: C,
+}
+
+impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
+    pub(crate) fn new(stream: S, seat: Rc<Seat>, config: C) -> Line<S, C> {
+        Line { stream, seat, config }
+    }
+
+    /// Waits until there is something to read, or the end. `waits` is `First` or `Next`.
+    pub(crate) async fn wait(&mut self, waits: Waits) -> Result<(), Trouble> {
+        let Line { stream, seat, config } = self;
+        seat.begin().await;
+        let deadline = seat.deadline();
+        let (phase, limit) = match (waits, deadline.until()) {
+            (Waits::First, Time::NEVER) => {
+                let span = config.seats.first_byte(config.deadlines.head);
+                (Phase::Head, Limit::After(span))
+            }
+            // The last wait ended for nothing.
+            (Waits::First, until) => (Phase::Head, Limit::At(until)),
+            _ => (Phase::Idle, Limit::After(config.deadlines.idle)),
+        };
+        seat.waits.set(waits);
+        let waited = limit.guard(deadline, stream.readable()).await;
+        seat.waits.set(Waits::Busy);
+        if timed_out(&waited) { Err(Trouble::Expired(phase)) } else { Ok(waited?) }
+    }
+}
+
+impl<S, C: Deref<Target = Config>> Drop for Line<S, C> {
+    fn drop(&mut self) {
+        self.config.seats.leave(&self.seat);
+    }
+}
+
+/// The stream of a connection that is busy, and what is to be written to it.
 #[derive(Debug)]
 pub(crate) struct Wire<S> {
     stream: S,
-    /// Answers, gathered. Without a buffer while the connection waits for its next request.
+    /// Answers, gathered.
     pub(crate) out: Vec<u8>,
     pub(crate) watch: Watch,
     /// The last read took all there was: the next one would block.
     drained: bool,
     /// The peer has finished.
     pub(crate) ended: bool,
-    /// Until when the date that was read last is right, on the kernel's clock.
-    dated: Time,
     /// Requests that were answered since this task last waited to read.
     pub(crate) answered: u32,
 }
 
 impl<S: Stream> Wire<S> {
-    pub(crate) fn new(stream: S, seat: Seated) -> Wire<S> {
-        // Nothing was read, but a new connection has seldom anything to read.
-        let (drained, ended, dated) = (true, false, Time::ZERO);
-        let watch = Watch::new(seat);
-        Wire { stream, out: Vec::new(), watch, drained, ended, dated, answered: 0 }
+    /// Of a stream on which something has come. `out` is empty.
+    pub(crate) fn new(stream: S, out: Vec<u8>, watch: Watch) -> Wire<S> {
+        Wire { stream, out, watch, drained: false, ended: false, answered: 0 }
+    }
+
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.out
     }
 
     /// Whether a read would begin with a wait.
@@ -64,10 +106,10 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Waits for something to read, or the end. Flushes first: the peer may wait for an answer.
-    pub(crate) async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
+    async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
         self.flush(config).await?;
         self.answered = 0;
-        let until = self.watch.enter(phase, &config.deadlines).await;
+        let until = self.watch.enter(phase, &config.deadlines);
         let waited = self.watch.guard(&until, self.stream.readable()).await;
         self.watch.end(&until, waited)?;
         self.drained = false;
@@ -86,20 +128,21 @@ impl<S: Stream> Wire<S> {
                 self.wait(phase, config).await?;
             }
             // No guard around a read that does not wait.
-            let tried = now(pin!(self.stream.read(buffer))).await;
-            match tried {
-                Some(done) => {
-                    let n = done?;
-                    if phase == Phase::Body {
-                        self.watch.count(n);
-                    }
-                    self.drained = n < buffer.len();
-                    self.ended = n == 0;
-                    return Ok(n);
+            if let Some(n) = self.read_now(buffer).await? {
+                if phase == Phase::Body {
+                    self.watch.count(n);
                 }
-                None => self.drained = true,
+                return Ok(n);
             }
         }
+    }
+
+    /// Reads what is there; `None` instead of a wait. Zero: the peer has finished.
+    pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let n = now(pin!(self.stream.read(buffer))).await.transpose()?;
+        self.drained = n.is_none_or(|n| n < buffer.len());
+        self.ended = n == Some(0);
+        Ok(n)
     }
 
     /// Writes out what was gathered, and lets every other task that is ready run.
@@ -109,26 +152,18 @@ impl<S: Stream> Wire<S> {
         yield_now().await.map_err(|interrupt| Trouble::Failed(interrupt.into()))
     }
 
-    /// Reads what is there, and waits for nothing.
-    pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let tried = now(pin!(self.stream.read(buffer))).await;
-        let Some(done) = tried else {
-            self.drained = true;
-            return Ok(0);
-        };
-        let n = done?;
-        self.drained = n < buffer.len();
-        self.ended = n == 0;
-        Ok(n)
-    }
-
     /// Writes all that was gathered.
-    #[inline]
-    pub(crate) fn flush<'a>(
-        &'a mut self,
-        config: &'a Config,
-    ) -> impl Future<Output = Result<(), Trouble>> + use<'a, S> {
-        self.write_through(&[], config)
+    pub(crate) async fn flush(&mut self, config: &Config) -> Result<(), Trouble> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let written = now(pin!(self.stream.write(&self.out))).await.transpose()?;
+        if written == Some(self.out.len()) {
+            self.out.clear();
+            return Ok(());
+        }
+        // In a box, as all that few connections ever need.
+        Box::pin(self.write_rest(written, &[], config)).await
     }
 
     /// Writes all that was gathered and then `more`, which is not copied.
@@ -137,36 +172,45 @@ impl<S: Stream> Wire<S> {
         more: &[u8],
         config: &Config,
     ) -> Result<(), Trouble> {
+        let written = {
+            let bufs = [IoSlice::new(&self.out), IoSlice::new(&more[..more.len().min(PIECE)])];
+            now(pin!(self.stream.write_vectored(&bufs))).await.transpose()?
+        };
+        self.write_rest(written, more, config).await
+    }
+
+    /// The rest of it, after the first try, which waits for nothing.
+    async fn write_rest(
+        &mut self,
+        mut tried: Option<usize>,
+        more: &[u8],
+        config: &Config,
+    ) -> Result<(), Trouble> {
         let mut at = 0;
-        while !self.out.is_empty() || at < more.len() {
-            let (first, rest) = (&self.out[..], &more[at..more.len().min(at + PIECE)]);
-            let bufs = [IoSlice::new(first), IoSlice::new(rest)];
-            let stream = &mut self.stream;
-            let tried = match (first, rest) {
-                (_, []) => now(pin!(stream.write(first))).await,
-                ([], _) => now(pin!(stream.write(rest))).await,
-                _ => now(pin!(stream.write_vectored(&bufs))).await,
-            };
-            let tried = tried.transpose()?;
+        loop {
             let n = match tried {
+                Some(0) => return Err(Trouble::Failed(ErrorKind::WriteZero.into())),
                 Some(n) => n,
                 None => {
-                    let write = stream.write_vectored(&bufs);
-                    // In a box: most connections never wait for this.
-                    let guarded = Box::pin(self.watch.guard_write(&config.deadlines, write));
+                    let rest = &more[at..more.len().min(at + PIECE)];
+                    let bufs = [IoSlice::new(&self.out), IoSlice::new(rest)];
+                    let write = self.stream.write_vectored(&bufs);
+                    let guarded = self.watch.guard_write(&config.deadlines, write);
                     let written = guarded.await;
-                    Box::pin(Watch::end_write(stream, &bufs, written)).await?
+                    Watch::end_write(&mut self.stream, &bufs, written).await?
                 }
             };
-            if n == 0 {
-                return Err(Trouble::Failed(ErrorKind::WriteZero.into()));
-            }
             // Noted at once: whoever is dropped in the next wait has not written it twice.
             let gathered = n.min(self.out.len());
             self.out.drain(..gathered);
             at += n - gathered;
+            if self.out.is_empty() && at == more.len() {
+                return Ok(());
+            }
+            let rest = &more[at..more.len().min(at + PIECE)];
+            let bufs = [IoSlice::new(&self.out), IoSlice::new(rest)];
+            tried = now(pin!(self.stream.write_vectored(&bufs))).await.transpose()?;
         }
-        Ok(())
     }
 
     /// While a handler waits for something else: writes what can be written without waiting, so
@@ -181,28 +225,15 @@ impl<S: Stream> Wire<S> {
         }
     }
 
-    /// The text of the `Date` field. Traps once a second; when the time of day is set, what it says
-    /// is late by less than that.
-    #[inline]
-    pub(crate) async fn date(&mut self, config: &Config) -> [u8; DATE] {
-        let now = self.watch.now();
-        if now.is_none_or(|now| now >= self.dated) {
+    /// Sees to it that the text of the date is right. Traps once a second; when the time of day is
+    /// set, what it says is late by less than that.
+    pub(crate) async fn read_date(&mut self, config: &Config) {
+        let seat = &*self.watch.seat;
+        let now = seat.deadline().now();
+        if now >= seat.dated.get() {
             let left = config.date.set(wall_clock().await);
-            self.dated = now.map_or(Time::ZERO, |now| now + left);
+            seat.dated.set(now + left);
         }
-        config.date.text()
-    }
-
-    /// Takes a buffer for what is to be written, if there is none.
-    #[inline]
-    pub(crate) fn take_buffer(&mut self, config: &Config) {
-        if self.out.capacity() == 0 {
-            self.out = config.pool.take_write();
-        }
-    }
-
-    pub(crate) fn give_buffer(&mut self, config: &Config) {
-        config.pool.give_write(std::mem::take(&mut self.out));
     }
 
     /// Ends the stream so that the peer sees that something is missing.

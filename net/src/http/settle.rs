@@ -1,0 +1,115 @@
+//! How a request ends: its answer is gathered, and what is left of its body gets out of the way.
+//!
+//! It may not call a handler, or read the next request.
+
+use std::cell::RefCell;
+use std::io;
+
+use super::chunked::Chunks;
+use super::config::Config;
+use super::form::Form;
+use super::head::{Framing, Head};
+use super::inbox::Inbox;
+use super::outlet::{Fault, Outlet, Streamed};
+use super::parting::After;
+use super::request::{Body, Request};
+use super::response::{BodyField, Response};
+use super::wire::{Trouble, Wire};
+use crate::stream::Stream;
+
+pub(super) fn request<'r, S>(
+    head: Head,
+    inbox: &'r mut Inbox,
+    wire: &'r RefCell<Wire<S>>,
+    config: &'r Config,
+) -> Request<'r, S> {
+    let body = match head.framing {
+        Framing::Length(0) => Body::End,
+        Framing::Length(length) => Body::Length(length),
+        Framing::Chunked => Body::Chunks(Chunks::new()),
+    };
+    let outlet = Outlet {
+        wire,
+        config,
+        streamed: Streamed::No,
+        keep_alive: head.keep_alive,
+        expects: head.expects,
+        fault: None,
+        form: Form::default(),
+    };
+    Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
+}
+
+impl<S: Stream> Request<'_, S> {
+    /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
+    pub(super) async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
+        let doubt = self.has_doubt();
+        let stops = self.outlet.config.is_draining();
+        self.outlet.keep_alive &= !response.close && !doubt && !stops;
+        if !response.sent {
+            let (body, field) = match response.has_body() {
+                true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
+                false => (&[][..], response.no_body_field()),
+            };
+            let body = if self.head.no_body { &[] } else { body };
+            if self.outlet.is_full() {
+                let room = self.outlet.flush().await;
+                room.map_err(|error| self.trouble(error))?;
+            }
+            self.outlet.write_head(&response, field, self.head.version).await;
+            let sent = self.outlet.send(body, b"").await;
+            sent.map_err(|error| self.trouble(error))?;
+        }
+        if self.outlet.keep_alive && !matches!(self.body, Body::End) {
+            // Seldom needed, and large.
+            Box::pin(self.drain()).await?;
+        }
+        self.inbox.finish();
+        Ok(match (self.outlet.keep_alive, self.body) {
+            (true, _) => After::Next,
+            // Whoever did not ask for the end may be sending already.
+            (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
+            (false, _) => After::Linger,
+        })
+    }
+
+    /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
+    /// Goes by what was said and not by what is here: how the body was cut may not change the
+    /// answer.
+    fn has_doubt(&self) -> bool {
+        let most = self.outlet.config.limits.drain;
+        let much = match self.body {
+            Body::Length(left) => left > most,
+            // How much it is nobody has said.
+            Body::Chunks(_) => true,
+            Body::End => false,
+        };
+        let unasked = self.outlet.expects && !matches!(self.body, Body::End);
+        self.outlet.fault.is_some() || much || unasked
+    }
+
+    /// Reads the rest of the body, up to a bound.
+    async fn drain(&mut self) -> Result<(), Trouble> {
+        let most = self.read.saturating_add(self.outlet.config.limits.drain);
+        loop {
+            match self.next_piece().await {
+                Ok(Some(_)) if self.read <= most => {}
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => break,
+                Err(error) => match self.outlet.fault {
+                    Some(Fault::Refused(_)) => break,
+                    _ => return Err(self.trouble(error)),
+                },
+            }
+        }
+        self.outlet.keep_alive = false;
+        Ok(())
+    }
+
+    fn trouble(&self, error: io::Error) -> Trouble {
+        match self.outlet.fault {
+            Some(Fault::Lost(Some(phase))) => Trouble::Expired(phase),
+            _ => Trouble::Failed(error),
+        }
+    }
+}
