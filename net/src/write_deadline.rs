@@ -156,9 +156,13 @@ where
     written.map(Some)
 }
 
-/// Whether what a guard with a limit came to is that its own deadline passed. Outside of it no
-/// other interrupt has this name before it leaves a scope further out.
+/// Whether what a guard with a limit came to is that its own deadline passed.
 pub(crate) fn timed_out<T>(guarded: &io::Result<T>) -> bool {
-    let interrupt = guarded.as_ref().err().and_then(Interruptible::interrupt);
-    interrupt.is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
+    guarded.as_ref().is_err_and(is_timeout)
+}
+
+/// Whether that error of a guard with a limit says so. Outside of it no other interrupt has this
+/// name before it leaves a scope further out.
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
+    error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }

@@ -26,6 +26,7 @@ use super::status::Refusal;
 use super::wire::{Line, Trouble, Wire, attend};
 use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
+use crate::write_deadline::is_timeout;
 
 /// Below this a head is small.
 const SMALL: usize = 2048;
@@ -86,32 +87,39 @@ pub fn serve_connection<S: Stream, H: Handler>(
     handler: &H,
     config: &Config,
 ) -> impl Future<Output = io::Result<()>> {
-    let mut line = Line::new(stream, config.seats.take(), config);
-    async move { live(&mut line, handler).await }
+    live(Line::new(stream, config.seats.take(), config), handler, ())
 }
 
-/// The life of a connection: in turns it waits, and is busy.
-pub(super) async fn live<S, H, C>(line: &mut Line<S, C>, handler: &H) -> io::Result<()>
+/// The life of a connection: in turns it waits, and is busy. `held` is dropped at its end.
+///
+/// Not an `async fn`: that would have its arguments twice, and there are many that wait.
+pub(super) fn live<S, C, H>(
+    mut line: Line<S, C>,
+    handler: impl Deref<Target = H>,
+    held: impl Sized,
+) -> impl Future<Output = io::Result<()>>
 where
     S: Stream,
-    H: Handler,
     C: Deref<Target = Config>,
+    H: Handler,
 {
-    let end = loop {
-        let waits = if line.seat.has_asked() { Waits::Next } else { Waits::First };
-        let came = match line.wait(waits).await {
-            Ok(()) => true,
-            Err(Trouble::Expired(_)) if line.config.is_draining() => false,
-            Err(Trouble::Expired(_)) => break Ok(()),
-            Err(trouble) => break Err(trouble),
-        };
-        // In a box: who waits for a request has no room for all that an answer may need.
-        match Box::pin(be_busy(line, handler, came)).await {
-            Ok(After::Next) => {}
-            end => break end.map(drop),
+    async move {
+        let _ = &held;
+        line.seat.begin().await;
+        loop {
+            let came = match line.wait().await {
+                Ok(()) => true,
+                Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
+                Err(_) if line.config.is_draining() => false,
+                Err(_) => break line.end(Ok(())),
+            };
+            // In a box: who waits for a request has no room for all that an answer may need.
+            match Box::pin(be_busy(&mut line, &*handler, came)).await {
+                Ok(After::Next) => {}
+                end => break line.end(end.map(drop)),
+            }
         }
-    };
-    line.end(end)
+    }
 }
 
 /// Answers what has come, or leaves if nothing did.
@@ -126,13 +134,14 @@ where
     C: Deref<Target = Config>,
 {
     let Line { stream, seat, config } = line;
+    seat.waits.set(Waits::Busy);
     let Buffers { read, write } = config.pool.take();
     let watch = Watch::new(seat.clone(), !seat.has_asked());
     let wire = RefCell::new(Wire::new(stream, write, watch));
     let mut connection = Connection { wire: &wire, inbox: Inbox::new(read), config: &**config };
     let end = match came {
         true => connection.converse(handler).await,
-        false => connection.leave().await,
+        false => Box::pin(connection.leave()).await,
     };
     let read = connection.inbox.into_buffer();
     config.pool.give(Buffers { read, write: wire.into_inner().into_buffer() });
@@ -165,13 +174,17 @@ impl<S: Stream> Connection<'_, S> {
         loop {
             let head = match self.next().await? {
                 Next::Head(head) if self.config.is_draining() => {
-                    return self.refuse(STOPS, head.no_body).await;
+                    return Box::pin(self.refuse(STOPS, head.no_body)).await;
                 }
                 Next::Head(head) => head,
                 Next::Nothing => return Ok(After::Next),
-                Next::Silence if self.config.is_draining() => return self.leave().await,
+                Next::Silence if self.config.is_draining() => {
+                    return Box::pin(self.leave()).await;
+                }
                 Next::Silence => return Ok(After::Close),
-                Next::Refused { refusal, no_body } => return self.refuse(refusal, no_body).await,
+                Next::Refused { refusal, no_body } => {
+                    return Box::pin(self.refuse(refusal, no_body)).await;
+                }
             };
             match self.answer(head, handler).await? {
                 After::Next => {}
@@ -181,7 +194,7 @@ impl<S: Stream> Connection<'_, S> {
                 self.wire.borrow_mut().give_way(self.config).await?;
             }
             if self.inbox.is_empty() && self.config.is_draining() {
-                return self.leave().await;
+                return Box::pin(self.leave()).await;
             }
         }
     }
@@ -287,7 +300,7 @@ impl<S: Stream> Connection<'_, S> {
             (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
             | (Err(_), _, Streamed::Done) => return Ok(After::Close),
         };
-        request.settle(response).await
+        request.settle(&response).await
     }
 }
 
@@ -321,7 +334,7 @@ pub(super) fn note_expired(phase: Phase, config: &Config, seat: &Seat) {
             return seat.hit("body_rate", limit);
         }
         Phase::Write => ("write_wait", config.deadlines.write),
-        Phase::Idle | Phase::Linger => return,
+        Phase::Linger => return,
     };
     seat.hit(name, format!("{limit:?}"));
 }

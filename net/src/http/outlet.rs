@@ -98,25 +98,33 @@ impl<S: Stream> Outlet<'_, S> {
         if response.status() < 400 {
             self.go_on();
         }
-        self.write_head(response, field, head.version).await;
+        if self.is_date_old() {
+            self.read_date().await;
+        }
+        self.write_head(response, field, head.version);
         self.streamed = if head.no_body { Streamed::Nothing } else { streamed };
     }
 
+    /// Whether [`Outlet::read_date`] is to be called before a head is written.
+    #[inline]
+    pub(crate) fn is_date_old(&self) -> bool {
+        self.wire.borrow().is_date_old()
+    }
+
+    /// Reads the date for the next heads.
+    pub(crate) async fn read_date(&mut self) {
+        self.wire.borrow_mut().read_date(self.config).await;
+    }
+
     /// Gathers the head of the answer.
-    pub(crate) async fn write_head(
-        &mut self,
-        response: &Response,
-        field: BodyField,
-        version: Version,
-    ) {
-        let mut wire = self.wire.borrow_mut();
-        wire.read_date(self.config).await;
+    pub(crate) fn write_head(&mut self, response: &Response, field: BodyField, version: Version) {
         let connection = match (self.keep_alive, version) {
             (false, _) => ConnectionField::Close,
             (true, Version::Http10) => ConnectionField::KeepAlive,
             (true, Version::Http11) => ConnectionField::None,
         };
-        response.write_head(&mut wire.out, &self.config.date.text(), field, connection);
+        let out = &mut self.wire.borrow_mut().out;
+        response.write_head(out, &self.config.date.tail(), field, connection);
     }
 
     /// Whether so much was gathered that it is to be written first.
@@ -127,16 +135,27 @@ impl<S: Stream> Outlet<'_, S> {
     /// Gathers what is small, writes what is large.
     pub(crate) async fn send(&mut self, bytes: &[u8], after: &[u8]) -> io::Result<()> {
         if bytes.len() > GATHER {
-            // Dropped or interrupted half-way, by a timeout of the handler, it leaves the answer
-            // cut.
-            let before = self.fault.replace(Fault::Lost(None));
-            let sent = self.wire.borrow_mut().write_through(bytes, self.config).await;
-            sent.map_err(|trouble| self.lose(trouble))?;
-            self.fault = before;
+            self.write_large(bytes).await?;
         } else {
-            self.wire.borrow_mut().out.extend_from_slice(bytes);
+            self.gather(bytes);
         }
-        self.wire.borrow_mut().out.extend_from_slice(after);
+        self.gather(after);
+        Ok(())
+    }
+
+    pub(crate) fn gather(&mut self, bytes: &[u8]) {
+        self.wire.borrow_mut().out.extend_from_slice(bytes);
+    }
+
+    /// Writes what is too large to be copied. In a box: few answers are.
+    pub(crate) async fn write_large(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // Dropped or interrupted half-way, by a timeout of the handler, it leaves the answer cut.
+        let before = self.fault.replace(Fault::Lost(None));
+        let mut wire = self.wire.borrow_mut();
+        let sent = Box::pin(wire.write_through(bytes, self.config)).await;
+        drop(wire);
+        sent.map_err(|trouble| self.lose(trouble))?;
+        self.fault = before;
         Ok(())
     }
 

@@ -103,7 +103,7 @@ impl<S: Stream> Connection<'_, S> {
             let retry = response.header("Retry-After", "1");
             response = retry.expect("a name and a value that are allowed");
         }
-        request.settle(response).await?;
+        request.settle(&response).await?;
         self.part(After::Linger).await
     }
 

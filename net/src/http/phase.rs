@@ -28,8 +28,6 @@ pub enum Phase {
     SlowBody,
     /// The peer to take some of the answer.
     Write,
-    /// The first byte of the next request.
-    Idle,
     /// The peer to stop sending after an answer that refused.
     Linger,
 }
@@ -97,9 +95,7 @@ impl Watch {
                 return self.enter_body(now, deadlines);
             }
             Phase::Body => deadlines.body,
-            Phase::Idle | Phase::SlowBody | Phase::Write => {
-                unreachable!("nobody reads in this phase")
-            }
+            Phase::SlowBody | Phase::Write => unreachable!("nobody reads in this phase"),
         };
         let limit = match self.total {
             Some((begun, at)) if begun == phase && at != Time::NEVER => Limit::At(at),
@@ -144,7 +140,7 @@ impl Watch {
                 let rate = self.rate.as_mut().expect("a rate counts");
                 rate.after_wait(waited, 0);
             }
-            Phase::Body | Phase::SlowBody | Phase::Write | Phase::Idle => {}
+            Phase::Body | Phase::SlowBody | Phase::Write => {}
         }
         if timed_out(&done) { Err(Trouble::Expired(until.phase)) } else { Ok(done?) }
     }

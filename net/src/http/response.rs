@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 
 use super::chunked::is_token;
-use super::date::DATE;
+use super::date::Tail;
 use super::json::ToJson;
 use super::status;
 
@@ -28,7 +28,8 @@ use super::status;
 #[must_use = "a response is sent by returning it from the handler"]
 pub struct Response {
     status: u16,
-    content_type: Option<&'static str>,
+    /// A whole line, or empty.
+    content_type: &'static str,
     /// Whole lines.
     fields: Vec<u8>,
     pub(crate) length: Option<u64>,
@@ -48,7 +49,7 @@ impl Response {
         assert!((200..600).contains(&status), "rule: a final status is from 200 to 599");
         Response {
             status,
-            content_type: None,
+            content_type: "",
             fields: Vec::new(),
             length: None,
             body: Cow::Borrowed(&[]),
@@ -85,7 +86,7 @@ impl Response {
 
     /// Puts a text into the body, as `text/plain`.
     pub fn with_text(mut self, text: impl Into<Cow<'static, str>>) -> Response {
-        self.content_type = Some("text/plain; charset=utf-8");
+        self.content_type = "Content-Type: text/plain; charset=utf-8\r\n";
         self.body = match text.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -97,7 +98,7 @@ impl Response {
     pub fn with_json(mut self, value: impl ToJson) -> Response {
         let mut text = String::new();
         value.write_json(&mut text);
-        self.content_type = Some("application/json");
+        self.content_type = "Content-Type: application/json\r\n";
         self.body = Cow::Owned(text.into_bytes());
         self
     }
@@ -144,7 +145,7 @@ impl Response {
             return Err(InvalidHeader::Value);
         }
         if name.eq_ignore_ascii_case("content-type") {
-            self.content_type = None;
+            self.content_type = "";
         }
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.fields.extend_from_slice(part);
@@ -177,7 +178,7 @@ impl Response {
     pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
-        date: &[u8; DATE],
+        tail: &Tail,
         body: BodyField,
         connection: ConnectionField,
     ) {
@@ -189,11 +190,7 @@ impl Response {
                 out.extend_from_slice(b" \r\n");
             }
         }
-        if let Some(content_type) = self.content_type {
-            out.extend_from_slice(b"Content-Type: ");
-            out.extend_from_slice(content_type.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
+        out.extend_from_slice(self.content_type.as_bytes());
         match body {
             BodyField::Length(length) => {
                 out.extend_from_slice(b"Content-Length: ");
@@ -209,9 +206,7 @@ impl Response {
             ConnectionField::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
         }
         out.extend_from_slice(&self.fields);
-        out.extend_from_slice(b"Date: ");
-        out.extend_from_slice(date);
-        out.extend_from_slice(b"\r\n\r\n");
+        out.extend_from_slice(tail);
     }
 }
 

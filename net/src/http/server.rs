@@ -57,14 +57,9 @@ pub async fn serve<H: Handler + 'static>(
             continue;
         }
         // Seated here: others may be accepted before the task first runs.
-        let seat = config.seats.take();
-        let mut line = Line::new(stream, seat, config);
+        let line = Line::new(stream, config.seats.take(), config);
         // Nobody joins it: its failures end with it.
-        spawn("conn", async move {
-            let _hold = hold;
-            live(&mut line, &*handler).await
-        })
-        .await;
+        spawn("conn", live(line, handler, hold)).await;
     }
     drop(listener);
     config.drain();

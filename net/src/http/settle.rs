@@ -15,6 +15,7 @@ use super::parting::After;
 use super::request::{Body, Request};
 use super::response::{BodyField, Response};
 use super::wire::{Trouble, Wire};
+use crate::limits::GATHER;
 use crate::stream::Stream;
 
 pub(super) fn request<'r, S>(
@@ -42,26 +43,29 @@ pub(super) fn request<'r, S>(
 
 impl<S: Stream> Request<'_, S> {
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
-    pub(super) async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
+    ///
+    /// In boxes, as everywhere: what is seldom needed, and large.
+    pub(super) async fn settle(&mut self, response: &Response) -> Result<After, Trouble> {
         let doubt = self.has_doubt();
         let stops = self.outlet.config.is_draining();
         self.outlet.keep_alive &= !response.close && !doubt && !stops;
         if !response.sent {
-            let (body, field) = match response.has_body() {
-                true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
-                false => (&[][..], response.no_body_field()),
-            };
-            let body = if self.head.no_body { &[] } else { body };
             if self.outlet.is_full() {
-                let room = self.outlet.flush().await;
-                room.map_err(|error| self.trouble(error))?;
+                let flushed = Box::pin(self.outlet.flush()).await;
+                flushed.map_err(|error| self.trouble(error))?;
             }
-            self.outlet.write_head(&response, field, self.head.version).await;
-            let sent = self.outlet.send(body, b"").await;
-            sent.map_err(|error| self.trouble(error))?;
+            if self.outlet.is_date_old() {
+                self.outlet.read_date().await;
+            }
+            let body = self.write_head(response);
+            if body.len() > GATHER {
+                let sent = self.outlet.write_large(body).await;
+                sent.map_err(|error| self.trouble(error))?;
+            } else {
+                self.outlet.gather(body);
+            }
         }
         if self.outlet.keep_alive && !matches!(self.body, Body::End) {
-            // Seldom needed, and large.
             Box::pin(self.drain()).await?;
         }
         self.inbox.finish();
@@ -71,6 +75,16 @@ impl<S: Stream> Request<'_, S> {
             (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
             (false, _) => After::Linger,
         })
+    }
+
+    /// Gathers the head of the answer. Gives the body that is to follow it.
+    fn write_head<'a>(&mut self, response: &'a Response) -> &'a [u8] {
+        let (body, field) = match response.has_body() {
+            true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
+            false => (&[][..], response.no_body_field()),
+        };
+        self.outlet.write_head(response, field, self.head.version);
+        if self.head.no_body { &[] } else { body }
     }
 
     /// Whether nobody can say where the next request begins, or it is not worth reading up to it.

@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use traps::{Time, wall_clock, yield_now};
+use traps::{Guard, Time, wall_clock, yield_now};
 
 use super::config::Config;
 use super::phase::{Limit, Phase, Watch};
@@ -18,7 +18,6 @@ use super::seats::{Seat, Waits};
 use crate::attempt::now;
 use crate::limits::PIECE;
 use crate::stream::Stream;
-use crate::write_deadline::timed_out;
 
 /// Why a wait for the peer came to nothing.
 #[derive(Debug)]
@@ -48,24 +47,21 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
         Line { stream, seat, config }
     }
 
-    /// Waits until there is something to read, or the end. `waits` is `First` or `Next`.
-    pub(crate) async fn wait(&mut self, waits: Waits) -> Result<(), Trouble> {
+    /// Waits for a request to begin, or for the end, under the deadline, which
+    /// [was made](Seat::begin).
+    pub(crate) fn wait(&mut self) -> Guard<'_, impl Future<Output = io::Result<()>>> {
         let Line { stream, seat, config } = self;
-        seat.begin().await;
         let deadline = seat.deadline();
-        let (phase, limit) = match (waits, deadline.until()) {
-            (Waits::First, Time::NEVER) => {
-                let span = config.seats.first_byte(config.deadlines.head);
-                (Phase::Head, Limit::After(span))
+        let (waits, limit) = match (seat.has_asked(), deadline.until()) {
+            (true, _) => (Waits::Next, Limit::After(config.deadlines.idle)),
+            (false, Time::NEVER) => {
+                (Waits::First, Limit::After(config.seats.first_byte(config.deadlines.head)))
             }
             // The last wait ended for nothing.
-            (Waits::First, until) => (Phase::Head, Limit::At(until)),
-            _ => (Phase::Idle, Limit::After(config.deadlines.idle)),
+            (false, until) => (Waits::First, Limit::At(until)),
         };
         seat.waits.set(waits);
-        let waited = limit.guard(deadline, stream.readable()).await;
-        seat.waits.set(Waits::Busy);
-        if timed_out(&waited) { Err(Trouble::Expired(phase)) } else { Ok(waited?) }
+        limit.guard(deadline, stream.readable())
     }
 }
 
@@ -225,15 +221,20 @@ impl<S: Stream> Wire<S> {
         }
     }
 
-    /// Sees to it that the text of the date is right. Traps once a second; when the time of day is
-    /// set, what it says is late by less than that.
+    /// Whether the date that was read last is no longer right.
+    #[inline]
+    pub(crate) fn is_date_old(&self) -> bool {
+        let seat = &*self.watch.seat;
+        seat.deadline().now() >= seat.dated.get()
+    }
+
+    /// Reads the date. A trap, needed once a second; when the time of day is set, what it says is
+    /// late by less than that.
     pub(crate) async fn read_date(&mut self, config: &Config) {
         let seat = &*self.watch.seat;
         let now = seat.deadline().now();
-        if now >= seat.dated.get() {
-            let left = config.date.set(wall_clock().await);
-            seat.dated.set(now + left);
-        }
+        let left = config.date.set(wall_clock().await);
+        seat.dated.set(now + left);
     }
 
     /// Ends the stream so that the peer sees that something is missing.
