@@ -2,18 +2,21 @@
 
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
-use traps::{Budget, Interrupt};
+use traps::protocol::Site;
+use traps::{Budget, Interrupt, budget_at, take_budget};
 
 /// An operation that is tried, and waits by `W` whenever it would block.
 ///
 /// Nothing is held over from a wait that was interrupted or dropped: the next operation tries
 /// first, so readiness that went to a wait which nobody finished is found by the try.
 pub(crate) struct Attempt<W> {
-    budget: Budget,
     wait: W,
+    /// Made when the budget is spent.
+    budget: Option<Budget>,
+    site: Site,
     first: First,
     step: Step,
 }
@@ -45,9 +48,9 @@ where
     W: Future<Output = Result<(), E>> + Unpin,
     io::Error: From<E>,
 {
-    #[track_caller]
-    pub(crate) fn new(wait: W, first: First) -> Attempt<W> {
-        Attempt { budget: traps::budget(), wait, first, step: Step::Budget }
+    #[inline]
+    pub(crate) fn new(wait: W, first: First, site: Site) -> Attempt<W> {
+        Attempt { wait, budget: None, site, first, step: Step::Budget }
     }
 
     /// Makes the next operation of this future begin in another way.
@@ -65,8 +68,9 @@ where
         loop {
             match self.step {
                 Step::Budget => {
-                    let granted = ready!(Pin::new(&mut self.budget).poll(cx));
-                    granted.map_err(<io::Error as From<Interrupt>>::from)?;
+                    if self.budget.is_some() || !take_budget() {
+                        ready!(self.give_way(cx))?;
+                    }
                     self.step = match self.first {
                         First::Try => Step::Try,
                         First::Wait => Step::Wait,
@@ -89,14 +93,27 @@ where
             }
         }
     }
+
+    /// The budget of the task is spent.
+    #[cold]
+    fn give_way(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let budget = self.budget.get_or_insert_with(|| budget_at(self.site));
+        let granted = ready!(Pin::new(budget).poll(cx));
+        self.budget = None;
+        Poll::Ready(granted.map_err(<io::Error as From<Interrupt>>::from))
+    }
 }
 
-/// What `future` comes to without waiting. Else it is dropped and its requests are withdrawn: they
-/// never happened.
-pub(crate) async fn now<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => Poll::Ready(None),
+/// What the future that `make` gives comes to without waiting. Else it is dropped and its requests
+/// are withdrawn: they never happened. It is nowhere but on the stack.
+pub(crate) async fn now<F: Future>(make: impl FnOnce() -> F) -> Option<F::Output> {
+    let mut make = Some(make);
+    poll_fn(|cx| {
+        let make = make.take().expect("a future that was ready is not polled again");
+        match pin!(make()).poll(cx) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending => Poll::Ready(None),
+        }
     })
     .await
 }

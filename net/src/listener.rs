@@ -145,7 +145,7 @@ impl TcpListener {
     fn accept_from(&mut self, site: Site) -> Accept<'_> {
         let TcpListener { io, back_off, .. } = self;
         let ready = io.ready(Direction::Read, site);
-        Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
+        Accept { attempt: Attempt::new(ready, First::Try, site), socket: io, back_off, sleep: None }
     }
 
     /// Like [`TcpListener::accept`] until the kernel shuts down; then gives, one after the other,

@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
+use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -235,7 +236,8 @@ impl Stream for PipeEnd {
 
 #[track_caller]
 fn operation<F>(seat: &Seat, operation: F) -> Operation<F> {
-    Operation { attempt: Attempt::new(seat.line.wait_for_permit(), First::Try), operation }
+    let wait = seat.line.wait_for_permit();
+    Operation { attempt: Attempt::new(wait, First::Try, Location::caller()), operation }
 }
 
 /// The future of a read or a write.

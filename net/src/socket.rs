@@ -2,12 +2,14 @@
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
+use std::mem::take;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::protocol::Site;
+use traps::{Budget, budget_at, take_budget};
 
 use crate::attempt::{Attempt, First};
 
@@ -73,7 +75,7 @@ pub(crate) struct Read<'a, 'b> {
 }
 
 impl<'a, 'b> Read<'a, 'b> {
-    #[track_caller]
+    #[inline]
     pub(crate) fn new(
         io: &'a Io<Socket>,
         input: &'a mut Input,
@@ -82,7 +84,7 @@ impl<'a, 'b> Read<'a, 'b> {
     ) -> Read<'a, 'b> {
         // Nothing to read into: the system answers at once, there is nothing to wait for.
         let first = if buf.is_empty() { First::Try } else { First::after(&mut input.drained) };
-        let attempt = Attempt::new(io.ready(Direction::Read, site), first);
+        let attempt = Attempt::new(io.ready(Direction::Read, site), first, site);
         Read { attempt, socket: io, input, buf }
     }
 }
@@ -99,20 +101,28 @@ impl Future for Read<'_, '_> {
     }
 }
 
-/// The future of a wait for something to read.
-pub(crate) struct Readable<'a> {
-    attempt: Attempt<Ready<'a, Socket>>,
-    socket: &'a Socket,
-    /// Whether there is no more need to look into the socket.
-    looked: bool,
+/// The future of a wait for something to read. Small, for there are many that wait.
+pub(crate) enum Readable<'a> {
+    /// Not begun: the socket is looked into first, unless it is known to be empty.
+    New {
+        io: &'a Io<Socket>,
+        site: Site,
+        is_empty: bool,
+    },
+    /// The budget was spent.
+    Spent {
+        io: &'a Io<Socket>,
+        site: Site,
+        is_empty: bool,
+        budget: Budget,
+    },
+    Wait(Ready<'a, Socket>),
 }
 
 impl<'a> Readable<'a> {
-    #[track_caller]
+    #[inline]
     pub(crate) fn new(io: &'a Io<Socket>, input: &mut Input, site: Site) -> Readable<'a> {
-        let first = First::after(&mut input.drained);
-        let attempt = Attempt::new(io.ready(Direction::Read, site), first);
-        Readable { attempt, socket: io, looked: first == First::Wait }
+        Readable::New { io, site, is_empty: take(&mut input.drained) }
     }
 }
 
@@ -121,12 +131,38 @@ impl Future for Readable<'_> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Readable { attempt, socket, looked } = &mut *self;
-        attempt.poll(cx, || match std::mem::replace(looked, true) {
-            // The wait is over, and the read that follows tries for itself.
-            true => Ok(()),
-            false => socket.0.peek(&mut [0]).map(drop),
-        })
+        loop {
+            let (io, site, is_empty) = match &mut *self {
+                Readable::Wait(wait) => {
+                    return Pin::new(wait).poll(cx).map_err(io::Error::from);
+                }
+                Readable::Spent { io, site, is_empty, budget } => {
+                    ready!(Pin::new(budget).poll(cx)).map_err(io::Error::from)?;
+                    (*io, *site, *is_empty)
+                }
+                Readable::New { io, site, is_empty } if take_budget() => (*io, *site, *is_empty),
+                Readable::New { io, site, is_empty } => {
+                    let budget = budget_at(site);
+                    *self = Readable::Spent { io, site: *site, is_empty: *is_empty, budget };
+                    continue;
+                }
+            };
+            if !is_empty && is_ready(io)? {
+                return Poll::Ready(Ok(()));
+            }
+            *self = Readable::Wait(io.ready(Direction::Read, site));
+        }
+    }
+}
+
+/// Whether there is something to read, or the end.
+fn is_ready(io: &Io<Socket>) -> io::Result<bool> {
+    loop {
+        match io.0.peek(&mut [0]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            looked => return looked.map(|_| true),
+        }
     }
 }
 
@@ -192,7 +228,7 @@ pub(crate) struct Write<'a, B> {
 }
 
 impl<'a, B: Bytes> Write<'a, B> {
-    #[track_caller]
+    #[inline]
     pub(crate) fn new(
         io: &'a Io<Socket>,
         output: &'a mut Output,
@@ -201,7 +237,7 @@ impl<'a, B: Bytes> Write<'a, B> {
     ) -> Write<'a, B> {
         let nothing = bytes.size() == 0;
         let first = if nothing { First::Try } else { First::after(&mut output.full) };
-        let attempt = Attempt::new(io.ready(Direction::Write, site), first);
+        let attempt = Attempt::new(io.ready(Direction::Write, site), first, site);
         Write { attempt, socket: io, output, bytes }
     }
 

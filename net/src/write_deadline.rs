@@ -6,7 +6,6 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
-use std::pin::pin;
 use std::time::Duration;
 
 use traps::{ConnectionDeadline, Guard, Interruptible, Kind, connection_deadline};
@@ -100,7 +99,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         stream: &mut S,
         bufs: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        if let Some(done) = now(pin!(stream.write_vectored(bufs))).await {
+        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
             return done;
         }
         let written = guard(self.deadline.borrow(), self.span, stream.write_vectored(bufs)).await;
@@ -147,7 +146,7 @@ where
     S: Stream,
 {
     if timed_out(&written) {
-        if let Some(done) = now(pin!(stream.write_vectored(bufs))).await {
+        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
             return done.map(Some);
         }
         stream.reset()?;

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::date::Date;
+use super::inbox::Inbox;
 use super::seats::Seats;
 use crate::limits::{READ_BUFFER, SPARE};
 use crate::write_deadline::WriteDeadline;
@@ -150,27 +151,29 @@ impl Default for Deadlines {
 /// What a busy connection reads into, and gathers its answers in.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    /// Its length is what can be read into it.
-    pub(crate) read: Vec<u8>,
-    pub(crate) write: Vec<u8>,
+    pub(crate) inbox: Inbox,
+    pub(crate) out: Vec<u8>,
 }
 
 /// Spare buffers, so that a connection that waits for its next request owns none.
 #[derive(Debug, Default)]
-pub(crate) struct Pool(RefCell<Vec<Buffers>>);
+#[allow(clippy::vec_box, reason = "they are handed over, and never read here")]
+pub(crate) struct Pool(RefCell<Vec<Box<Buffers>>>);
 
 impl Pool {
-    pub(crate) fn take(&self) -> Buffers {
-        self.0.borrow_mut().pop().unwrap_or_else(|| Buffers {
-            read: vec![0; READ_BUFFER],
-            write: Vec::with_capacity(WRITE_BUFFER),
+    /// With nothing in them.
+    pub(crate) fn take(&self) -> Box<Buffers> {
+        let spare = self.0.borrow_mut().pop();
+        spare.unwrap_or_else(|| {
+            Box::new(Buffers { inbox: Inbox::default(), out: Vec::with_capacity(WRITE_BUFFER) })
         })
     }
 
     /// Those that had to grow are freed: the pool's memory is bounded.
-    pub(crate) fn give(&self, mut buffers: Buffers) {
-        buffers.write.clear();
-        let usual = buffers.read.len() == READ_BUFFER && buffers.write.capacity() <= KEPT;
+    pub(crate) fn give(&self, mut buffers: Box<Buffers>) {
+        buffers.inbox.clear();
+        buffers.out.clear();
+        let usual = buffers.inbox.size() == READ_BUFFER && buffers.out.capacity() <= KEPT;
         let mut spare = self.0.borrow_mut();
         if usual && spare.len() < SPARE {
             spare.push(buffers);

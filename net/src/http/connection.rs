@@ -6,16 +6,15 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
+use std::mem::take;
 use std::ops::Deref;
-use std::pin::{Pin, pin};
+use std::pin::pin;
+use std::time::Duration;
 
-use traps::Interruptible;
-
-use super::caught::{Caught, is_late, limited};
+use super::caught::{Caught, limited};
 use super::config::{Buffers, Config, Deadlines};
 use super::head::{Head, Parsed, parse};
 use super::inbox::Inbox;
-use super::outlet::{Fault, Outlet, Streamed};
 use super::parting::{After, STOPS};
 use super::phase::{Phase, Watch};
 use super::request::Request;
@@ -123,11 +122,7 @@ where
 }
 
 /// Answers what has come, or leaves if nothing did.
-async fn be_busy<S, H, C>(
-    line: &mut Line<S, C>,
-    handler: &H,
-    came: bool,
-) -> Result<After, Trouble>
+async fn be_busy<S, H, C>(line: &mut Line<S, C>, handler: &H, came: bool) -> Result<After, Trouble>
 where
     S: Stream,
     H: Handler,
@@ -135,58 +130,70 @@ where
 {
     let Line { stream, seat, config } = line;
     seat.waits.set(Waits::Busy);
-    let Buffers { read, write } = config.pool.take();
+    let mut buffers = config.pool.take();
+    let Buffers { inbox, out } = &mut *buffers;
     let watch = Watch::new(seat.clone(), !seat.has_asked());
-    let wire = RefCell::new(Wire::new(stream, write, watch));
-    let mut connection = Connection { wire: &wire, inbox: Inbox::new(read), config: &**config };
+    let wire = RefCell::new(Wire::new(stream, take(out), watch));
+    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
     let end = match came {
         true => connection.converse(handler).await,
         false => Box::pin(connection.leave()).await,
     };
-    let read = connection.inbox.into_buffer();
-    config.pool.give(Buffers { read, write: wire.into_inner().into_buffer() });
+    *out = wire.into_inner().into_buffer();
+    config.pool.give(buffers);
     end
 }
 
 /// A connection that is busy.
 pub(super) struct Connection<'c, S> {
     pub(super) wire: &'c RefCell<Wire<S>>,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: &'c mut Inbox,
+    /// Of the request in hand.
+    pub(super) head: Head,
     pub(super) config: &'c Config,
 }
 
 /// What came instead of a request, or with it.
 enum Next {
-    Head(Head),
+    Head,
     /// Nothing yet, and all that was to be said is written.
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    Refused {
-        refusal: Refusal,
-        no_body: bool,
-    },
+    Refused(Box<Refused>),
+}
+
+/// What is to be answered for the server, and whether without a body.
+struct Refused {
+    refusal: Refusal,
+    no_body: bool,
+}
+
+impl Next {
+    fn refused(refusal: Refusal, no_body: bool) -> Next {
+        Next::Refused(Box::new(Refused { refusal, no_body }))
+    }
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
     async fn converse<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
         loop {
-            let head = match self.next().await? {
-                Next::Head(head) if self.config.is_draining() => {
-                    return Box::pin(self.refuse(STOPS, head.no_body)).await;
+            match self.next().await? {
+                Next::Head if self.config.is_draining() => {
+                    return Box::pin(self.refuse(STOPS, self.head.no_body)).await;
                 }
-                Next::Head(head) => head,
+                Next::Head => {}
                 Next::Nothing => return Ok(After::Next),
                 Next::Silence if self.config.is_draining() => {
                     return Box::pin(self.leave()).await;
                 }
                 Next::Silence => return Ok(After::Close),
-                Next::Refused { refusal, no_body } => {
-                    return Box::pin(self.refuse(refusal, no_body)).await;
+                Next::Refused(refused) => {
+                    return Box::pin(self.refuse(refused.refusal, refused.no_body)).await;
                 }
-            };
-            match self.answer(head, handler).await? {
+            }
+            match self.answer(handler).await? {
                 After::Next => {}
                 after => return self.part(after).await,
             }
@@ -215,7 +222,7 @@ impl<S: Stream> Connection<'_, S> {
             let rest = self.inbox.rest();
             if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
                 let refusal = Refusal::bad("there is no request line\n");
-                return Ok(Next::Refused { refusal, no_body: false });
+                return Ok(Next::refused(refusal, false));
             }
             if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
                 match parse(rest, config) {
@@ -224,10 +231,11 @@ impl<S: Stream> Connection<'_, S> {
                         self.inbox.finish();
                         self.inbox.take(0, head.len);
                         wire.watch.leave();
-                        return Ok(Next::Head(head));
+                        self.head = head;
+                        return Ok(Next::Head);
                     }
                     Parsed::Refused { refusal, no_body } => {
-                        return Ok(Next::Refused { refusal, no_body });
+                        return Ok(Next::refused(refusal, no_body));
                     }
                 }
             }
@@ -246,11 +254,12 @@ impl<S: Stream> Connection<'_, S> {
                 continue;
             }
             let room = self.inbox.room(config.limits.head);
-            match wire.read(room, Phase::Head, config).await {
+            // In a box: most heads come whole.
+            match Box::pin(wire.read(room, Phase::Head, config)).await {
                 Ok(0) if self.inbox.is_empty() => return Ok(Next::Silence),
                 Ok(0) => {
                     let refusal = Refusal::bad("the head breaks off\n");
-                    return Ok(Next::Refused { refusal, no_body: self.inbox.asks_for_none() });
+                    return Ok(Next::refused(refusal, self.inbox.asks_for_none()));
                 }
                 Ok(n) => self.inbox.filled(n),
                 Err(Trouble::Expired(Phase::Head)) if self.inbox.is_empty() => {
@@ -259,7 +268,7 @@ impl<S: Stream> Connection<'_, S> {
                 Err(Trouble::Expired(Phase::Head)) => {
                     note_expired(Phase::Head, config, &wire.watch.seat);
                     let refusal = Refusal::new(408, "the head took too long\n");
-                    return Ok(Next::Refused { refusal, no_body: self.inbox.asks_for_none() });
+                    return Ok(Next::refused(refusal, self.inbox.asks_for_none()));
                 }
                 Err(trouble) => return Err(trouble),
             }
@@ -267,38 +276,23 @@ impl<S: Stream> Connection<'_, S> {
     }
 
     /// Has a request answered.
-    async fn answer<H: Handler>(&mut self, head: Head, handler: &H) -> Result<After, Trouble> {
-        let keep_alive = self.may_go_on(&head);
-        let mut request = request(head, &mut self.inbox, self.wire, self.config);
+    async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
+        let keep_alive = self.may_go_on();
+        let mut request = request(&self.head, self.inbox, self.wire, self.config);
         request.outlet.keep_alive = keep_alive;
         let outcome = {
-            let handling = pin!(handler.handle(&mut request));
-            let mut work = limited(self.config.deadlines.handler, Caught(handling));
-            attend(self.wire, Pin::new(&mut work)).await
+            let work = Caught(pin!(handler.handle(&mut request)));
+            match self.config.deadlines.handler {
+                Duration::MAX => attend(self.wire, work).await,
+                span => attend(self.wire, Box::pin(limited(span, work))).await,
+            }
         };
-        let Outlet { fault, streamed, form, .. } = request.outlet;
-        let response = match (outcome, fault, streamed) {
-            (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
-            (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
-            (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
-            (Ok(_), Some(Fault::Lost(None)), _) => return Ok(After::Close),
-            (Ok(response), _, Streamed::No) => response,
-            (Ok(_), _, Streamed::Done) => Response::sent(),
-            (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
-                form.error(refusal.status, refusal.why)
-            }
-            (Err(error), None, Streamed::No) if is_late(&error) => {
-                form.error(503, "the answer took too long\n").and_close()
-            }
-            (Err(_), None, Streamed::No) => form.error(500, "something went wrong\n").and_close(),
-            // It broke off, and the client can tell only by a reset.
-            (_, _, Streamed::UntilClose) => {
-                self.wire.borrow_mut().reset();
-                return Ok(After::Close);
-            }
-            // It broke off, and the client can tell.
-            (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
-            | (Err(_), _, Streamed::Done) => return Ok(After::Close),
+        let response = match outcome {
+            Ok(response) if request.outlet.is_untouched() => response,
+            outcome => match request.outlet.judge(outcome)? {
+                Some(response) => response,
+                None => return Ok(After::Close),
+            },
         };
         request.settle(&response).await
     }

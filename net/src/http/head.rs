@@ -87,6 +87,21 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// Stands for a head that was refused.
+    pub(crate) const REFUSED: Head = Head {
+        len: 0,
+        method: Method::Get,
+        no_body: false,
+        version: Version::Http11,
+        authority: Span { start: 0, end: 0 },
+        path: Span { start: 0, end: 0 },
+        query: Span { start: 0, end: 0 },
+        fields: 0,
+        framing: Framing::Length(0),
+        keep_alive: false,
+        expects: false,
+    };
+
     /// The path as it is to be seen, of the one that came: an absolute target may have none.
     #[inline]
     pub(crate) fn shown_path<'p>(&self, path: &'p [u8]) -> &'p [u8] {

@@ -18,14 +18,16 @@ pub(crate) struct Inbox {
     end: usize,
 }
 
-impl Inbox {
-    /// With nothing in it, of a buffer whose length is what can be read into it.
-    pub(crate) fn new(buffer: Vec<u8>) -> Inbox {
-        Inbox { buffer, start: 0, next: 0, end: 0 }
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox { buffer: vec![0; READ_BUFFER], start: 0, next: 0, end: 0 }
     }
+}
 
-    pub(crate) fn into_buffer(self) -> Vec<u8> {
-        self.buffer
+impl Inbox {
+    /// Bytes that it has room for in all.
+    pub(crate) fn size(&self) -> usize {
+        self.buffer.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 
 use traps::Interruptible;
 
+use super::caught::is_late;
 use super::config::Config;
 use super::form::Form;
 use super::head::{Head, Version};
@@ -58,6 +59,45 @@ pub(crate) struct Outlet<'r, S> {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at the wire only tries")]
 impl<S: Stream> Outlet<'_, S> {
+    /// Whether the handler has left the answer to what it returns.
+    #[inline]
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.fault.is_none() && self.streamed == Streamed::No
+    }
+
+    /// What is to be sent after a handler came to `outcome`: `None` for nothing, because the answer
+    /// has broken off and the connection closes.
+    pub(crate) fn judge(
+        &mut self,
+        outcome: io::Result<Response>,
+    ) -> Result<Option<Response>, Trouble> {
+        Ok(match (outcome, self.fault, self.streamed) {
+            (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
+            (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
+            (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
+            (Ok(_), Some(Fault::Lost(None)), _) => None,
+            (Ok(response), _, Streamed::No) => Some(response),
+            (Ok(_), _, Streamed::Done) => Some(Response::sent()),
+            (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
+                Some(self.form.error(refusal.status, refusal.why))
+            }
+            (Err(error), None, Streamed::No) if is_late(&error) => {
+                Some(self.form.error(503, "the answer took too long\n").and_close())
+            }
+            (Err(_), None, Streamed::No) => {
+                Some(self.form.error(500, "something went wrong\n").and_close())
+            }
+            // It broke off, and the client can tell only by a reset.
+            (_, _, Streamed::UntilClose) => {
+                self.wire.borrow_mut().reset();
+                None
+            }
+            // It broke off, and the client can tell.
+            (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
+            | (Err(_), _, Streamed::Done) => None,
+        })
+    }
+
     /// Nothing more can be done with the stream, unless an interrupt ended the wait: then it did
     /// nothing, and whoever set a timeout around it may go on.
     pub(crate) fn lose(&mut self, trouble: Trouble) -> io::Error {

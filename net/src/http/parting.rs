@@ -5,12 +5,12 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::mem::take;
 use std::ops::Deref;
 
 use super::config::{Buffers, Config};
 use super::connection::{Connection, note_expired};
-use super::head::{Framing, Head, Method, Span, Version};
-use super::inbox::Inbox;
+use super::head::Head;
 use super::phase::{Phase, Watch};
 use super::request::note_refusal;
 use super::response::Response;
@@ -39,21 +39,6 @@ pub(super) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 /// asks with HEAD.
 const FULL: Refusal = Refusal::new(503, "");
 
-/// Stands for a head that was refused.
-const REFUSED: Head = Head {
-    len: 0,
-    method: Method::Get,
-    no_body: false,
-    version: Version::Http11,
-    authority: Span { start: 0, end: 0 },
-    path: Span { start: 0, end: 0 },
-    query: Span { start: 0, end: 0 },
-    fields: 0,
-    framing: Framing::Length(0),
-    keep_alive: false,
-    expects: false,
-};
-
 /// Answers a connection that is one too many with 503 and `Retry-After: 1`, whatever it asks, and
 /// closes it so that the peer reads that (row D27). [`serve`](super::serve) does it above
 /// [`Limits::connections`](super::Limits::connections); it is for those who accept on their own.
@@ -70,9 +55,10 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     // Before anything is read: there is a deadline from here on.
     line.seat.begin().await;
     let Line { stream, seat, config } = &mut line;
-    let Buffers { read, write } = config.pool.take();
-    let wire = RefCell::new(Wire::new(stream, write, Watch::new(seat.clone(), false)));
-    let mut connection = Connection { wire: &wire, inbox: Inbox::new(read), config: &**config };
+    let mut buffers = config.pool.take();
+    let Buffers { inbox, out } = &mut *buffers;
+    let wire = RefCell::new(Wire::new(stream, take(out), Watch::new(seat.clone(), false)));
+    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
     let end = connection.refuse(FULL, false).await;
     line.end(end.map(drop))
 }
@@ -94,10 +80,14 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
     /// Answers for the server, and closes.
-    pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> Result<After, Trouble> {
+    pub(super) async fn refuse(
+        &mut self,
+        refusal: Refusal,
+        no_body: bool,
+    ) -> Result<After, Trouble> {
         note_refusal(refusal, self.wire);
-        let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
-        request.head.no_body = no_body;
+        self.head = Head { no_body, ..Head::REFUSED };
+        let mut request = request(&self.head, self.inbox, self.wire, self.config);
         let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
         if refusal.status == 503 {
             let retry = response.header("Retry-After", "1");

@@ -29,7 +29,7 @@ pub(crate) enum Body {
 
 /// A request, lent to its handler.
 pub struct Request<'r, S> {
-    pub(crate) head: Head,
+    pub(crate) head: &'r Head,
     pub(crate) inbox: &'r mut Inbox,
     pub(crate) outlet: Outlet<'r, S>,
     pub(crate) body: Body,
@@ -213,7 +213,7 @@ impl<'r, S: Stream> Request<'r, S> {
     /// As for [`Request::body_to_vec`].
     pub async fn whole(&mut self, most: usize) -> io::Result<Whole> {
         let body = self.body_to_vec(most).await?;
-        Ok(Whole::new(self.head, self.head_bytes().to_vec(), body))
+        Ok(Whole::new(*self.head, self.head_bytes().to_vec(), body))
     }
 
     /// Where in the inbox the next piece is.
@@ -306,7 +306,7 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// If an answer has begun already.
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        self.outlet.start(&response, &self.head).await;
+        self.outlet.start(&response, self.head).await;
         Ok(Answer { request: self })
     }
 }

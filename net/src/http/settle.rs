@@ -19,7 +19,7 @@ use crate::limits::GATHER;
 use crate::stream::Stream;
 
 pub(super) fn request<'r, S>(
-    head: Head,
+    head: &'r Head,
     inbox: &'r mut Inbox,
     wire: &'r RefCell<Wire<S>>,
     config: &'r Config,

@@ -3,20 +3,19 @@
 //! It counts, and may not wait.
 
 use super::connection::Connection;
-use super::head::Head;
 use crate::stream::Stream;
 
 impl<S: Stream> Connection<'_, S> {
     /// One request more; the last that a connection may make ends it.
     #[inline]
-    pub(super) fn may_go_on(&self, head: &Head) -> bool {
+    pub(super) fn may_go_on(&self) -> bool {
         let seat = &*self.wire.borrow().watch.seat;
         let limit = self.config.limits.requests;
         let last = seat.count_request() >= limit;
-        if last && head.keep_alive {
+        if last && self.head.keep_alive {
             seat.hit("requests", limit);
         }
-        head.keep_alive && !last
+        self.head.keep_alive && !last
     }
 
     /// Whether a peer that pipelines without end is to wait for the others now.

@@ -135,7 +135,7 @@ impl<S: Stream> Wire<S> {
 
     /// Reads what is there; `None` instead of a wait. Zero: the peer has finished.
     pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let n = now(pin!(self.stream.read(buffer))).await.transpose()?;
+        let n = now(|| self.stream.read(buffer)).await.transpose()?;
         self.drained = n.is_none_or(|n| n < buffer.len());
         self.ended = n == Some(0);
         Ok(n)
@@ -153,7 +153,7 @@ impl<S: Stream> Wire<S> {
         if self.out.is_empty() {
             return Ok(());
         }
-        let written = now(pin!(self.stream.write(&self.out))).await.transpose()?;
+        let written = now(|| self.stream.write(&self.out)).await.transpose()?;
         if written == Some(self.out.len()) {
             self.out.clear();
             return Ok(());
@@ -168,10 +168,8 @@ impl<S: Stream> Wire<S> {
         more: &[u8],
         config: &Config,
     ) -> Result<(), Trouble> {
-        let written = {
-            let bufs = [IoSlice::new(&self.out), IoSlice::new(&more[..more.len().min(PIECE)])];
-            now(pin!(self.stream.write_vectored(&bufs))).await.transpose()?
-        };
+        let bufs = [IoSlice::new(&self.out), IoSlice::new(&more[..more.len().min(PIECE)])];
+        let written = now(|| self.stream.write_vectored(&bufs)).await.transpose()?;
         self.write_rest(written, more, config).await
     }
 
@@ -205,7 +203,7 @@ impl<S: Stream> Wire<S> {
             }
             let rest = &more[at..more.len().min(at + PIECE)];
             let bufs = [IoSlice::new(&self.out), IoSlice::new(rest)];
-            tried = now(pin!(self.stream.write_vectored(&bufs))).await.transpose()?;
+            tried = now(|| self.stream.write_vectored(&bufs)).await.transpose()?;
         }
     }
 
@@ -250,14 +248,12 @@ impl<S: Stream> Wire<S> {
 
 /// Runs a handler's work. Whenever it waits for something other than this wire, what was gathered
 /// goes out.
-///
-/// The work is pinned by the caller: moved in here it would be in the task twice.
 pub(crate) async fn attend<S: Stream, T>(
     wire: &RefCell<Wire<S>>,
-    mut work: Pin<&mut impl Future<Output = T>>,
+    mut work: impl Future<Output = T> + Unpin,
 ) -> T {
     poll_fn(|cx| {
-        let polled = work.as_mut().poll(cx);
+        let polled = Pin::new(&mut work).poll(cx);
         if polled.is_pending()
             && let Ok(mut wire) = wire.try_borrow_mut()
         {

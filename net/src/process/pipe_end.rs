@@ -66,8 +66,8 @@ impl PipeReader {
         buf: &'a mut [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.0;
-        let wait = io.ready(Direction::Read, Location::caller());
-        let mut attempt = Attempt::new(wait, First::Try);
+        let site = Location::caller();
+        let mut attempt = Attempt::new(io.ready(Direction::Read, site), First::Try, site);
         poll_fn(move |cx| attempt.poll(cx, || (&io.0).read(buf)))
     }
 
@@ -96,8 +96,7 @@ impl PipeReader {
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
         let io = &self.0;
-        let wait = io.ready(Direction::Read, site);
-        let mut attempt = Attempt::new(wait, First::Try);
+        let mut attempt = Attempt::new(io.ready(Direction::Read, site), First::Try, site);
         let mut piece = Vec::new();
         poll_fn(move |cx| {
             piece.resize(PROCESS_PIECE, 0);
@@ -140,8 +139,8 @@ impl PipeWriter {
         buf: &'a [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.0;
-        let wait = io.ready(Direction::Write, Location::caller());
-        let mut attempt = Attempt::new(wait, First::Try);
+        let site = Location::caller();
+        let mut attempt = Attempt::new(io.ready(Direction::Write, site), First::Try, site);
         poll_fn(move |cx| attempt.poll(cx, || (&io.0).write(buf)))
     }
 
@@ -166,8 +165,7 @@ impl PipeWriter {
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
         let io = &self.0;
-        let wait = io.ready(Direction::Write, site);
-        let mut attempt = Attempt::new(wait, First::Try);
+        let mut attempt = Attempt::new(io.ready(Direction::Write, site), First::Try, site);
         poll_fn(move |cx| {
             while !bytes.is_empty() {
                 let n = ready!(attempt.poll(cx, || (&io.0).write(bytes)))?;
