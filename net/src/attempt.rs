@@ -13,12 +13,8 @@ use traps::{Budget, Interrupt, budget_at, take_budget};
 /// Nothing is held over from a wait that was interrupted or dropped: the next operation tries
 /// first, so readiness that went to a wait which nobody finished is found by the try.
 pub(crate) struct Attempt<W> {
-    wait: W,
-    /// Made when the budget is spent.
-    budget: Option<Budget>,
     site: Site,
-    first: First,
-    step: Step,
+    step: Step<W>,
 }
 
 /// How an operation begins.
@@ -32,15 +28,17 @@ pub(crate) enum First {
 
 impl First {
     /// `Wait` if `exhausted`, which is then no longer known.
+    #[inline]
     pub(crate) fn after(exhausted: &mut bool) -> First {
         if std::mem::take(exhausted) { First::Wait } else { First::Try }
     }
 }
 
-enum Step {
-    Budget,
-    Try,
-    Wait,
+enum Step<W> {
+    New(First),
+    /// The budget is spent: it gives way first.
+    Spent(Budget, First),
+    Wait(W),
 }
 
 impl<W, E> Attempt<W>
@@ -49,58 +47,57 @@ where
     io::Error: From<E>,
 {
     #[inline]
-    pub(crate) fn new(wait: W, first: First, site: Site) -> Attempt<W> {
-        Attempt { wait, budget: None, site, first, step: Step::Budget }
+    pub(crate) fn new(first: First, site: Site) -> Attempt<W> {
+        Attempt { site, step: Step::New(first) }
     }
 
     /// Makes the next operation of this future begin in another way.
+    #[inline]
     pub(crate) fn begin(&mut self, first: First) {
-        self.first = first;
+        self.step = Step::New(first);
     }
 
-    /// Polls one operation. When it is ready the next one can be polled.
+    /// Polls one operation. When it is ready the next one can be polled. `wait` makes what it waits
+    /// by.
     #[inline]
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,
+        wait: impl Fn(Site) -> W,
         mut operation: impl FnMut() -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         loop {
-            match self.step {
-                Step::Budget => {
-                    if self.budget.is_some() || !take_budget() {
-                        ready!(self.give_way(cx))?;
-                    }
-                    self.step = match self.first {
-                        First::Try => Step::Try,
-                        First::Wait => Step::Wait,
-                    };
+            let first = match &mut self.step {
+                Step::New(first) if take_budget() => *first,
+                Step::New(first) => {
+                    self.step = Step::Spent(budget_at(self.site), *first);
+                    continue;
                 }
-                Step::Try => match operation() {
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => self.step = Step::Wait,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    done => {
-                        self.step = Step::Budget;
-                        self.first = First::Try;
-                        return Poll::Ready(done);
-                    }
-                },
-                Step::Wait => {
-                    let waited = ready!(Pin::new(&mut self.wait).poll(cx));
-                    self.step = Step::Try;
+                Step::Spent(budget, first) => {
+                    let (granted, first) = (ready!(Pin::new(budget).poll(cx)), *first);
+                    self.step = Step::New(first);
+                    granted.map_err(<io::Error as From<Interrupt>>::from)?;
+                    first
+                }
+                Step::Wait(waiting) => {
+                    let waited = ready!(Pin::new(waiting).poll(cx));
+                    self.step = Step::New(First::Try);
                     waited.map_err(io::Error::from)?;
+                    First::Try
                 }
+            };
+            if first == First::Wait {
+                self.step = Step::Wait(wait(self.site));
+                continue;
+            }
+            match operation() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.step = Step::Wait(wait(self.site));
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                done => return Poll::Ready(done),
             }
         }
-    }
-
-    /// The budget of the task is spent.
-    #[cold]
-    fn give_way(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let budget = self.budget.get_or_insert_with(|| budget_at(self.site));
-        let granted = ready!(Pin::new(budget).poll(cx));
-        self.budget = None;
-        Poll::Ready(granted.map_err(<io::Error as From<Interrupt>>::from))
     }
 }
 

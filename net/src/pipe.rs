@@ -235,28 +235,28 @@ impl Stream for PipeEnd {
 }
 
 #[track_caller]
-fn operation<F>(seat: &Seat, operation: F) -> Operation<F> {
-    let wait = seat.line.wait_for_permit();
-    Operation { attempt: Attempt::new(wait, First::Try, Location::caller()), operation }
+fn operation<F>(seat: &Seat, operation: F) -> Operation<'_, F> {
+    Operation { attempt: Attempt::new(First::Try, Location::caller()), seat, operation }
 }
 
 /// The future of a read or a write.
-struct Operation<F> {
+struct Operation<'s, F> {
     attempt: Attempt<Wait>,
+    seat: &'s Seat,
     operation: F,
 }
 
 // It is never pinned inside: the operation is called, not polled.
-impl<F> Unpin for Operation<F> {}
+impl<F> Unpin for Operation<'_, F> {}
 
-impl<F, T> Future for Operation<F>
+impl<F, T> Future for Operation<'_, F>
 where
     F: FnMut() -> io::Result<T>,
 {
     type Output = io::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let Operation { attempt, operation } = &mut *self;
-        attempt.poll(cx, operation)
+        let Operation { attempt, seat, operation } = &mut *self;
+        attempt.poll(cx, |site| seat.line.wait_for_permit_at(site), operation)
     }
 }

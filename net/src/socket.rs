@@ -2,14 +2,13 @@
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
-use std::mem::take;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::protocol::Site;
-use traps::{Budget, budget_at, take_budget};
+use traps::{Budget, Interrupt, budget_at, take_budget};
 
 use crate::attempt::{Attempt, First};
 
@@ -69,7 +68,7 @@ pub(crate) struct Output {
 /// The future of a read.
 pub(crate) struct Read<'a, 'b> {
     attempt: Attempt<Ready<'a, Socket>>,
-    socket: &'a Socket,
+    io: &'a Io<Socket>,
     input: &'a mut Input,
     buf: &'b mut [u8],
 }
@@ -84,8 +83,8 @@ impl<'a, 'b> Read<'a, 'b> {
     ) -> Read<'a, 'b> {
         // Nothing to read into: the system answers at once, there is nothing to wait for.
         let first = if buf.is_empty() { First::Try } else { First::after(&mut input.drained) };
-        let attempt = Attempt::new(io.ready(Direction::Read, site), first, site);
-        Read { attempt, socket: io, input, buf }
+        let attempt = Attempt::new(first, site);
+        Read { attempt, io, input, buf }
     }
 }
 
@@ -94,8 +93,9 @@ impl Future for Read<'_, '_> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Read { attempt, socket, input, buf } = &mut *self;
-        let n = ready!(attempt.poll(cx, || (&socket.0).read(buf)))?;
+        let Read { attempt, io, input, buf } = &mut *self;
+        let wait = |site| io.ready(Direction::Read, site);
+        let n = ready!(attempt.poll(cx, wait, || (&io.0).read(buf)))?;
         input.drained = 0 < n && n < buf.len();
         Poll::Ready(Ok(n))
     }
@@ -103,17 +103,15 @@ impl Future for Read<'_, '_> {
 
 /// The future of a wait for something to read. Small, for there are many that wait.
 pub(crate) enum Readable<'a> {
-    /// Not begun: the socket is looked into first, unless it is known to be empty.
+    /// To look into the socket first.
     New {
         io: &'a Io<Socket>,
         site: Site,
-        is_empty: bool,
     },
-    /// The budget was spent.
+    /// The same, once the budget is there.
     Spent {
         io: &'a Io<Socket>,
         site: Site,
-        is_empty: bool,
         budget: Budget,
     },
     Wait(Ready<'a, Socket>),
@@ -122,7 +120,33 @@ pub(crate) enum Readable<'a> {
 impl<'a> Readable<'a> {
     #[inline]
     pub(crate) fn new(io: &'a Io<Socket>, input: &mut Input, site: Site) -> Readable<'a> {
-        Readable::New { io, site, is_empty: take(&mut input.drained) }
+        match First::after(&mut input.drained) {
+            First::Try => Readable::New { io, site },
+            First::Wait => Readable::Wait(io.ready(Direction::Read, site)),
+        }
+    }
+
+    /// Looks into the socket, and begins to wait if nothing is there.
+    #[cold]
+    fn look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Readable::New { io, site } = *self
+            && !take_budget()
+        {
+            *self = Readable::Spent { io, site, budget: budget_at(site) };
+        }
+        let (io, site) = match self {
+            Readable::New { io, site } => (*io, *site),
+            Readable::Spent { io, site, budget } => {
+                ready!(Pin::new(budget).poll(cx)).map_err(<io::Error as From<Interrupt>>::from)?;
+                (*io, *site)
+            }
+            Readable::Wait(_) => unreachable!("who waits has looked"),
+        };
+        if is_ready(io)? {
+            return Poll::Ready(Ok(()));
+        }
+        *self = Readable::Wait(io.ready(Direction::Read, site));
+        Pin::new(self).poll(cx)
     }
 }
 
@@ -131,26 +155,9 @@ impl Future for Readable<'_> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            let (io, site, is_empty) = match &mut *self {
-                Readable::Wait(wait) => {
-                    return Pin::new(wait).poll(cx).map_err(io::Error::from);
-                }
-                Readable::Spent { io, site, is_empty, budget } => {
-                    ready!(Pin::new(budget).poll(cx)).map_err(io::Error::from)?;
-                    (*io, *site, *is_empty)
-                }
-                Readable::New { io, site, is_empty } if take_budget() => (*io, *site, *is_empty),
-                Readable::New { io, site, is_empty } => {
-                    let budget = budget_at(site);
-                    *self = Readable::Spent { io, site: *site, is_empty: *is_empty, budget };
-                    continue;
-                }
-            };
-            if !is_empty && is_ready(io)? {
-                return Poll::Ready(Ok(()));
-            }
-            *self = Readable::Wait(io.ready(Direction::Read, site));
+        match &mut *self {
+            Readable::Wait(wait) => Pin::new(wait).poll(cx).map_err(io::Error::from),
+            new => new.look(cx),
         }
     }
 }
@@ -222,7 +229,7 @@ impl Advance for &mut [IoSlice<'_>] {
 /// The future of a write.
 pub(crate) struct Write<'a, B> {
     attempt: Attempt<Ready<'a, Socket>>,
-    socket: &'a Socket,
+    io: &'a Io<Socket>,
     output: &'a mut Output,
     bytes: B,
 }
@@ -237,14 +244,15 @@ impl<'a, B: Bytes> Write<'a, B> {
     ) -> Write<'a, B> {
         let nothing = bytes.size() == 0;
         let first = if nothing { First::Try } else { First::after(&mut output.full) };
-        let attempt = Attempt::new(io.ready(Direction::Write, site), first, site);
-        Write { attempt, socket: io, output, bytes }
+        let attempt = Attempt::new(first, site);
+        Write { attempt, io, output, bytes }
     }
 
     #[inline]
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Write { attempt, socket, output, bytes } = self;
-        let n = ready!(attempt.poll(cx, || bytes.offer(socket)))?;
+        let Write { attempt, io, output, bytes } = self;
+        let wait = |site| io.ready(Direction::Write, site);
+        let n = ready!(attempt.poll(cx, wait, || bytes.offer(io)))?;
         output.full = n < bytes.size();
         output.written += n as u64;
         Poll::Ready(Ok(n))

@@ -13,22 +13,18 @@ use std::time::Duration;
 
 use super::caught::{Caught, limited};
 use super::config::{Buffers, Config, Deadlines};
-use super::head::{Head, Parsed, parse};
+use super::head::Head;
 use super::inbox::Inbox;
 use super::parting::{After, STOPS};
 use super::phase::{Phase, Watch};
+use super::reading::Next;
 use super::request::Request;
 use super::response::Response;
 use super::seats::{Seat, Waits};
 use super::settle::request;
-use super::status::Refusal;
 use super::wire::{Line, Trouble, Wire, attend};
-use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
 use crate::write_deadline::is_timeout;
-
-/// Below this a head is small.
-const SMALL: usize = 2048;
 
 /// What answers requests.
 ///
@@ -90,8 +86,7 @@ pub fn serve_connection<S: Stream, H: Handler>(
 }
 
 /// The life of a connection: in turns it waits, and is busy. `held` is dropped at its end.
-///
-/// Not an `async fn`: that would have its arguments twice, and there are many that wait.
+#[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
 pub(super) fn live<S, C, H>(
     mut line: Line<S, C>,
     handler: impl Deref<Target = H>,
@@ -153,30 +148,9 @@ pub(super) struct Connection<'c, S> {
     pub(super) config: &'c Config,
 }
 
-/// What came instead of a request, or with it.
-enum Next {
-    Head,
-    /// Nothing yet, and all that was to be said is written.
-    Nothing,
-    /// The peer is done, or had nothing to say in time.
-    Silence,
-    Refused(Box<Refused>),
-}
-
-/// What is to be answered for the server, and whether without a body.
-struct Refused {
-    refusal: Refusal,
-    no_body: bool,
-}
-
-impl Next {
-    fn refused(refusal: Refusal, no_body: bool) -> Next {
-        Next::Refused(Box::new(Refused { refusal, no_body }))
-    }
-}
-
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
+    /// Answers requests until nothing more is here, or until the connection ends.
     async fn converse<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
         loop {
             match self.next().await? {
@@ -206,75 +180,6 @@ impl<S: Stream> Connection<'_, S> {
         }
     }
 
-    /// The next head.
-    async fn next(&mut self) -> Result<Next, Trouble> {
-        let wire = &mut *self.wire.borrow_mut();
-        let config = self.config;
-        // Up to where a head that is not whole was parsed.
-        let (mut seen, mut empty_lines) = (0, 0);
-        loop {
-            while let Some(len) = empty_line(self.inbox.rest(), config.bare_lf) {
-                self.inbox.take(len, 0);
-                self.inbox.finish();
-                empty_lines += 1;
-                seen = 0;
-            }
-            let rest = self.inbox.rest();
-            if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
-                let refusal = Refusal::bad("there is no request line\n");
-                return Ok(Next::refused(refusal, false));
-            }
-            if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
-                match parse(rest, config) {
-                    Parsed::Partial => seen = rest.len(),
-                    Parsed::Head(head) => {
-                        self.inbox.finish();
-                        self.inbox.take(0, head.len);
-                        wire.watch.leave();
-                        self.head = head;
-                        return Ok(Next::Head);
-                    }
-                    Parsed::Refused { refusal, no_body } => {
-                        return Ok(Next::refused(refusal, no_body));
-                    }
-                }
-            }
-            if self.inbox.is_empty() && empty_lines == 0 {
-                // What filled the buffer may have been all: this does not wait.
-                let room = self.inbox.room(config.limits.head);
-                let came = if wire.is_drained() { None } else { wire.read_now(room).await? };
-                match came {
-                    Some(0) => return Ok(Next::Silence),
-                    Some(n) => self.inbox.filled(n),
-                    None => {
-                        wire.flush(config).await?;
-                        return Ok(Next::Nothing);
-                    }
-                }
-                continue;
-            }
-            let room = self.inbox.room(config.limits.head);
-            // In a box: most heads come whole.
-            match Box::pin(wire.read(room, Phase::Head, config)).await {
-                Ok(0) if self.inbox.is_empty() => return Ok(Next::Silence),
-                Ok(0) => {
-                    let refusal = Refusal::bad("the head breaks off\n");
-                    return Ok(Next::refused(refusal, self.inbox.asks_for_none()));
-                }
-                Ok(n) => self.inbox.filled(n),
-                Err(Trouble::Expired(Phase::Head)) if self.inbox.is_empty() => {
-                    return Ok(Next::Silence);
-                }
-                Err(Trouble::Expired(Phase::Head)) => {
-                    note_expired(Phase::Head, config, &wire.watch.seat);
-                    let refusal = Refusal::new(408, "the head took too long\n");
-                    return Ok(Next::refused(refusal, self.inbox.asks_for_none()));
-                }
-                Err(trouble) => return Err(trouble),
-            }
-        }
-    }
-
     /// Has a request answered.
     async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
         let keep_alive = self.may_go_on();
@@ -294,26 +199,10 @@ impl<S: Stream> Connection<'_, S> {
                 None => return Ok(After::Close),
             },
         };
-        request.settle(&response).await
-    }
-}
-
-/// Whether a head that was not whole up to `seen` may be so now: a small one is parsed again at
-/// every read, a large one at every line, so that it does not cost its square.
-fn is_worth_parsing(rest: &[u8], seen: usize, config: &Config) -> bool {
-    let line = config.limits.request_line + 1;
-    rest.len() < SMALL
-        || rest[seen..].contains(&b'\n')
-        || (seen <= line && rest.len() > line)
-        || rest.len() >= config.limits.head
-}
-
-/// How long the empty line is that `bytes` begin with.
-fn empty_line(bytes: &[u8], bare_lf: bool) -> Option<usize> {
-    match bytes {
-        [b'\r', b'\n', ..] => Some(2),
-        [b'\n', ..] if bare_lf => Some(1),
-        _ => None,
+        match request.settle_at_once(&response) {
+            Some(after) => Ok(after),
+            None => Box::pin(request.settle(&response)).await,
+        }
     }
 }
 

@@ -243,7 +243,8 @@ fn inspect(
         unreachable!("a complete head has a request line")
     };
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
-    let line = name.len() + 1 + uri.len() + 9;
+    let at = name.len() + 1;
+    let line = at + uri.len() + 9;
     if line > config.limits.request_line {
         return Err(line_too_long(bytes, &config.limits));
     }
@@ -253,22 +254,16 @@ fn inspect(
         return Err(Refusal::bad("a line does not end in CRLF\n"));
     }
     let mut seen = Seen::default();
-    for field in &*request.headers {
-        let value = field.value;
-        if strict {
-            check_line_end(bytes, value.as_ptr() as usize - bytes.as_ptr() as usize + value.len())?;
-        }
-        seen.field(field.name.as_bytes(), value, version)?;
-    }
+    read_fields(bytes, request.headers, strict, version, &mut seen)?;
     let (method, no_body) = known_method(name)?;
     let target = target(uri.as_bytes(), method)?;
     let (framing, keep_alive) = seen.finish(version, &config.limits)?;
     if method == Method::Trace && framing != Framing::Length(0) {
         return Err(Refusal::bad("a TRACE has no body\n"));
     }
-    let at = name.len() + 1;
-    let span = |n: usize| u32::try_from(n).expect("a head's limit is below 4 GiB");
-    let part = |start: usize, end: usize| Span { start: span(at + start), end: span(at + end) };
+    assert!(u32::try_from(bytes.len()).is_ok(), "a head's limit is below 4 GiB");
+    let part =
+        |start: usize, end: usize| Span { start: (at + start) as u32, end: (at + end) as u32 };
     let authority = match target.authority {
         (_, 0) => Span::default(),
         (start, end) => part(start, end),
@@ -281,11 +276,30 @@ fn inspect(
         authority,
         path: part(target.path, target.query),
         query: part(target.query, uri.len()),
-        fields: span(line + 1 + usize::from(cr)),
+        fields: (line + 1 + usize::from(cr)) as u32,
         framing,
         keep_alive,
         expects: seen.expects && version == Version::Http11 && framing != Framing::Length(0),
     })
+}
+
+/// Reads the fields of a head. Not inlined: there the loop has the registers to itself.
+#[inline(never)]
+fn read_fields(
+    bytes: &[u8],
+    fields: &[httparse::Header<'_>],
+    strict: bool,
+    version: Version,
+    seen: &mut Seen,
+) -> Result<(), Refusal> {
+    for field in fields {
+        let value = field.value;
+        if strict {
+            check_line_end(bytes, value.as_ptr() as usize - bytes.as_ptr() as usize + value.len())?;
+        }
+        seen.field(field.name.as_bytes(), value, version)?;
+    }
+    Ok(())
 }
 
 /// The method of that name, and whether it asks for no body.

@@ -16,15 +16,15 @@ pub(crate) fn is_host(value: &[u8]) -> bool {
 }
 
 fn is_name_and_port(mut value: &[u8]) -> bool {
-    while let Some(place) = value.iter().position(|byte| !NAME[*byte as usize]) {
-        match &value[place..] {
+    loop {
+        let plain = value.iter().take_while(|byte| NAME[**byte as usize]).count();
+        match &value[plain..] {
             [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
                 value = rest;
             }
             port => return is_port(port),
         }
     }
-    true
 }
 
 /// With its colon; there need not be one.

@@ -69,8 +69,17 @@ impl Inbox {
 
     /// Room behind what nobody has used. What is before `start` goes if the room would be small;
     /// a buffer that is full grows, up to `most` bytes beyond its usual size.
+    #[inline]
     pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
-        if self.buffer.len() - self.end < WORTH && self.start > 0 {
+        if self.buffer.len() - self.end < WORTH {
+            self.make_room(most);
+        }
+        &mut self.buffer[self.end..]
+    }
+
+    #[cold]
+    fn make_room(&mut self, most: usize) {
+        if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             let gone = std::mem::take(&mut self.start);
             (self.next, self.end) = (self.next - gone, self.end - gone);
@@ -79,7 +88,6 @@ impl Inbox {
             let size = (self.buffer.len() * 2).min(READ_BUFFER + most);
             self.buffer.resize(size.max(self.end + WORTH), 0);
         }
-        &mut self.buffer[self.end..]
     }
 
     /// The same when all that came after a head of `len` bytes is used.

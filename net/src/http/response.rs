@@ -186,16 +186,14 @@ impl Response {
             Some(line) => out.extend_from_slice(line),
             None => {
                 out.extend_from_slice(b"HTTP/1.1 ");
-                write_decimal(out, u64::from(self.status));
-                out.extend_from_slice(b" \r\n");
+                write_decimal(out, u64::from(self.status), b" \r\n");
             }
         }
         out.extend_from_slice(self.content_type.as_bytes());
         match body {
             BodyField::Length(length) => {
                 out.extend_from_slice(b"Content-Length: ");
-                write_decimal(out, length);
-                out.extend_from_slice(b"\r\n");
+                write_decimal(out, length, b"\r\n");
             }
             BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             BodyField::None => {}
@@ -205,7 +203,9 @@ impl Response {
             ConnectionField::Close => out.extend_from_slice(b"Connection: close\r\n"),
             ConnectionField::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
         }
-        out.extend_from_slice(&self.fields);
+        if !self.fields.is_empty() {
+            out.extend_from_slice(&self.fields);
+        }
         out.extend_from_slice(tail);
     }
 }
@@ -257,16 +257,17 @@ impl From<InvalidHeader> for io::Error {
     }
 }
 
-/// Writes `n` in decimal.
-pub(crate) fn write_decimal(out: &mut Vec<u8>, mut n: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
+/// Writes `n` in decimal, and then `end`, which has three bytes at most.
+pub(crate) fn write_decimal(out: &mut Vec<u8>, mut n: u64, end: &[u8]) {
+    let mut digits = [0; 23];
+    let mut at = 20;
+    digits[at..at + end.len()].copy_from_slice(end);
     loop {
         at -= 1;
         digits[at] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
-            break out.extend_from_slice(&digits[at..]);
+            break out.extend_from_slice(&digits[at..20 + end.len()]);
         }
     }
 }
@@ -288,7 +289,7 @@ mod tests {
     fn numbers_are_written_as_they_are_printed() {
         for n in [0, 9, 10, 255, 256, 4095, 65_536, usize::MAX] {
             let mut out = Vec::new();
-            write_decimal(&mut out, n as u64);
+            write_decimal(&mut out, n as u64, b"");
             write_chunk_size(&mut out, n);
             assert_eq!(out, format!("{n}{n:x}\r\n").as_bytes());
         }

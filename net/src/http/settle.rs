@@ -42,16 +42,26 @@ pub(super) fn request<'r, S>(
 }
 
 impl<S: Stream> Request<'_, S> {
+    /// Gathers the answer and says how the connection goes on, if nothing is to be waited for, as
+    /// nearly always. Else it has done nothing, and [`settle`](Request::settle) does it.
+    pub(super) fn settle_at_once(&mut self, response: &Response) -> Option<After> {
+        let is_small = response.body.len() <= GATHER && !self.outlet.is_full();
+        let is_over = matches!(self.body, Body::End);
+        if !is_small || !is_over || response.sent || self.outlet.is_date_old() {
+            return None;
+        }
+        let doubt = self.decide(response);
+        let body = self.write_head(response);
+        self.outlet.gather(body);
+        Some(self.after(doubt))
+    }
+
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
-    ///
-    /// In boxes, as everywhere: what is seldom needed, and large.
     pub(super) async fn settle(&mut self, response: &Response) -> Result<After, Trouble> {
-        let doubt = self.has_doubt();
-        let stops = self.outlet.config.is_draining();
-        self.outlet.keep_alive &= !response.close && !doubt && !stops;
+        let doubt = self.decide(response);
         if !response.sent {
             if self.outlet.is_full() {
-                let flushed = Box::pin(self.outlet.flush()).await;
+                let flushed = self.outlet.flush().await;
                 flushed.map_err(|error| self.trouble(error))?;
             }
             if self.outlet.is_date_old() {
@@ -66,15 +76,29 @@ impl<S: Stream> Request<'_, S> {
             }
         }
         if self.outlet.keep_alive && !matches!(self.body, Body::End) {
-            Box::pin(self.drain()).await?;
+            self.drain().await?;
         }
+        Ok(self.after(doubt))
+    }
+
+    /// Decides whether the connection may go on. Gives whether there is
+    /// [doubt](Request::has_doubt).
+    fn decide(&mut self, response: &Response) -> bool {
+        let doubt = self.has_doubt();
+        let stops = self.outlet.config.is_draining();
+        self.outlet.keep_alive &= !response.close && !doubt && !stops;
+        doubt
+    }
+
+    /// The request is over.
+    fn after(&mut self, doubt: bool) -> After {
         self.inbox.finish();
-        Ok(match (self.outlet.keep_alive, self.body) {
+        match (self.outlet.keep_alive, self.body) {
             (true, _) => After::Next,
             // Whoever did not ask for the end may be sending already.
             (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
             (false, _) => After::Linger,
-        })
+        }
     }
 
     /// Gathers the head of the answer. Gives the body that is to follow it.

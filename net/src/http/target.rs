@@ -22,10 +22,8 @@ pub(crate) struct Target {
 pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
     const BAD: Refusal = Refusal::bad("the request target is malformed\n");
     // One pass: the query begins at the first question mark, whatever stands before it.
-    let is_plain = |byte: &u8| byte.is_ascii() && *byte != b'#';
-    let before = target.iter().position(|byte| *byte == b'?' || !is_plain(byte));
-    let query = before.unwrap_or(target.len());
-    if !target[query..].iter().all(is_plain) {
+    let query = target.iter().take_while(|byte| BEFORE_QUERY[**byte as usize]).count();
+    if !target[query..].iter().all(|byte| byte.is_ascii() && *byte != b'#') {
         return Err(BAD);
     }
     if target[0] == b'/' {
@@ -52,3 +50,14 @@ pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
     let path = start + len;
     Ok(Target { authority: (start, path), path, query })
 }
+
+/// ASCII but for what ends a path, or begins a fragment.
+static BEFORE_QUERY: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte as usize] = byte != b'?' && byte != b'#';
+        byte += 1;
+    }
+    table
+};

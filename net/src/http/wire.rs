@@ -134,11 +134,24 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Reads what is there; `None` instead of a wait. Zero: the peer has finished.
-    pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let n = now(|| self.stream.read(buffer)).await.transpose()?;
-        self.drained = n.is_none_or(|n| n < buffer.len());
+    pub(crate) fn try_read(
+        &mut self,
+        buffer: &mut [u8],
+        cx: &mut Context<'_>,
+    ) -> io::Result<Option<usize>> {
+        let size = buffer.len();
+        let n = match pin!(self.stream.read(buffer)).poll(cx) {
+            Poll::Ready(done) => Some(done?),
+            Poll::Pending => None,
+        };
+        self.drained = n.is_none_or(|n| n < size);
         self.ended = n == Some(0);
         Ok(n)
+    }
+
+    /// The same, for who has no context.
+    pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        poll_fn(|cx| Poll::Ready(self.try_read(buffer, cx))).await
     }
 
     /// Writes out what was gathered, and lets every other task that is ready run.
@@ -150,16 +163,34 @@ impl<S: Stream> Wire<S> {
 
     /// Writes all that was gathered.
     pub(crate) async fn flush(&mut self, config: &Config) -> Result<(), Trouble> {
-        if self.out.is_empty() {
-            return Ok(());
+        match poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
+            true => Ok(()),
+            // In a box, as all that few connections ever need.
+            false => Box::pin(self.write_rest(None, &[], config)).await,
         }
-        let written = now(|| self.stream.write(&self.out)).await.transpose()?;
-        if written == Some(self.out.len()) {
+    }
+
+    /// Writes what was gathered, as far as that takes no wait. Whether it was all.
+    pub(crate) fn try_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        while !self.out.is_empty() {
+            let written = pin!(self.stream.write(&self.out)).poll(cx);
+            match written {
+                Poll::Ready(Ok(0)) => return Err(ErrorKind::WriteZero.into()),
+                // Noted at once: whoever is dropped in the next wait has not written it twice.
+                Poll::Ready(n) => self.written(n?),
+                Poll::Pending => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// So much of what was gathered is written.
+    fn written(&mut self, n: usize) {
+        if n == self.out.len() {
             self.out.clear();
-            return Ok(());
+        } else {
+            self.out.drain(..n);
         }
-        // In a box, as all that few connections ever need.
-        Box::pin(self.write_rest(written, &[], config)).await
     }
 
     /// Writes all that was gathered and then `more`, which is not copied.
@@ -194,9 +225,8 @@ impl<S: Stream> Wire<S> {
                     Watch::end_write(&mut self.stream, &bufs, written).await?
                 }
             };
-            // Noted at once: whoever is dropped in the next wait has not written it twice.
             let gathered = n.min(self.out.len());
-            self.out.drain(..gathered);
+            self.written(gathered);
             at += n - gathered;
             if self.out.is_empty() && at == more.len() {
                 return Ok(());
@@ -204,18 +234,6 @@ impl<S: Stream> Wire<S> {
             let rest = &more[at..more.len().min(at + PIECE)];
             let bufs = [IoSlice::new(&self.out), IoSlice::new(rest)];
             tried = now(|| self.stream.write_vectored(&bufs)).await.transpose()?;
-        }
-    }
-
-    /// While a handler waits for something else: writes what can be written without waiting, so
-    /// that answers before its own are not held back. A failure is met again by the next write.
-    fn nudge(&mut self, cx: &mut Context<'_>) {
-        if self.out.is_empty() {
-            return;
-        }
-        let written = pin!(self.stream.write(&self.out)).poll(cx);
-        if let Poll::Ready(Ok(n)) = written {
-            self.out.drain(..n);
         }
     }
 
@@ -247,7 +265,8 @@ impl<S: Stream> Wire<S> {
 }
 
 /// Runs a handler's work. Whenever it waits for something other than this wire, what was gathered
-/// goes out.
+/// goes out, as far as that takes no wait: answers before its own are not held back. A failure is
+/// met again by the next write.
 pub(crate) async fn attend<S: Stream, T>(
     wire: &RefCell<Wire<S>>,
     mut work: impl Future<Output = T> + Unpin,
@@ -257,7 +276,7 @@ pub(crate) async fn attend<S: Stream, T>(
         if polled.is_pending()
             && let Ok(mut wire) = wire.try_borrow_mut()
         {
-            wire.nudge(cx);
+            let _ = wire.try_flush(cx);
         }
         polled
     })

@@ -67,8 +67,9 @@ impl PipeReader {
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.0;
         let site = Location::caller();
-        let mut attempt = Attempt::new(io.ready(Direction::Read, site), First::Try, site);
-        poll_fn(move |cx| attempt.poll(cx, || (&io.0).read(buf)))
+        let wait = |site| io.ready(Direction::Read, site);
+        let mut attempt = Attempt::new(First::Try, site);
+        poll_fn(move |cx| attempt.poll(cx, wait, || (&io.0).read(buf)))
     }
 
     /// Appends all that comes until the end to `into`, which is to hold `limit` bytes at most.
@@ -96,12 +97,13 @@ impl PipeReader {
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
         let io = &self.0;
-        let mut attempt = Attempt::new(io.ready(Direction::Read, site), First::Try, site);
+        let wait = |site| io.ready(Direction::Read, site);
+        let mut attempt = Attempt::new(First::Try, site);
         let mut piece = Vec::new();
         poll_fn(move |cx| {
             piece.resize(PROCESS_PIECE, 0);
             loop {
-                let n = ready!(attempt.poll(cx, || (&io.0).read(&mut piece)))?;
+                let n = ready!(attempt.poll(cx, wait, || (&io.0).read(&mut piece)))?;
                 if n == 0 {
                     return Poll::Ready(Ok(()));
                 }
@@ -140,8 +142,9 @@ impl PipeWriter {
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.0;
         let site = Location::caller();
-        let mut attempt = Attempt::new(io.ready(Direction::Write, site), First::Try, site);
-        poll_fn(move |cx| attempt.poll(cx, || (&io.0).write(buf)))
+        let wait = |site| io.ready(Direction::Write, site);
+        let mut attempt = Attempt::new(First::Try, site);
+        poll_fn(move |cx| attempt.poll(cx, wait, || (&io.0).write(buf)))
     }
 
     /// Writes all of `bytes`, which shrinks to what is left; blocks whenever the pipe is full.
@@ -165,10 +168,11 @@ impl PipeWriter {
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
         let io = &self.0;
-        let mut attempt = Attempt::new(io.ready(Direction::Write, site), First::Try, site);
+        let wait = |site| io.ready(Direction::Write, site);
+        let mut attempt = Attempt::new(First::Try, site);
         poll_fn(move |cx| {
             while !bytes.is_empty() {
-                let n = ready!(attempt.poll(cx, || (&io.0).write(bytes)))?;
+                let n = ready!(attempt.poll(cx, wait, || (&io.0).write(bytes)))?;
                 *bytes = &bytes[n..];
             }
             Poll::Ready(Ok(()))
