@@ -45,6 +45,9 @@ impl Seen {
                     self.expects = true;
                 }
             }
+            // As nearly all say it, alone.
+            10 if is(name, b"connection") && is(value, b"close") => self.close = true,
+            10 if is(name, b"connection") && is(value, b"keep-alive") => self.keep_alive = true,
             10 if is(name, b"connection") => {
                 for option in list(value) {
                     self.close |= option.eq_ignore_ascii_case(b"close");
@@ -97,12 +100,12 @@ impl Seen {
     }
 }
 
-/// Whether a name that is a token is `lower`, in any case. No other byte of a token becomes a small
-/// letter or a hyphen by this bit, so there is no branch for each byte.
+/// Whether a name or a value, neither of which has a CR, is `lower` in any case. No other byte
+/// becomes a small letter or a hyphen by this bit, so there is no branch for each of them.
 #[inline]
-fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
-    let Ok(name) = <&[u8; N]>::try_from(name) else { return false };
-    let others = name.iter().zip(lower).map(|(byte, lower)| (byte | 0x20) ^ lower);
+fn is<const N: usize>(text: &[u8], lower: &[u8; N]) -> bool {
+    let Ok(text) = <&[u8; N]>::try_from(text) else { return false };
+    let others = text.iter().zip(lower).map(|(byte, lower)| (byte | 0x20) ^ lower);
     others.fold(0, |all, other| all | other) == 0
 }
 

@@ -8,6 +8,7 @@ use httparse::{Error, Status};
 
 use super::config::{Config, Limits};
 use super::fields::Seen;
+use super::plain::plain;
 use super::status::Refusal;
 use super::target::target;
 use crate::limits::FIELDS;
@@ -130,8 +131,16 @@ pub(crate) enum Parsed {
 /// The same bytes come to the same end however they were cut: what is refused is what the shortest
 /// prefix that decides it is refused for.
 pub(crate) fn parse(bytes: &[u8], config: &Config) -> Parsed {
+    let window = &bytes[..bytes.len().min(config.limits.head)];
+    match plain(window, config) {
+        Some(head) => Parsed::Head(head),
+        None => parse_any(window, config),
+    }
+}
+
+/// The same for any head, or for what is none.
+pub(crate) fn parse_any(window: &[u8], config: &Config) -> Parsed {
     let limits = &config.limits;
-    let window = &bytes[..bytes.len().min(limits.head)];
     let mut lines = [const { MaybeUninit::uninit() }; FIELDS];
     let mut request = httparse::Request::new(&mut []);
     let lines = &mut lines[..limits.fields.min(FIELDS)];
@@ -146,7 +155,7 @@ pub(crate) fn parse(bytes: &[u8], config: &Config) -> Parsed {
         },
         Err(error) => {
             if let Some(copy) = as_http11(window, error) {
-                return parse(&copy, config);
+                return parse_any(&copy, config);
             }
             match refused(window, error, limits) {
                 Some(refusal) => refusal,
@@ -285,7 +294,7 @@ fn inspect(
 
 /// Reads the fields of a head. Not inlined: there the loop has the registers to itself.
 #[inline(never)]
-fn read_fields(
+pub(crate) fn read_fields(
     bytes: &[u8],
     fields: &[httparse::Header<'_>],
     strict: bool,

@@ -2,8 +2,8 @@
 //!
 //! [`serve_connection`] reads heads, lends each [`Request`] to a [`Handler`] and writes the
 //! [`Response`] that comes back, in order, until the connection ends. The parts are nouns, one file
-//! each: `head`, `target`, `fields` and `chunked` are pure functions over bytes; `inbox` is what
-//! was read and not yet used; `wire` is the stream, what is to be written, and every wait;
+//! each: `head`, `plain`, `target`, `fields` and `chunked` are pure functions over bytes; `inbox`
+//! is what was read and not yet used; `wire` is the stream, what is to be written, and every wait;
 //! `request` and `response` are what a handler sees, `outlet` how its answer goes out; `connection`
 //! is the order of events, `reading` how a request begins, `settle` how it ends, `parting` how the
 //! connection does, `share` what it may have before others have their turn; `seats` is what the
@@ -37,6 +37,7 @@ mod json;
 mod outlet;
 mod parting;
 mod phase;
+mod plain;
 mod reading;
 mod request;
 mod response;

@@ -267,11 +267,11 @@ impl<S: Stream> Wire<S> {
 /// Runs a handler's work. Whenever it waits for something other than this wire, what was gathered
 /// goes out, as far as that takes no wait: answers before its own are not held back. A failure is
 /// met again by the next write.
-pub(crate) async fn attend<S: Stream, T>(
+pub(crate) fn attend<S: Stream, T>(
     wire: &RefCell<Wire<S>>,
     mut work: impl Future<Output = T> + Unpin,
-) -> T {
-    poll_fn(|cx| {
+) -> impl Future<Output = T> {
+    poll_fn(move |cx| {
         let polled = Pin::new(&mut work).poll(cx);
         if polled.is_pending()
             && let Ok(mut wire) = wire.try_borrow_mut()
@@ -280,5 +280,4 @@ pub(crate) async fn attend<S: Stream, T>(
         }
         polled
     })
-    .await
 }
