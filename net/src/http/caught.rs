@@ -13,10 +13,18 @@ use std::time::Duration;
 use traps::threads::panic_message;
 use traps::{ignore_after, note_cap, note_warning};
 
-/// Work pinned elsewhere. A panic becomes its error, with a line in the log.
+/// Runs a handler's work. A panic becomes an error, with a line in the log.
 ///
 /// What the work owned was dropped by the panic, its borrows of the wire and its requests at the
 /// gate too; so the connection can still answer.
+pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        note_warning(format!("a handler panicked: {}", panic_message(&*panic)));
+        io::Error::other("a handler panicked")
+    })
+}
+
+/// Work pinned elsewhere, each poll of it [caught](catch).
 pub(crate) struct Caught<'w, W>(pub(crate) Pin<&'w mut W>);
 
 impl<W, T> Future for Caught<'_, W>
@@ -28,13 +36,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let work = self.0.as_mut();
-        let mut polled = Poll::Pending;
-        let poll = AssertUnwindSafe(|| polled = work.poll(cx));
-        if let Err(panic) = catch_unwind(poll) {
-            note_warning(format!("a handler panicked: {}", panic_message(&*panic)));
-            return Poll::Ready(Err(io::Error::other("a handler panicked")));
-        }
-        polled
+        catch(|| work.poll(cx)).unwrap_or_else(|error| Poll::Ready(Err(error)))
     }
 }
 

@@ -169,10 +169,11 @@ impl Pool {
         })
     }
 
-    /// Those that had to grow are freed: the pool's memory is bounded.
-    pub(crate) fn give(&self, mut buffers: Box<Buffers>) {
-        buffers.inbox.clear();
+    /// Those that had to grow are freed: the pool's memory is bounded. `out` is theirs.
+    pub(crate) fn give(&self, mut buffers: Box<Buffers>, out: Vec<u8>) {
+        buffers.out = out;
         buffers.out.clear();
+        buffers.inbox.clear();
         let usual = buffers.inbox.size() == READ_BUFFER && buffers.out.capacity() <= KEPT;
         let mut spare = self.0.borrow_mut();
         if usual && spare.len() < SPARE {

@@ -4,24 +4,27 @@
 //! through the wire.
 
 use std::cell::RefCell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::take;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Deref;
 use std::pin::pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::caught::{Caught, limited};
+use super::caught::{Caught, catch, limited};
 use super::config::{Buffers, Config, Deadlines};
 use super::head::Head;
 use super::inbox::Inbox;
 use super::parting::{After, STOPS};
 use super::phase::{Phase, Watch};
-use super::reading::Next;
+use super::reading::{Next, Refused};
 use super::request::Request;
 use super::response::Response;
 use super::seats::{Seat, Waits};
 use super::settle::request;
+use super::share::may_go_on;
 use super::wire::{Line, Trouble, Wire, attend};
 use crate::stream::Stream;
 use crate::write_deadline::is_timeout;
@@ -57,6 +60,15 @@ pub trait Handler {
         &self,
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>>;
+
+    /// Answers a request at once, where that takes no wait; `None` leaves it to
+    /// [`handle`](Handler::handle), as this does unless it is written. A short cut for what is
+    /// asked often: no future is made, and nothing allocated. It is not always asked, so `handle`
+    /// has to give the same answer. That is copied, so it should not be large.
+    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
+        let _ = request;
+        None
+    }
 }
 
 impl<H: Handler> Handler for &H {
@@ -65,6 +77,10 @@ impl<H: Handler> Handler for &H {
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>> {
         (**self).handle(request)
+    }
+
+    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
+        (**self).at_once(request)
     }
 }
 
@@ -107,8 +123,18 @@ where
                 Err(_) if line.config.is_draining() => false,
                 Err(_) => break line.end(Ok(())),
             };
-            // In a box: who waits for a request has no room for all that an answer may need.
-            match Box::pin(be_busy(&mut line, &*handler, came)).await {
+            let serve = |cx: &mut Context<'_>| {
+                let todo = if came { Todo::Next } else { Todo::Leave };
+                Poll::Ready(serve_at_once(&mut line, &*handler, todo, cx))
+            };
+            let busy = match poll_fn(serve).await {
+                Ok(Break(After::Next)) => continue,
+                Ok(Break(_)) => break line.end(Ok(())),
+                // In a box: who waits for a request has no room for all that an answer may need.
+                Ok(Continue(desk)) => Box::pin(be_busy(&mut line, &*handler, desk)),
+                Err(trouble) => break line.end(Err(trouble)),
+            };
+            match busy.await {
                 Ok(After::Next) => {}
                 end => break line.end(end.map(drop)),
             }
@@ -116,26 +142,85 @@ where
     }
 }
 
-/// Answers what has come, or leaves if nothing did.
-async fn be_busy<S, H, C>(line: &mut Line<S, C>, handler: &H, came: bool) -> Result<After, Trouble>
+/// What is to be done next on a busy connection.
+enum Todo {
+    /// To read the next head.
+    Next,
+    /// The same, where not all of it is here.
+    InPieces,
+    /// To answer the request in hand.
+    Answer,
+    /// To answer for the server, and close.
+    Refuse(Refused),
+    /// To let others run.
+    GiveWay,
+    /// To close after an answer.
+    Part(After),
+    /// To close because the server stops.
+    Leave,
+    /// Nothing.
+    Over(After),
+}
+
+/// What a busy connection has, while it is handed on.
+struct Desk {
+    buffers: Box<Buffers>,
+    wire: Wire<()>,
+    head: Head,
+    todo: Todo,
+}
+
+/// Does what is to be done on a connection as far as it takes no wait. Gives what is needed for the
+/// rest.
+fn serve_at_once<S, C, H>(
+    line: &mut Line<S, C>,
+    handler: &H,
+    todo: Todo,
+    cx: &mut Context<'_>,
+) -> Result<ControlFlow<After, Desk>, Trouble>
+where
+    S: Stream,
+    C: Deref<Target = Config>,
+    H: Handler,
+{
+    let Line { stream, seat, config } = line;
+    seat.waits.set(Waits::Busy);
+    let mut buffers = config.pool.take();
+    let watch = Watch::new(seat.clone(), !seat.has_asked());
+    let wire = RefCell::new(Wire::new(stream, take(&mut buffers.out), watch));
+    let inbox = &mut buffers.inbox;
+    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
+    let todo = connection.go_on_at_once(todo, handler, cx);
+    let head = connection.head;
+    match todo {
+        Ok(Todo::Over(after)) => {
+            config.pool.give(buffers, wire.into_inner().into_buffer());
+            Ok(Break(after))
+        }
+        Ok(todo) => {
+            let wire = wire.into_inner().over(());
+            Ok(Continue(Desk { buffers, wire, head, todo }))
+        }
+        Err(trouble) => {
+            config.pool.give(buffers, wire.into_inner().into_buffer());
+            Err(trouble)
+        }
+    }
+}
+
+/// Does the rest.
+async fn be_busy<S, H, C>(line: &mut Line<S, C>, handler: &H, desk: Desk) -> Result<After, Trouble>
 where
     S: Stream,
     H: Handler,
     C: Deref<Target = Config>,
 {
-    let Line { stream, seat, config } = line;
-    seat.waits.set(Waits::Busy);
-    let mut buffers = config.pool.take();
-    let Buffers { inbox, out } = &mut *buffers;
-    let watch = Watch::new(seat.clone(), !seat.has_asked());
-    let wire = RefCell::new(Wire::new(stream, take(out), watch));
-    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
-    let end = match came {
-        true => connection.converse(handler).await,
-        false => Box::pin(connection.leave()).await,
-    };
-    *out = wire.into_inner().into_buffer();
-    config.pool.give(buffers);
+    let Line { stream, config, .. } = line;
+    let Desk { mut buffers, wire, head, todo } = desk;
+    let wire = RefCell::new(wire.over(stream));
+    let mut connection = Connection { wire: &wire, inbox: &mut buffers.inbox, head, config };
+    let end = connection.go_on(todo, handler).await;
+    config.pool.give(buffers, wire.into_inner().into_buffer());
     end
 }
 
@@ -150,39 +235,109 @@ pub(super) struct Connection<'c, S> {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
-    /// Answers requests until nothing more is here, or until the connection ends.
-    async fn converse<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
+    /// Does what is to be done, in order, until nothing more is here or the connection ends. Begins
+    /// with what takes a wait.
+    async fn go_on<H: Handler>(&mut self, todo: Todo, handler: &H) -> Result<After, Trouble> {
+        let mut todo = todo;
         loop {
-            match self.next().await? {
-                Next::Head if self.config.is_draining() => {
+            todo = match todo {
+                Todo::Next => Todo::Next,
+                Todo::InPieces => {
+                    let next = Box::pin(self.next_in_pieces()).await?;
+                    self.after_next(next)
+                }
+                Todo::Refuse(Refused { refusal, no_body }) => {
+                    return Box::pin(self.refuse(refusal, no_body)).await;
+                }
+                Todo::Answer if self.config.is_draining() => {
                     return Box::pin(self.refuse(STOPS, self.head.no_body)).await;
                 }
-                Next::Head => {}
-                Next::Nothing => return Ok(After::Next),
-                Next::Silence if self.config.is_draining() => {
-                    return Box::pin(self.leave()).await;
+                Todo::Answer => {
+                    let after = self.answer(handler).await?;
+                    self.after_answer(after)
                 }
-                Next::Silence => return Ok(After::Close),
-                Next::Refused(refused) => {
-                    return Box::pin(self.refuse(refused.refusal, refused.no_body)).await;
+                Todo::GiveWay => {
+                    self.wire.borrow_mut().give_way(self.config).await?;
+                    self.between()
                 }
-            }
-            match self.answer(handler).await? {
-                After::Next => {}
-                after => return self.part(after).await,
-            }
-            if self.is_greedy() {
-                self.wire.borrow_mut().give_way(self.config).await?;
-            }
-            if self.inbox.is_empty() && self.config.is_draining() {
-                return Box::pin(self.leave()).await;
-            }
+                Todo::Part(after) => return self.part(after).await,
+                Todo::Leave => return Box::pin(self.leave()).await,
+                Todo::Over(after) => return Ok(after),
+            };
+            let mut next = Some(todo);
+            let more = |cx: &mut Context<'_>| {
+                let todo = next.take().expect("it is ready at its first poll");
+                Poll::Ready(self.go_on_at_once(todo, handler, cx))
+            };
+            todo = poll_fn(more).await?;
         }
+    }
+
+    /// Does what takes no wait. Gives what is then to be done.
+    fn go_on_at_once<H: Handler>(
+        &mut self,
+        todo: Todo,
+        handler: &H,
+        cx: &mut Context<'_>,
+    ) -> Result<Todo, Trouble> {
+        let mut todo = todo;
+        loop {
+            todo = match todo {
+                Todo::Next => match self.next_at_once(cx)? {
+                    Some(next) => self.after_next(next),
+                    None => return Ok(Todo::InPieces),
+                },
+                Todo::Answer => match self.answer_at_once(handler) {
+                    Some(after) => self.after_answer(after),
+                    None => return Ok(Todo::Answer),
+                },
+                Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),
+                todo => return Ok(todo),
+            };
+        }
+    }
+
+    fn after_next(&self, next: Next) -> Todo {
+        match next {
+            Next::Head => Todo::Answer,
+            Next::Nothing => Todo::Over(After::Next),
+            Next::Silence if self.config.is_draining() => Todo::Leave,
+            Next::Silence => Todo::Over(After::Close),
+            Next::Refused(refused) => Todo::Refuse(refused),
+        }
+    }
+
+    fn after_answer(&self, after: After) -> Todo {
+        match after {
+            After::Next if self.is_greedy() => Todo::GiveWay,
+            After::Next => self.between(),
+            after => Todo::Part(after),
+        }
+    }
+
+    /// Between two requests.
+    fn between(&self) -> Todo {
+        let leaves = self.inbox.is_empty() && self.config.is_draining();
+        if leaves { Todo::Leave } else { Todo::Next }
+    }
+
+    /// Has a request answered by a handler that does so at once, if nothing else takes a wait.
+    fn answer_at_once<H: Handler>(&mut self, handler: &H) -> Option<After> {
+        let mut request = request(&self.head, self.inbox, self.wire, self.config);
+        if self.config.is_draining() || !request.is_settled_at_once() {
+            return None;
+        }
+        let response = match catch(|| handler.at_once(&mut request)) {
+            Ok(response) => response?,
+            Err(_) => request.outlet.broken(),
+        };
+        request.outlet.keep_alive = may_go_on(&self.head, self.wire, self.config);
+        Some(request.settle_at_once(&response))
     }
 
     /// Has a request answered.
     async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
-        let keep_alive = self.may_go_on();
+        let keep_alive = may_go_on(&self.head, self.wire, self.config);
         let mut request = request(&self.head, self.inbox, self.wire, self.config);
         request.outlet.keep_alive = keep_alive;
         let outcome = {
@@ -199,10 +354,10 @@ impl<S: Stream> Connection<'_, S> {
                 None => return Ok(After::Close),
             },
         };
-        match request.settle_at_once(&response) {
-            Some(after) => Ok(after),
-            None => Box::pin(request.settle(&response)).await,
+        if request.is_settled_at_once() && !response.is_large() {
+            return Ok(request.settle_at_once(&response));
         }
+        Box::pin(request.settle(&response)).await
     }
 }
 

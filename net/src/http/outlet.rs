@@ -84,9 +84,7 @@ impl<S: Stream> Outlet<'_, S> {
             (Err(error), None, Streamed::No) if is_late(&error) => {
                 Some(self.form.error(503, "the answer took too long\n").and_close())
             }
-            (Err(_), None, Streamed::No) => {
-                Some(self.form.error(500, "something went wrong\n").and_close())
-            }
+            (Err(_), None, Streamed::No) => Some(self.broken()),
             // It broke off, and the client can tell only by a reset.
             (_, _, Streamed::UntilClose) => {
                 self.wire.borrow_mut().reset();
@@ -96,6 +94,12 @@ impl<S: Stream> Outlet<'_, S> {
             (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
             | (Err(_), _, Streamed::Done) => None,
         })
+    }
+
+    /// The answer of a handler that failed.
+    #[cold]
+    pub(crate) fn broken(&self) -> Response {
+        self.form.error(500, "something went wrong\n").and_close()
     }
 
     /// Nothing more can be done with the stream, unless an interrupt ended the wait: then it did

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::io;
 use std::mem::take;
 use std::ops::Deref;
+use std::task::Context;
 
 use super::config::{Buffers, Config};
 use super::connection::{Connection, note_expired};
@@ -121,6 +122,17 @@ impl<S: Stream> Connection<'_, S> {
             }
         }
         Ok(After::Close)
+    }
+
+    /// The same where nothing more is to be read and all can be written: whether that is so.
+    pub(super) fn part_at_once(
+        &mut self,
+        after: After,
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Trouble> {
+        let wire = &mut *self.wire.borrow_mut();
+        let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
+        Ok((quiet || wire.ended) && wire.try_flush(cx)?)
     }
 
     /// Ends a connection on which nothing has begun, because the server stops. A request that

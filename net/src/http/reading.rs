@@ -2,8 +2,7 @@
 //!
 //! It parses, and may not answer.
 
-use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use super::config::Config;
 use super::connection::{Connection, note_expired};
@@ -24,7 +23,7 @@ pub(super) enum Next {
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    Refused(Box<Refused>),
+    Refused(Refused),
 }
 
 /// What is to be answered for the server, and whether without a body.
@@ -35,22 +34,15 @@ pub(super) struct Refused {
 
 impl Next {
     fn refused(refusal: Refusal, no_body: bool) -> Next {
-        Next::Refused(Box::new(Refused { refusal, no_body }))
+        Next::Refused(Refused { refusal, no_body })
     }
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
-    /// The next head, or what came instead of one.
-    pub(super) async fn next(&mut self) -> Result<Next, Trouble> {
-        match poll_fn(|cx| Poll::Ready(self.next_at_once(cx))).await? {
-            Some(next) => Ok(next),
-            None => Box::pin(self.next_in_pieces()).await,
-        }
-    }
-
-    /// The same without a wait, or `None` if that cannot be.
-    fn next_at_once(&mut self, cx: &mut Context<'_>) -> Result<Option<Next>, Trouble> {
+    /// The next head, or what came instead of one, if that takes no wait; else `None`, and
+    /// [`next_in_pieces`](Connection::next_in_pieces) gives it.
+    pub(super) fn next_at_once(&mut self, cx: &mut Context<'_>) -> Result<Option<Next>, Trouble> {
         let wire = &mut *self.wire.borrow_mut();
         if self.inbox.is_empty() {
             let came = match wire.is_drained() {
@@ -81,8 +73,8 @@ impl<S: Stream> Connection<'_, S> {
         Next::Head
     }
 
-    /// The same where a head does not come whole, or is none, or the last answers take a wait.
-    async fn next_in_pieces(&mut self) -> Result<Next, Trouble> {
+    /// The next head where it does not come whole, or is none, or the last answers take a wait.
+    pub(super) async fn next_in_pieces(&mut self) -> Result<Next, Trouble> {
         let wire = &mut *self.wire.borrow_mut();
         let config = self.config;
         // Up to where a head that is not whole was parsed.

@@ -10,6 +10,7 @@ use super::chunked::is_token;
 use super::date::Tail;
 use super::json::ToJson;
 use super::status;
+use crate::limits::GATHER;
 
 /// An answer: a status, fields, and a body in memory.
 ///
@@ -162,6 +163,11 @@ impl Response {
     /// The fields that were added, whole lines.
     pub(crate) fn fields(&self) -> &[u8] {
         &self.fields
+    }
+
+    /// Whether its body is written and not copied.
+    pub(crate) fn is_large(&self) -> bool {
+        self.body.len() > GATHER
     }
 
     /// Whether the status has a body at all.

@@ -42,18 +42,21 @@ pub(super) fn request<'r, S>(
 }
 
 impl<S: Stream> Request<'_, S> {
-    /// Gathers the answer and says how the connection goes on, if nothing is to be waited for, as
-    /// nearly always. Else it has done nothing, and [`settle`](Request::settle) does it.
-    pub(super) fn settle_at_once(&mut self, response: &Response) -> Option<After> {
-        let is_small = response.body.len() <= GATHER && !self.outlet.is_full();
+    /// Whether [`settle_at_once`](Request::settle_at_once) does for an answer that is not large:
+    /// nothing is to be waited for, as nearly always.
+    pub(super) fn is_settled_at_once(&self) -> bool {
         let is_over = matches!(self.body, Body::End);
-        if !is_small || !is_over || response.sent || self.outlet.is_date_old() {
-            return None;
-        }
+        is_over && !self.outlet.is_full() && !self.outlet.is_date_old()
+    }
+
+    /// Gathers the answer, and says how the connection goes on.
+    pub(super) fn settle_at_once(&mut self, response: &Response) -> After {
         let doubt = self.decide(response);
-        let body = self.write_head(response);
-        self.outlet.gather(body);
-        Some(self.after(doubt))
+        if !response.sent {
+            let body = self.write_head(response);
+            self.outlet.gather(body);
+        }
+        self.after(doubt)
     }
 
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.

@@ -86,14 +86,22 @@ pub(crate) struct Wire<S> {
     pub(crate) answered: u32,
 }
 
-impl<S: Stream> Wire<S> {
-    /// Of a stream on which something has come. `out` is empty.
-    pub(crate) fn new(stream: S, out: Vec<u8>, watch: Watch) -> Wire<S> {
-        Wire { stream, out, watch, drained: false, ended: false, answered: 0 }
+impl<S> Wire<S> {
+    /// The same over another stream, or over none while it is handed on.
+    pub(crate) fn over<T>(self, stream: T) -> Wire<T> {
+        let Wire { out, watch, drained, ended, answered, .. } = self;
+        Wire { stream, out, watch, drained, ended, answered }
     }
 
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.out
+    }
+}
+
+impl<S: Stream> Wire<S> {
+    /// Of a stream on which something has come. `out` is empty.
+    pub(crate) fn new(stream: S, out: Vec<u8>, watch: Watch) -> Wire<S> {
+        Wire { stream, out, watch, drained: false, ended: false, answered: 0 }
     }
 
     /// Whether a read would begin with a wait.
