@@ -78,14 +78,25 @@ impl App {
 }
 
 impl Handler for App {
+    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
+        match self.routes.find(request) {
+            Ok(found) => match found.route {
+                Route::Hello => Some(hello()),
+                Route::Plaintext => Some(plaintext()),
+                _ => None,
+            },
+            Err(answer) => Some(answer),
+        }
+    }
+
     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         let found = match self.routes.find(request) {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
         };
         match found.route {
-            Route::Hello => Ok(Response::text("Hello from trapline.\n")),
-            Route::Plaintext => Ok(Response::text("Hello, World!")),
+            Route::Hello => Ok(hello()),
+            Route::Plaintext => Ok(plaintext()),
             Route::Sleep => sleep(request.query_value("ms")).await,
             // In boxes: a request that does not ask for these needs no room for them.
             Route::Echo => Box::pin(echo(request)).await,
@@ -102,6 +113,14 @@ impl Handler for App {
             Route::Gate => Box::pin(self.gate.handle(request)).await,
         }
     }
+}
+
+fn hello() -> Response {
+    Response::text("Hello from trapline.\n")
+}
+
+fn plaintext() -> Response {
+    Response::text("Hello, World!")
 }
 
 /// The number of a query, if it is one and not above `most`.

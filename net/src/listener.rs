@@ -144,8 +144,7 @@ impl TcpListener {
 
     fn accept_from(&mut self, site: Site) -> Accept<'_> {
         let TcpListener { io, back_off, .. } = self;
-        let ready = io.ready(Direction::Read, site);
-        Accept { attempt: Attempt::new(ready, First::Try), socket: io, back_off, sleep: None }
+        Accept { attempt: Attempt::new(First::Try, site), io, back_off, sleep: None }
     }
 
     /// Like [`TcpListener::accept`] until the kernel shuts down; then gives, one after the other,
@@ -231,7 +230,7 @@ fn accept(socket: &Socket) -> io::Result<(TcpStream, SocketAddr)> {
 /// The future of an accept.
 struct Accept<'a> {
     attempt: Attempt<Ready<'a, Socket>>,
-    socket: &'a Socket,
+    io: &'a Io<Socket>,
     back_off: &'a mut BackOff,
     sleep: Option<Sleep>,
 }
@@ -240,14 +239,15 @@ impl Future for Accept<'_> {
     type Output = io::Result<(TcpStream, SocketAddr)>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Accept { attempt, socket, back_off, sleep } = &mut *self;
+        let Accept { attempt, io, back_off, sleep } = &mut *self;
+        let wait = |site| io.ready(Direction::Read, site);
         loop {
             if let Some(pause) = sleep {
                 let slept = ready!(Pin::new(pause).poll(cx));
                 *sleep = None;
                 slept.map_err(io::Error::from)?;
             }
-            match ready!(attempt.poll(cx, || accept(socket))) {
+            match ready!(attempt.poll(cx, wait, || accept(io))) {
                 Ok(accepted) => {
                     back_off.end();
                     return Poll::Ready(Ok(accepted));

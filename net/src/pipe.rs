@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
+use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -234,27 +235,28 @@ impl Stream for PipeEnd {
 }
 
 #[track_caller]
-fn operation<F>(seat: &Seat, operation: F) -> Operation<F> {
-    Operation { attempt: Attempt::new(seat.line.wait_for_permit(), First::Try), operation }
+fn operation<F>(seat: &Seat, operation: F) -> Operation<'_, F> {
+    Operation { attempt: Attempt::new(First::Try, Location::caller()), seat, operation }
 }
 
 /// The future of a read or a write.
-struct Operation<F> {
+struct Operation<'s, F> {
     attempt: Attempt<Wait>,
+    seat: &'s Seat,
     operation: F,
 }
 
 // It is never pinned inside: the operation is called, not polled.
-impl<F> Unpin for Operation<F> {}
+impl<F> Unpin for Operation<'_, F> {}
 
-impl<F, T> Future for Operation<F>
+impl<F, T> Future for Operation<'_, F>
 where
     F: FnMut() -> io::Result<T>,
 {
     type Output = io::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let Operation { attempt, operation } = &mut *self;
-        attempt.poll(cx, operation)
+        let Operation { attempt, seat, operation } = &mut *self;
+        attempt.poll(cx, |site| seat.line.wait_for_permit_at(site), operation)
     }
 }

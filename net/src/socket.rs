@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::protocol::Site;
+use traps::{Budget, Interrupt, budget_at, take_budget};
 
 use crate::attempt::{Attempt, First};
 
@@ -67,13 +68,13 @@ pub(crate) struct Output {
 /// The future of a read.
 pub(crate) struct Read<'a, 'b> {
     attempt: Attempt<Ready<'a, Socket>>,
-    socket: &'a Socket,
+    io: &'a Io<Socket>,
     input: &'a mut Input,
     buf: &'b mut [u8],
 }
 
 impl<'a, 'b> Read<'a, 'b> {
-    #[track_caller]
+    #[inline]
     pub(crate) fn new(
         io: &'a Io<Socket>,
         input: &'a mut Input,
@@ -82,8 +83,8 @@ impl<'a, 'b> Read<'a, 'b> {
     ) -> Read<'a, 'b> {
         // Nothing to read into: the system answers at once, there is nothing to wait for.
         let first = if buf.is_empty() { First::Try } else { First::after(&mut input.drained) };
-        let attempt = Attempt::new(io.ready(Direction::Read, site), first);
-        Read { attempt, socket: io, input, buf }
+        let attempt = Attempt::new(first, site);
+        Read { attempt, io, input, buf }
     }
 }
 
@@ -92,27 +93,60 @@ impl Future for Read<'_, '_> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Read { attempt, socket, input, buf } = &mut *self;
-        let n = ready!(attempt.poll(cx, || (&socket.0).read(buf)))?;
+        let Read { attempt, io, input, buf } = &mut *self;
+        let wait = |site| io.ready(Direction::Read, site);
+        let n = ready!(attempt.poll(cx, wait, || (&io.0).read(buf)))?;
         input.drained = 0 < n && n < buf.len();
         Poll::Ready(Ok(n))
     }
 }
 
-/// The future of a wait for something to read.
-pub(crate) struct Readable<'a> {
-    attempt: Attempt<Ready<'a, Socket>>,
-    socket: &'a Socket,
-    /// Whether there is no more need to look into the socket.
-    looked: bool,
+/// The future of a wait for something to read. Small, for there are many that wait.
+pub(crate) enum Readable<'a> {
+    /// To look into the socket first.
+    New {
+        io: &'a Io<Socket>,
+        site: Site,
+    },
+    /// The same, once the budget is there.
+    Spent {
+        io: &'a Io<Socket>,
+        site: Site,
+        budget: Budget,
+    },
+    Wait(Ready<'a, Socket>),
 }
 
 impl<'a> Readable<'a> {
-    #[track_caller]
+    #[inline]
     pub(crate) fn new(io: &'a Io<Socket>, input: &mut Input, site: Site) -> Readable<'a> {
-        let first = First::after(&mut input.drained);
-        let attempt = Attempt::new(io.ready(Direction::Read, site), first);
-        Readable { attempt, socket: io, looked: first == First::Wait }
+        match First::after(&mut input.drained) {
+            First::Try => Readable::New { io, site },
+            First::Wait => Readable::Wait(io.ready(Direction::Read, site)),
+        }
+    }
+
+    /// Looks into the socket, and begins to wait if nothing is there.
+    #[cold]
+    fn look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Readable::New { io, site } = *self
+            && !take_budget()
+        {
+            *self = Readable::Spent { io, site, budget: budget_at(site) };
+        }
+        let (io, site) = match self {
+            Readable::New { io, site } => (*io, *site),
+            Readable::Spent { io, site, budget } => {
+                ready!(Pin::new(budget).poll(cx)).map_err(<io::Error as From<Interrupt>>::from)?;
+                (*io, *site)
+            }
+            Readable::Wait(_) => unreachable!("who waits has looked"),
+        };
+        if is_ready(io)? {
+            return Poll::Ready(Ok(()));
+        }
+        *self = Readable::Wait(io.ready(Direction::Read, site));
+        Pin::new(self).poll(cx)
     }
 }
 
@@ -121,12 +155,21 @@ impl Future for Readable<'_> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Readable { attempt, socket, looked } = &mut *self;
-        attempt.poll(cx, || match std::mem::replace(looked, true) {
-            // The wait is over, and the read that follows tries for itself.
-            true => Ok(()),
-            false => socket.0.peek(&mut [0]).map(drop),
-        })
+        match &mut *self {
+            Readable::Wait(wait) => Pin::new(wait).poll(cx).map_err(io::Error::from),
+            new => new.look(cx),
+        }
+    }
+}
+
+/// Whether there is something to read, or the end.
+fn is_ready(io: &Io<Socket>) -> io::Result<bool> {
+    loop {
+        match io.0.peek(&mut [0]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            looked => return looked.map(|_| true),
+        }
     }
 }
 
@@ -186,13 +229,13 @@ impl Advance for &mut [IoSlice<'_>] {
 /// The future of a write.
 pub(crate) struct Write<'a, B> {
     attempt: Attempt<Ready<'a, Socket>>,
-    socket: &'a Socket,
+    io: &'a Io<Socket>,
     output: &'a mut Output,
     bytes: B,
 }
 
 impl<'a, B: Bytes> Write<'a, B> {
-    #[track_caller]
+    #[inline]
     pub(crate) fn new(
         io: &'a Io<Socket>,
         output: &'a mut Output,
@@ -201,14 +244,15 @@ impl<'a, B: Bytes> Write<'a, B> {
     ) -> Write<'a, B> {
         let nothing = bytes.size() == 0;
         let first = if nothing { First::Try } else { First::after(&mut output.full) };
-        let attempt = Attempt::new(io.ready(Direction::Write, site), first);
-        Write { attempt, socket: io, output, bytes }
+        let attempt = Attempt::new(first, site);
+        Write { attempt, io, output, bytes }
     }
 
     #[inline]
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Write { attempt, socket, output, bytes } = self;
-        let n = ready!(attempt.poll(cx, || bytes.offer(socket)))?;
+        let Write { attempt, io, output, bytes } = self;
+        let wait = |site| io.ready(Direction::Write, site);
+        let n = ready!(attempt.poll(cx, wait, || bytes.offer(io)))?;
         output.full = n < bytes.size();
         output.written += n as u64;
         Poll::Ready(Ok(n))

@@ -50,3 +50,39 @@ pub trait Stream {
         self.shutdown()
     }
 }
+
+/// A stream that is lent: whoever has it gives it back.
+impl<S: Stream> Stream for &mut S {
+    #[track_caller]
+    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        (**self).read(buf)
+    }
+
+    #[track_caller]
+    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        (**self).read_from(buf, site)
+    }
+
+    #[track_caller]
+    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        (**self).write(buf)
+    }
+
+    #[track_caller]
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
+        (**self).write_vectored(bufs)
+    }
+
+    #[track_caller]
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        (**self).readable()
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        (**self).shutdown()
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        (**self).reset()
+    }
+}

@@ -6,7 +6,6 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
-use std::pin::pin;
 use std::time::Duration;
 
 use traps::{ConnectionDeadline, Guard, Interruptible, Kind, connection_deadline};
@@ -100,7 +99,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         stream: &mut S,
         bufs: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        if let Some(done) = now(pin!(stream.write_vectored(bufs))).await {
+        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
             return done;
         }
         let written = guard(self.deadline.borrow(), self.span, stream.write_vectored(bufs)).await;
@@ -147,7 +146,7 @@ where
     S: Stream,
 {
     if timed_out(&written) {
-        if let Some(done) = now(pin!(stream.write_vectored(bufs))).await {
+        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
             return done.map(Some);
         }
         stream.reset()?;
@@ -156,9 +155,13 @@ where
     written.map(Some)
 }
 
-/// Whether what a guard with a limit came to is that its own deadline passed. Outside of it no
-/// other interrupt has this name before it leaves a scope further out.
+/// Whether what a guard with a limit came to is that its own deadline passed.
 pub(crate) fn timed_out<T>(guarded: &io::Result<T>) -> bool {
-    let interrupt = guarded.as_ref().err().and_then(Interruptible::interrupt);
-    interrupt.is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
+    guarded.as_ref().is_err_and(is_timeout)
+}
+
+/// Whether that error of a guard with a limit says so. Outside of it no other interrupt has this
+/// name before it leaves a scope further out.
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
+    error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }

@@ -1,6 +1,7 @@
 //! The scheduling queue: where tasks wait in line for each other, and what locks are built on.
 
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -52,7 +53,13 @@ impl WaitQueue {
     /// Waits at the tail for a permit, which is kept if the future is dropped with it.
     #[track_caller]
     pub fn wait_for_permit(&self) -> Wait {
-        Wait { queue: self.0.clone(), keep: true, call: Call::here() }
+        self.wait_for_permit_at(Location::caller())
+    }
+
+    /// [`WaitQueue::wait_for_permit`], for a wrapper that knows its own caller's place in the
+    /// source.
+    pub fn wait_for_permit_at(&self, site: Site) -> Wait {
+        Wait { queue: self.0.clone(), keep: true, call: Call::at(site) }
     }
 
     /// Wakes at most `n` waiters, from the head. Answers with how many.

@@ -216,6 +216,19 @@ pub fn budget() -> Budget {
     Budget { call: Call::here() }
 }
 
+/// The same for a wrapper that knows its own caller's place in the source.
+pub fn budget_at(site: Site) -> Budget {
+    Budget { call: Call::at(site) }
+}
+
+/// Takes one operation from the budget, and says whether there was one: if so, [`budget`] need not
+/// be awaited. Does not trap.
+#[inline]
+#[must_use]
+pub fn take_budget() -> bool {
+    gate::spend()
+}
+
 /// The future of [`budget`].
 #[derive(Debug)]
 #[must_use = "a budget that is not awaited is not taken from"]

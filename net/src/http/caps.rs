@@ -3,16 +3,20 @@
 //! A peer that hits a limit as often as it likes must not fill the log (row D26). It may not know
 //! what a limit is for.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 
 use traps::{Time, note_cap};
 
 use crate::limits::{CAP_LINES, CAP_SPAN};
 
-/// The limits that were hit, by name. Empty, and without an allocation, for nearly everybody.
+/// The limits that were hit. One word, and without an allocation, for nearly everybody.
 #[derive(Debug, Default)]
-pub(crate) struct Caps(RefCell<Vec<Hit>>);
+pub(crate) struct Caps(OnceCell<Box<Hits>>);
+
+/// By name.
+#[derive(Debug, Default)]
+struct Hits(RefCell<Vec<Hit>>);
 
 /// A limit that was hit.
 #[derive(Debug)]
@@ -50,7 +54,7 @@ impl Caps {
         limit: impl Display,
         now: Time,
     ) -> Option<String> {
-        let mut hits = self.0.borrow_mut();
+        let mut hits = self.0.get_or_init(Box::default).0.borrow_mut();
         let Some(hit) = hits.iter_mut().find(|hit| hit.name == name) else {
             let line = format!("name={name} limit={limit} conn={conn}");
             hits.push(Hit { name, limit: limit.to_string(), more: 0, said: now });
@@ -67,11 +71,13 @@ impl Caps {
     /// Nothing more will be hit, or what is hit next is news: sums up what was only counted.
     #[inline]
     pub(crate) fn finish(&self, conn: u64) {
-        if !self.0.borrow().is_empty() {
-            self.take_lines(conn).into_iter().for_each(note_cap);
+        if let Some(hits) = self.0.get() {
+            hits.take_lines(conn).into_iter().for_each(note_cap);
         }
     }
+}
 
+impl Hits {
     #[cold]
     fn take_lines(&self, conn: u64) -> Vec<String> {
         let hits = self.0.take().into_iter().filter(|hit| hit.more > 0);
@@ -103,8 +109,8 @@ mod tests {
         let minute = caps.line(7, "fields", 100, at(61));
         assert_eq!(minute.as_deref(), Some("name=fields limit=100 conn=7 more=2"));
         assert_eq!(caps.line(7, "fields", 100, at(61)), None);
-        assert_eq!(caps.take_lines(7), ["name=fields limit=100 conn=7 more=1"]);
-        assert_eq!(caps.take_lines(7), [""; 0], "said once");
+        assert_eq!(caps.0.get().unwrap().take_lines(7), ["name=fields limit=100 conn=7 more=1"]);
+        assert_eq!(caps.0.get().unwrap().take_lines(7), [""; 0], "said once");
     }
 
     #[test]

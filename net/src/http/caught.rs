@@ -13,10 +13,18 @@ use std::time::Duration;
 use traps::threads::panic_message;
 use traps::{ignore_after, note_cap, note_warning};
 
-/// Work pinned elsewhere. A panic becomes its error, with a line in the log.
+/// Runs a handler's work. A panic becomes an error, with a line in the log.
 ///
 /// What the work owned was dropped by the panic, its borrows of the wire and its requests at the
 /// gate too; so the connection can still answer.
+pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        note_warning(format!("a handler panicked: {}", panic_message(&*panic)));
+        io::Error::other("a handler panicked")
+    })
+}
+
+/// Work pinned elsewhere, each poll of it [caught](catch).
 pub(crate) struct Caught<'w, W>(pub(crate) Pin<&'w mut W>);
 
 impl<W, T> Future for Caught<'_, W>
@@ -28,55 +36,22 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let work = self.0.as_mut();
-        match catch_unwind(AssertUnwindSafe(|| work.poll(cx))) {
-            Ok(polled) => polled,
-            Err(panic) => {
-                note_warning(format!("a handler panicked: {}", panic_message(&*panic)));
-                Poll::Ready(Err(io::Error::other("a handler panicked")))
-            }
-        }
+        catch(|| work.poll(cx)).unwrap_or_else(|error| Poll::Ready(Err(error)))
     }
-}
-
-/// Work that may have a deadline. Without one it costs neither a scope nor a layer; with one, a
-/// box, so that other connections need no room for it.
-pub(crate) enum Limited<'w, W, T> {
-    Free(Caught<'w, W>),
-    Bounded(Pin<Box<dyn Future<Output = io::Result<T>> + 'w>>),
 }
 
 /// Runs a handler's work for so long at most.
 ///
 /// Its errors are the work's, and one that [`is_late`] knows, with a line in the log.
-pub(crate) fn limited<'w, W, T: 'w>(span: Duration, work: Caught<'w, W>) -> Limited<'w, W, T>
-where
-    W: Future<Output = io::Result<T>>,
-{
-    if span == Duration::MAX {
-        return Limited::Free(work);
-    }
-    Limited::Bounded(Box::pin(async move {
-        match ignore_after(span, work).await? {
-            Some(done) => Ok(done),
-            None => {
-                note_cap(format!("name=handler_wait limit={span:?}"));
-                Err(io::Error::new(io::ErrorKind::TimedOut, Late))
-            }
-        }
-    }))
-}
-
-impl<W, T> Future for Limited<'_, W, T>
-where
-    W: Future<Output = io::Result<T>>,
-{
-    type Output = io::Result<T>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            Limited::Free(work) => Pin::new(work).poll(cx),
-            Limited::Bounded(work) => work.as_mut().poll(cx),
+pub(crate) async fn limited<T>(
+    span: Duration,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    match ignore_after(span, work).await? {
+        Some(done) => Ok(done),
+        None => {
+            note_cap(format!("name=handler_wait limit={span:?}"));
+            Err(io::Error::new(io::ErrorKind::TimedOut, Late))
         }
     }
 }

@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
-use std::pin::pin;
 
 use httparse::{EMPTY_HEADER, Status};
 use traps::Interruptible;
@@ -138,8 +137,7 @@ impl<S: Stream> Client<S> {
         }
         // Before the first a server may say that it has no room.
         if std::mem::replace(&mut self.used, true)
-            && (!self.reader.buffer().is_empty()
-                || now(pin!(self.reader.fill_more())).await.is_some())
+            && (!self.reader.buffer().is_empty() || now(|| self.reader.fill_more()).await.is_some())
         {
             let why = "the server has ended the connection, or says what nobody asked";
             return Err(io::Error::new(ErrorKind::NotConnected, why));
@@ -170,8 +168,7 @@ impl<S: Stream> Client<S> {
         let mut head = call.head.clone();
         if let Some(body) = &call.body {
             head.extend_from_slice(b"Content-Length: ");
-            write_decimal(&mut head, body.len() as u64);
-            head.extend_from_slice(b"\r\n");
+            write_decimal(&mut head, body.len() as u64, b"\r\n");
         }
         head.extend_from_slice(b"\r\n");
         let (mut head, mut body) = (&head[..], call.body.as_deref().unwrap_or_default());

@@ -3,13 +3,19 @@
 //! It may not know of any one connection.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Duration;
 
 use super::date::Date;
+use super::inbox::Inbox;
 use super::seats::Seats;
 use crate::limits::{READ_BUFFER, SPARE};
 use crate::write_deadline::WriteDeadline;
+
+/// Bytes for which a buffer of answers has room at first.
+const WRITE_BUFFER: usize = 1024;
+
+/// The largest that is kept.
+const KEPT: usize = 4 * READ_BUFFER;
 
 /// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
 /// server, in an `Rc` or borrowed.
@@ -25,8 +31,6 @@ pub struct Config {
     pub(crate) date: Date,
     pub(crate) pool: Pool,
     pub(crate) seats: Seats,
-    /// One clone for each connection that [`serve`](super::serve) has.
-    pub(crate) places: Rc<()>,
 }
 
 impl Config {
@@ -144,38 +148,36 @@ impl Default for Deadlines {
     }
 }
 
+/// What a busy connection reads into, and gathers its answers in.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    pub(crate) inbox: Inbox,
+    pub(crate) out: Vec<u8>,
+}
+
 /// Spare buffers, so that a connection that waits for its next request owns none.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
-    read: RefCell<Vec<Vec<u8>>>,
-    write: RefCell<Vec<Vec<u8>>>,
-}
+#[allow(clippy::vec_box, reason = "they are handed over, and never read here")]
+pub(crate) struct Pool(RefCell<Vec<Box<Buffers>>>);
 
 impl Pool {
-    /// A buffer whose length is what can be read into it.
-    pub(crate) fn take_read(&self) -> Vec<u8> {
-        self.read.borrow_mut().pop().unwrap_or_else(|| vec![0; READ_BUFFER])
+    /// With nothing in them.
+    pub(crate) fn take(&self) -> Box<Buffers> {
+        let spare = self.0.borrow_mut().pop();
+        spare.unwrap_or_else(|| {
+            Box::new(Buffers { inbox: Inbox::default(), out: Vec::with_capacity(WRITE_BUFFER) })
+        })
     }
 
-    pub(crate) fn give_read(&self, buffer: Vec<u8>) {
-        keep(&self.read, buffer, READ_BUFFER);
-    }
-
-    /// An empty buffer with some capacity.
-    pub(crate) fn take_write(&self) -> Vec<u8> {
-        self.write.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(1024))
-    }
-
-    pub(crate) fn give_write(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        keep(&self.write, buffer, 4 * READ_BUFFER);
-    }
-}
-
-/// One that had to grow is freed: the pool's memory is bounded.
-fn keep(spare: &RefCell<Vec<Vec<u8>>>, buffer: Vec<u8>, most: usize) {
-    let mut spare = spare.borrow_mut();
-    if spare.len() < SPARE && (1..=most).contains(&buffer.capacity()) {
-        spare.push(buffer);
+    /// Those that had to grow are freed: the pool's memory is bounded. `out` is theirs.
+    pub(crate) fn give(&self, mut buffers: Box<Buffers>, out: Vec<u8>) {
+        buffers.out = out;
+        buffers.out.clear();
+        buffers.inbox.clear();
+        let usual = buffers.inbox.size() == READ_BUFFER && buffers.out.capacity() <= KEPT;
+        let mut spare = self.0.borrow_mut();
+        if usual && spare.len() < SPARE {
+            spare.push(buffers);
+        }
     }
 }

@@ -4,31 +4,30 @@
 //! through the wire.
 
 use std::cell::RefCell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::mem::take;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::ops::Deref;
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
-use traps::Interruptible;
-
-use super::caught::{Caught, is_late, limited};
-use super::chunked::Chunks;
-use super::config::{Config, Deadlines};
-use super::form::Form;
-use super::head::{Framing, Head, Parsed, parse};
+use super::caught::{Caught, catch, limited};
+use super::config::{Buffers, Config, Deadlines};
+use super::head::Head;
 use super::inbox::Inbox;
-use super::outlet::{Fault, Outlet, Streamed};
 use super::parting::{After, STOPS};
-use super::phase::Phase;
-use super::request::{Body, Request};
-use super::response::{BodyField, Response};
+use super::phase::{Phase, Watch};
+use super::reading::{Next, Refused};
+use super::request::Request;
+use super::response::Response;
 use super::seats::{Seat, Waits};
-use super::status::Refusal;
-use super::wire::{Trouble, Wire, attend};
-use crate::limits::EMPTY_LINES;
+use super::settle::request;
+use super::share::may_go_on;
+use super::wire::{Line, Trouble, Wire, attend};
 use crate::stream::Stream;
-
-/// Below this a head that is not whole is parsed again at every read, above it at every line.
-const SMALL: usize = 2048;
+use crate::write_deadline::is_timeout;
 
 /// What answers requests.
 ///
@@ -61,6 +60,15 @@ pub trait Handler {
         &self,
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>>;
+
+    /// Answers a request at once, where that takes no wait; `None` leaves it to
+    /// [`handle`](Handler::handle), as this does unless it is written. A short cut for what is
+    /// asked often: no future is made, and nothing allocated. It is not always asked, so `handle`
+    /// has to give the same answer. That is copied, so it should not be large.
+    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
+        let _ = request;
+        None
+    }
 }
 
 impl<H: Handler> Handler for &H {
@@ -69,6 +77,10 @@ impl<H: Handler> Handler for &H {
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>> {
         (**self).handle(request)
+    }
+
+    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
+        (**self).at_once(request)
     }
 }
 
@@ -81,292 +93,271 @@ impl<H: Handler> Handler for &H {
 ///
 /// The stream's own, for example `ConnectionReset`; an interrupt from further out, for example the
 /// cancellation of the task. A deadline of [`Config`] is not an error.
-pub async fn serve_connection<S: Stream, H: Handler>(
+pub fn serve_connection<S: Stream, H: Handler>(
     stream: S,
     handler: &H,
     config: &Config,
-) -> io::Result<()> {
-    let wire = RefCell::new(Wire::new(stream, config.seats.take()));
-    let mut connection = Connection::new(&wire, config);
-    let end = connection.converse(handler).await;
-    connection.end(end)
+) -> impl Future<Output = io::Result<()>> {
+    live(Line::new(stream, config.seats.take(), config), handler, ())
 }
 
-/// One connection.
+/// The life of a connection: in turns it waits, and is busy. `held` is dropped at its end.
+#[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
+pub(super) fn live<S, C, H>(
+    mut line: Line<S, C>,
+    handler: impl Deref<Target = H>,
+    held: impl Sized,
+) -> impl Future<Output = io::Result<()>>
+where
+    S: Stream,
+    C: Deref<Target = Config>,
+    H: Handler,
+{
+    async move {
+        let _ = &held;
+        line.seat.begin().await;
+        loop {
+            let came = match line.wait().await {
+                Ok(()) => true,
+                Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
+                Err(_) if line.config.is_draining() => false,
+                Err(_) => break line.end(Ok(())),
+            };
+            let serve = |cx: &mut Context<'_>| {
+                let todo = if came { Todo::Next } else { Todo::Leave };
+                Poll::Ready(serve_at_once(&mut line, &*handler, todo, cx))
+            };
+            let busy = match poll_fn(serve).await {
+                Ok(Break(After::Next)) => continue,
+                Ok(Break(_)) => break line.end(Ok(())),
+                // In a box: who waits for a request has no room for all that an answer may need.
+                Ok(Continue(desk)) => Box::pin(be_busy(&mut line, &*handler, desk)),
+                Err(trouble) => break line.end(Err(trouble)),
+            };
+            match busy.await {
+                Ok(After::Next) => {}
+                end => break line.end(end.map(drop)),
+            }
+        }
+    }
+}
+
+/// What is to be done next on a busy connection.
+enum Todo {
+    /// To read the next head.
+    Next,
+    /// The same, where not all of it is here.
+    InPieces,
+    /// To answer the request in hand.
+    Answer,
+    /// To answer for the server, and close.
+    Refuse(Refused),
+    /// To let others run.
+    GiveWay,
+    /// To close after an answer.
+    Part(After),
+    /// To close because the server stops.
+    Leave,
+    /// Nothing.
+    Over(After),
+}
+
+/// What a busy connection has, while it is handed on.
+struct Desk {
+    buffers: Box<Buffers>,
+    wire: Wire<()>,
+    head: Head,
+    todo: Todo,
+}
+
+/// Does what is to be done on a connection as far as it takes no wait. Gives what is needed for the
+/// rest.
+fn serve_at_once<S, C, H>(
+    line: &mut Line<S, C>,
+    handler: &H,
+    todo: Todo,
+    cx: &mut Context<'_>,
+) -> Result<ControlFlow<After, Desk>, Trouble>
+where
+    S: Stream,
+    C: Deref<Target = Config>,
+    H: Handler,
+{
+    let Line { stream, seat, config } = line;
+    seat.waits.set(Waits::Busy);
+    let mut buffers = config.pool.take();
+    let watch = Watch::new(seat.clone(), !seat.has_asked());
+    let wire = RefCell::new(Wire::new(stream, take(&mut buffers.out), watch));
+    let inbox = &mut buffers.inbox;
+    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
+    let todo = connection.go_on_at_once(todo, handler, cx);
+    let head = connection.head;
+    match todo {
+        Ok(Todo::Over(after)) => {
+            config.pool.give(buffers, wire.into_inner().into_buffer());
+            Ok(Break(after))
+        }
+        Ok(todo) => {
+            let wire = wire.into_inner().over(());
+            Ok(Continue(Desk { buffers, wire, head, todo }))
+        }
+        Err(trouble) => {
+            config.pool.give(buffers, wire.into_inner().into_buffer());
+            Err(trouble)
+        }
+    }
+}
+
+/// Does the rest.
+async fn be_busy<S, H, C>(line: &mut Line<S, C>, handler: &H, desk: Desk) -> Result<After, Trouble>
+where
+    S: Stream,
+    H: Handler,
+    C: Deref<Target = Config>,
+{
+    let Line { stream, config, .. } = line;
+    let Desk { mut buffers, wire, head, todo } = desk;
+    let wire = RefCell::new(wire.over(stream));
+    let mut connection = Connection { wire: &wire, inbox: &mut buffers.inbox, head, config };
+    let end = connection.go_on(todo, handler).await;
+    config.pool.give(buffers, wire.into_inner().into_buffer());
+    end
+}
+
+/// A connection that is busy.
 pub(super) struct Connection<'c, S> {
     pub(super) wire: &'c RefCell<Wire<S>>,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: &'c mut Inbox,
+    /// Of the request in hand.
+    pub(super) head: Head,
     pub(super) config: &'c Config,
 }
 
-/// What came instead of a request, or with it.
-enum Next {
-    Head(Head),
-    /// The peer is done, or had nothing to say in time.
-    Silence,
-    Refused {
-        refusal: Refusal,
-        no_body: bool,
-    },
-}
-
 #[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
-impl<'c, S: Stream> Connection<'c, S> {
-    pub(super) fn new(wire: &'c RefCell<Wire<S>>, config: &'c Config) -> Connection<'c, S> {
-        Connection { wire, inbox: Inbox::default(), config }
-    }
-
-    async fn converse<H: Handler>(&mut self, handler: &H) -> Result<(), Trouble> {
-        let mut phase = Phase::Head;
+impl<S: Stream> Connection<'_, S> {
+    /// Does what is to be done, in order, until nothing more is here or the connection ends. Begins
+    /// with what takes a wait.
+    async fn go_on<H: Handler>(&mut self, todo: Todo, handler: &H) -> Result<After, Trouble> {
+        let mut todo = todo;
         loop {
-            match self.next(phase).await? {
-                Next::Silence if self.config.is_draining() => return Box::pin(self.leave()).await,
-                Next::Silence => return Ok(()),
-                Next::Head(head) if self.config.is_draining() => {
-                    return Box::pin(self.refuse(STOPS, head.no_body)).await;
+            todo = match todo {
+                Todo::Next => Todo::Next,
+                Todo::InPieces => {
+                    let next = Box::pin(self.next_in_pieces()).await?;
+                    self.after_next(next)
                 }
-                Next::Refused { refusal, no_body } => {
+                Todo::Refuse(Refused { refusal, no_body }) => {
                     return Box::pin(self.refuse(refusal, no_body)).await;
                 }
-                Next::Head(head) => match Box::pin(self.answer(head, handler)).await? {
-                    After::Next => {}
-                    after => return Box::pin(self.part(after)).await,
-                },
-            }
-            if self.is_greedy() {
-                self.wire.borrow_mut().give_way(self.config).await?;
-            }
-            phase = Phase::Idle;
-            if self.inbox.is_empty() && self.config.is_draining() {
-                return Box::pin(self.leave()).await;
-            }
+                Todo::Answer if self.config.is_draining() => {
+                    return Box::pin(self.refuse(STOPS, self.head.no_body)).await;
+                }
+                Todo::Answer => {
+                    let after = self.answer(handler).await?;
+                    self.after_answer(after)
+                }
+                Todo::GiveWay => {
+                    self.wire.borrow_mut().give_way(self.config).await?;
+                    self.between()
+                }
+                Todo::Part(after) => return self.part(after).await,
+                Todo::Leave => return Box::pin(self.leave()).await,
+                Todo::Over(after) => return Ok(after),
+            };
+            let mut next = Some(todo);
+            let more = |cx: &mut Context<'_>| {
+                let todo = next.take().expect("it is ready at its first poll");
+                Poll::Ready(self.go_on_at_once(todo, handler, cx))
+            };
+            todo = poll_fn(more).await?;
         }
     }
 
-    /// The next head. `phase` is what the wait for its first byte is.
-    async fn next(&mut self, mut phase: Phase) -> Result<Next, Trouble> {
-        let wire = &mut *self.wire.borrow_mut();
-        let config = self.config;
-        wire.watch.leave();
-        // Up to where a head that is not whole was parsed.
-        let (mut seen, mut empty_lines) = (0, 0);
+    /// Does what takes no wait. Gives what is then to be done.
+    fn go_on_at_once<H: Handler>(
+        &mut self,
+        todo: Todo,
+        handler: &H,
+        cx: &mut Context<'_>,
+    ) -> Result<Todo, Trouble> {
+        let mut todo = todo;
         loop {
-            while let Some(len) = empty_line(self.inbox.rest(), config.bare_lf) {
-                self.inbox.take(len, 0);
-                self.inbox.finish();
-                empty_lines += 1;
-                seen = 0;
-            }
-            let rest = self.inbox.rest();
-            if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
-                let refusal = Refusal::bad("there is no request line\n");
-                return Ok(Next::Refused { refusal, no_body: false });
-            }
-            let worth = rest.len() < SMALL
-                || rest[seen..].contains(&b'\n')
-                || (seen <= config.limits.request_line + 1
-                    && rest.len() > config.limits.request_line + 1)
-                || rest.len() >= config.limits.head;
-            if !rest.is_empty() && worth {
-                match parse(rest, config) {
-                    Parsed::Partial => seen = rest.len(),
-                    Parsed::Head(head) => {
-                        self.inbox.finish();
-                        self.inbox.take(0, head.len);
-                        wire.watch.leave();
-                        return Ok(Next::Head(head));
-                    }
-                    Parsed::Refused { refusal, no_body } => {
-                        return Ok(Next::Refused { refusal, no_body });
-                    }
-                }
-            }
-            if !self.inbox.is_empty() || empty_lines > 0 {
-                phase = Phase::Head;
-            }
-            match self.fill(wire, phase).await {
-                Ok(0) if self.inbox.is_empty() => return Ok(Next::Silence),
-                Ok(0) => {
-                    let refusal = Refusal::bad("the head breaks off\n");
-                    return Ok(Next::Refused { refusal, no_body: self.inbox.asks_for_none() });
-                }
-                Ok(n) => self.inbox.filled(n),
-                Err(Trouble::Expired(Phase::Idle | Phase::Head)) if self.inbox.is_empty() => {
-                    return Ok(Next::Silence);
-                }
-                Err(Trouble::Expired(Phase::Head)) => {
-                    note_expired(Phase::Head, config, &wire.watch.seat);
-                    let refusal = Refusal::new(408, "the head took too long\n");
-                    return Ok(Next::Refused { refusal, no_body: self.inbox.asks_for_none() });
-                }
-                Err(trouble) => return Err(trouble),
-            }
+            todo = match todo {
+                Todo::Next => match self.next_at_once(cx)? {
+                    Some(next) => self.after_next(next),
+                    None => return Ok(Todo::InPieces),
+                },
+                Todo::Answer => match self.answer_at_once(handler) {
+                    Some(after) => self.after_answer(after),
+                    None => return Ok(Todo::Answer),
+                },
+                Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),
+                todo => return Ok(todo),
+            };
         }
     }
 
-    /// Reads more of a head. While not a byte is there it waits without a buffer.
-    async fn fill(&mut self, wire: &mut Wire<S>, phase: Phase) -> Result<usize, Trouble> {
-        if self.inbox.is_empty() && !wire.is_drained() {
-            // What filled the buffer may have been all: then this is a wait like any other.
-            let room = self.inbox.room(&self.config.pool, self.config.limits.head);
-            let came = wire.read_now(room).await?;
-            if came > 0 || wire.ended {
-                return Ok(came);
-            }
+    fn after_next(&self, next: Next) -> Todo {
+        match next {
+            Next::Head => Todo::Answer,
+            Next::Nothing => Todo::Over(After::Next),
+            Next::Silence if self.config.is_draining() => Todo::Leave,
+            Next::Silence => Todo::Over(After::Close),
+            Next::Refused(refused) => Todo::Refuse(refused),
         }
-        if self.inbox.is_empty() && wire.is_drained() {
-            wire.flush(self.config).await?;
-            wire.give_buffer(self.config);
-            self.inbox.give_up(&self.config.pool);
-            let waits = if phase == Phase::Idle { Waits::Next } else { Waits::First };
-            wire.watch.seat.waits.set(waits);
-            let waited = wire.wait(phase, self.config).await;
-            wire.watch.seat.waits.set(Waits::Busy);
-            waited?;
+    }
+
+    fn after_answer(&self, after: After) -> Todo {
+        match after {
+            After::Next if self.is_greedy() => Todo::GiveWay,
+            After::Next => self.between(),
+            after => Todo::Part(after),
         }
-        let room = self.inbox.room(&self.config.pool, self.config.limits.head);
-        wire.read(room, phase, self.config).await
+    }
+
+    /// Between two requests.
+    fn between(&self) -> Todo {
+        let leaves = self.inbox.is_empty() && self.config.is_draining();
+        if leaves { Todo::Leave } else { Todo::Next }
+    }
+
+    /// Has a request answered by a handler that does so at once, if nothing else takes a wait.
+    fn answer_at_once<H: Handler>(&mut self, handler: &H) -> Option<After> {
+        let mut request = request(&self.head, self.inbox, self.wire, self.config);
+        if self.config.is_draining() || !request.is_settled_at_once() {
+            return None;
+        }
+        let response = match catch(|| handler.at_once(&mut request)) {
+            Ok(response) => response?,
+            Err(_) => request.outlet.broken(),
+        };
+        request.outlet.keep_alive = may_go_on(&self.head, self.wire, self.config);
+        Some(request.settle_at_once(&response))
     }
 
     /// Has a request answered.
-    async fn answer<H: Handler>(&mut self, head: Head, handler: &H) -> Result<After, Trouble> {
-        let keep_alive = self.may_go_on(&head);
-        let mut request = request(head, &mut self.inbox, self.wire, self.config);
+    async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
+        let keep_alive = may_go_on(&self.head, self.wire, self.config);
+        let mut request = request(&self.head, self.inbox, self.wire, self.config);
         request.outlet.keep_alive = keep_alive;
         let outcome = {
-            let handling = pin!(handler.handle(&mut request));
-            let mut work = limited(self.config.deadlines.handler, Caught(handling));
-            attend(self.wire, Pin::new(&mut work)).await
+            let work = Caught(pin!(handler.handle(&mut request)));
+            match self.config.deadlines.handler {
+                Duration::MAX => attend(self.wire, work).await,
+                span => attend(self.wire, Box::pin(limited(span, work))).await,
+            }
         };
-        let Outlet { fault, streamed, form, .. } = request.outlet;
-        let response = match (outcome, fault, streamed) {
-            (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
-            (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
-            (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
-            (Ok(_), Some(Fault::Lost(None)), _) => return Ok(After::Close),
-            (Ok(response), _, Streamed::No) => response,
-            (Ok(_), _, Streamed::Done) => Response::sent(),
-            (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
-                form.error(refusal.status, refusal.why)
-            }
-            (Err(error), None, Streamed::No) if is_late(&error) => {
-                form.error(503, "the answer took too long\n").and_close()
-            }
-            (Err(_), None, Streamed::No) => form.error(500, "something went wrong\n").and_close(),
-            // It broke off, and the client can tell only by a reset.
-            (_, _, Streamed::UntilClose) => {
-                self.wire.borrow_mut().reset();
-                return Ok(After::Close);
-            }
-            // It broke off, and the client can tell.
-            (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
-            | (Err(_), _, Streamed::Done) => return Ok(After::Close),
+        let response = match outcome {
+            Ok(response) if request.outlet.is_untouched() => response,
+            outcome => match request.outlet.judge(outcome)? {
+                Some(response) => response,
+                None => return Ok(After::Close),
+            },
         };
-        request.settle(response).await
-    }
-}
-
-/// How long the empty line is that `bytes` begin with.
-fn empty_line(bytes: &[u8], bare_lf: bool) -> Option<usize> {
-    match bytes {
-        [b'\r', b'\n', ..] => Some(2),
-        [b'\n', ..] if bare_lf => Some(1),
-        _ => None,
-    }
-}
-
-pub(super) fn request<'r, S>(
-    head: Head,
-    inbox: &'r mut Inbox,
-    wire: &'r RefCell<Wire<S>>,
-    config: &'r Config,
-) -> Request<'r, S> {
-    let body = match head.framing {
-        Framing::Length(0) => Body::End,
-        Framing::Length(length) => Body::Length(length),
-        Framing::Chunked => Body::Chunks(Chunks::new()),
-    };
-    let outlet = Outlet {
-        wire,
-        config,
-        streamed: Streamed::No,
-        keep_alive: head.keep_alive,
-        expects: head.expects,
-        fault: None,
-        form: Form::default(),
-    };
-    Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
-}
-
-impl<S: Stream> Request<'_, S> {
-    /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
-    pub(super) async fn settle(&mut self, response: Response) -> Result<After, Trouble> {
-        let doubt = self.has_doubt();
-        let stops = self.outlet.config.is_draining();
-        self.outlet.keep_alive &= !response.close && !doubt && !stops;
-        if !response.sent {
-            let (body, field) = match response.has_body() {
-                true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
-                false => (&[][..], response.no_body_field()),
-            };
-            let body = if self.head.no_body { &[] } else { body };
-            let room = self.outlet.make_room().await;
-            room.map_err(|error| self.trouble(error))?;
-            self.outlet.write_head(&response, field, self.head.version).await;
-            let sent = self.outlet.send(body, b"").await;
-            sent.map_err(|error| self.trouble(error))?;
+        if request.is_settled_at_once() && !response.is_large() {
+            return Ok(request.settle_at_once(&response));
         }
-        if self.outlet.keep_alive && !matches!(self.body, Body::End) {
-            // Seldom needed, and large.
-            Box::pin(self.drain()).await?;
-        }
-        self.inbox.finish();
-        Ok(match (self.outlet.keep_alive, self.body) {
-            (true, _) => After::Next,
-            // Whoever did not ask for the end may be sending already.
-            (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
-            (false, _) => After::Linger,
-        })
-    }
-
-    /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
-    /// Goes by what was said and not by what is here: how the body was cut may not change the
-    /// answer.
-    fn has_doubt(&self) -> bool {
-        let most = self.outlet.config.limits.drain;
-        let much = match self.body {
-            Body::Length(left) => left > most,
-            // How much it is nobody has said.
-            Body::Chunks(_) => true,
-            Body::End => false,
-        };
-        let unasked = self.outlet.expects && !matches!(self.body, Body::End);
-        self.outlet.fault.is_some() || much || unasked
-    }
-
-    /// Reads the rest of the body, up to a bound.
-    async fn drain(&mut self) -> Result<(), Trouble> {
-        let most = self.read.saturating_add(self.outlet.config.limits.drain);
-        loop {
-            match self.next_piece().await {
-                Ok(Some(_)) if self.read <= most => {}
-                Ok(None) => return Ok(()),
-                Ok(Some(_)) => break,
-                Err(error) => match self.outlet.fault {
-                    Some(Fault::Refused(_)) => break,
-                    _ => return Err(self.trouble(error)),
-                },
-            }
-        }
-        self.outlet.keep_alive = false;
-        Ok(())
-    }
-
-    fn trouble(&self, error: io::Error) -> Trouble {
-        match self.outlet.fault {
-            Some(Fault::Lost(Some(phase))) => Trouble::Expired(phase),
-            _ => Trouble::Failed(error),
-        }
+        Box::pin(request.settle(&response)).await
     }
 }
 
@@ -381,7 +372,7 @@ pub(super) fn note_expired(phase: Phase, config: &Config, seat: &Seat) {
             return seat.hit("body_rate", limit);
         }
         Phase::Write => ("write_wait", config.deadlines.write),
-        Phase::Idle | Phase::Linger => return,
+        Phase::Linger => return,
     };
     seat.hit(name, format!("{limit:?}"));
 }

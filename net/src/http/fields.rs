@@ -28,7 +28,7 @@ impl Seen {
         version: Version,
     ) -> Result<(), Refusal> {
         match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => {
+            4 if is(name, b"host") => {
                 if self.host {
                     return Err(Refusal::bad("there is more than one Host field\n"));
                 }
@@ -37,7 +37,7 @@ impl Seen {
                 }
                 self.host = true;
             }
-            6 if name.eq_ignore_ascii_case(b"expect") && version == Version::Http11 => {
+            6 if is(name, b"expect") && version == Version::Http11 => {
                 for member in list(value) {
                     if !member.eq_ignore_ascii_case(b"100-continue") {
                         return Err(Refusal::new(417, "the expectation is not known here\n"));
@@ -45,19 +45,22 @@ impl Seen {
                     self.expects = true;
                 }
             }
-            10 if name.eq_ignore_ascii_case(b"connection") => {
+            // As nearly all say it, alone.
+            10 if is(name, b"connection") && is(value, b"close") => self.close = true,
+            10 if is(name, b"connection") && is(value, b"keep-alive") => self.keep_alive = true,
+            10 if is(name, b"connection") => {
                 for option in list(value) {
                     self.close |= option.eq_ignore_ascii_case(b"close");
                     self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
+            14 if is(name, b"content-length") => {
                 if self.length.is_some() {
                     return Err(Refusal::bad("there is more than one Content-Length field\n"));
                 }
                 self.length = Some(digits(value)?);
             }
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+            17 if is(name, b"transfer-encoding") => {
                 if self.chunked {
                     return Err(Refusal::bad("there is more than one Transfer-Encoding field\n"));
                 }
@@ -95,6 +98,15 @@ impl Seen {
             _ => Ok((framing, keep_alive)),
         }
     }
+}
+
+/// Whether a name or a value, neither of which has a CR, is `lower` in any case. No other byte
+/// becomes a small letter or a hyphen by this bit, so there is no branch for each of them.
+#[inline]
+fn is<const N: usize>(text: &[u8], lower: &[u8; N]) -> bool {
+    let Ok(text) = <&[u8; N]>::try_from(text) else { return false };
+    let others = text.iter().zip(lower).map(|(byte, lower)| (byte | 0x20) ^ lower);
+    others.fold(0, |all, other| all | other) == 0
 }
 
 /// The members of a list; empty ones do not count.

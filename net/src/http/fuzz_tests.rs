@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::chunked::{Chunks, Piece};
 use super::config::{Config, Deadlines, Limits};
-use super::head::{Head, Parsed, Span, parse, values};
+use super::head::{Head, Parsed, Span, parse, parse_any, values};
+use super::plain::plain;
 
 /// Small, so that short requests go beyond them.
 fn config(bare_lf: bool) -> Config {
@@ -192,6 +193,19 @@ proptest! {
             }
         }
         prop_assert_eq!(decided.unwrap_or(Parsed::Partial), whole);
+    }
+
+    #[test]
+    fn the_short_way_comes_to_what_the_long_way_does(
+        bytes in prop_oneof![heads(), with_mistakes()],
+        bare_lf in any::<bool>(),
+    ) {
+        let config = config(bare_lf);
+        for len in 0..=bytes.len().min(config.limits.head) {
+            if let Some(head) = plain(&bytes[..len], &config) {
+                prop_assert_eq!(Parsed::Head(head), parse_any(&bytes[..len], &config));
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use httparse::{Error, Status};
 
 use super::config::{Config, Limits};
 use super::fields::Seen;
+use super::plain::plain;
 use super::status::Refusal;
 use super::target::target;
 use crate::limits::FIELDS;
@@ -87,12 +88,28 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// Stands for a head that was refused.
+    pub(crate) const REFUSED: Head = Head {
+        len: 0,
+        method: Method::Get,
+        no_body: false,
+        version: Version::Http11,
+        authority: Span { start: 0, end: 0 },
+        path: Span { start: 0, end: 0 },
+        query: Span { start: 0, end: 0 },
+        fields: 0,
+        framing: Framing::Length(0),
+        keep_alive: false,
+        expects: false,
+    };
+
     /// The path as it is to be seen, of the one that came: an absolute target may have none.
-    pub(crate) fn shown_path<'p>(&self, path: &'p str) -> &'p str {
+    #[inline]
+    pub(crate) fn shown_path<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         let has_query = self.query.start != self.query.end;
         match path {
-            "" if self.method == Method::Options && !has_query => "*",
-            "" => "/",
+            [] if self.method == Method::Options && !has_query => b"*",
+            [] => b"/",
             path => path,
         }
     }
@@ -114,8 +131,16 @@ pub(crate) enum Parsed {
 /// The same bytes come to the same end however they were cut: what is refused is what the shortest
 /// prefix that decides it is refused for.
 pub(crate) fn parse(bytes: &[u8], config: &Config) -> Parsed {
+    let window = &bytes[..bytes.len().min(config.limits.head)];
+    match plain(window, config) {
+        Some(head) => Parsed::Head(head),
+        None => parse_any(window, config),
+    }
+}
+
+/// The same for any head, or for what is none.
+pub(crate) fn parse_any(window: &[u8], config: &Config) -> Parsed {
     let limits = &config.limits;
-    let window = &bytes[..bytes.len().min(limits.head)];
     let mut lines = [const { MaybeUninit::uninit() }; FIELDS];
     let mut request = httparse::Request::new(&mut []);
     let lines = &mut lines[..limits.fields.min(FIELDS)];
@@ -130,7 +155,7 @@ pub(crate) fn parse(bytes: &[u8], config: &Config) -> Parsed {
         },
         Err(error) => {
             if let Some(copy) = as_http11(window, error) {
-                return parse(&copy, config);
+                return parse_any(&copy, config);
             }
             match refused(window, error, limits) {
                 Some(refusal) => refusal,
@@ -227,7 +252,8 @@ fn inspect(
         unreachable!("a complete head has a request line")
     };
     let version = if minor == 0 { Version::Http10 } else { Version::Http11 };
-    let line = name.len() + 1 + uri.len() + 9;
+    let at = name.len() + 1;
+    let line = at + uri.len() + 9;
     if line > config.limits.request_line {
         return Err(line_too_long(bytes, &config.limits));
     }
@@ -237,22 +263,16 @@ fn inspect(
         return Err(Refusal::bad("a line does not end in CRLF\n"));
     }
     let mut seen = Seen::default();
-    for field in &*request.headers {
-        let value = field.value;
-        if strict {
-            check_line_end(bytes, value.as_ptr() as usize - bytes.as_ptr() as usize + value.len())?;
-        }
-        seen.field(field.name.as_bytes(), value, version)?;
-    }
+    read_fields(bytes, request.headers, strict, version, &mut seen)?;
     let (method, no_body) = known_method(name)?;
     let target = target(uri.as_bytes(), method)?;
     let (framing, keep_alive) = seen.finish(version, &config.limits)?;
     if method == Method::Trace && framing != Framing::Length(0) {
         return Err(Refusal::bad("a TRACE has no body\n"));
     }
-    let at = name.len() + 1;
-    let span = |n: usize| u32::try_from(n).expect("a head's limit is below 4 GiB");
-    let part = |start: usize, end: usize| Span { start: span(at + start), end: span(at + end) };
+    assert!(u32::try_from(bytes.len()).is_ok(), "a head's limit is below 4 GiB");
+    let part =
+        |start: usize, end: usize| Span { start: (at + start) as u32, end: (at + end) as u32 };
     let authority = match target.authority {
         (_, 0) => Span::default(),
         (start, end) => part(start, end),
@@ -265,11 +285,30 @@ fn inspect(
         authority,
         path: part(target.path, target.query),
         query: part(target.query, uri.len()),
-        fields: span(line + 1 + usize::from(cr)),
+        fields: (line + 1 + usize::from(cr)) as u32,
         framing,
         keep_alive,
         expects: seen.expects && version == Version::Http11 && framing != Framing::Length(0),
     })
+}
+
+/// Reads the fields of a head. Not inlined: there the loop has the registers to itself.
+#[inline(never)]
+pub(crate) fn read_fields(
+    bytes: &[u8],
+    fields: &[httparse::Header<'_>],
+    strict: bool,
+    version: Version,
+    seen: &mut Seen,
+) -> Result<(), Refusal> {
+    for field in fields {
+        let value = field.value;
+        if strict {
+            check_line_end(bytes, value.as_ptr() as usize - bytes.as_ptr() as usize + value.len())?;
+        }
+        seen.field(field.name.as_bytes(), value, version)?;
+    }
+    Ok(())
 }
 
 /// The method of that name, and whether it asks for no body.
@@ -289,12 +328,13 @@ fn known_method(name: &str) -> Result<(Method, bool), Refusal> {
 
 /// Whether the line whose value ends at `end` ends as it must. The parser is content with LF.
 #[inline]
-fn check_line_end(bytes: &[u8], mut end: usize) -> Result<(), Refusal> {
-    while let Some(b' ' | b'\t') = bytes.get(end) {
-        end += 1;
+fn check_line_end(bytes: &[u8], end: usize) -> Result<(), Refusal> {
+    let mut rest = bytes.get(end..).unwrap_or_default();
+    while let [b' ' | b'\t', behind @ ..] = rest {
+        rest = behind;
     }
-    match bytes.get(end..end + 2) {
-        Some(b"\r\n") => Ok(()),
+    match rest {
+        [b'\r', b'\n', ..] => Ok(()),
         _ => Err(Refusal::bad("a line does not end in CRLF\n")),
     }
 }

@@ -6,22 +6,34 @@ use std::net::Ipv6Addr;
 
 /// Whether `value` is a host and perhaps a port. The empty host is one.
 pub(crate) fn is_host(value: &[u8]) -> bool {
-    let (name_ok, port) = match value {
+    match value {
         [b'[', rest @ ..] => {
             let Some(end) = rest.iter().position(|byte| *byte == b']') else { return false };
-            (is_address(&rest[..end]), &rest[end + 1..])
+            is_address(&rest[..end]) && is_port(&rest[end + 1..])
         }
-        _ => {
-            let end = value.iter().position(|byte| *byte == b':').unwrap_or(value.len());
-            (is_name(&value[..end]), &value[end..])
+        _ => is_name_and_port(value),
+    }
+}
+
+fn is_name_and_port(mut value: &[u8]) -> bool {
+    loop {
+        let plain = value.iter().take_while(|byte| NAME[**byte as usize]).count();
+        match &value[plain..] {
+            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                value = rest;
+            }
+            port => return is_port(port),
         }
-    };
-    name_ok
-        && match port {
-            [] => true,
-            [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
-            _ => false,
-        }
+    }
+}
+
+/// With its colon; there need not be one.
+fn is_port(port: &[u8]) -> bool {
+    match port {
+        [] => true,
+        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
 }
 
 /// Whether `address` may stand in brackets: one of IPv6, or of a version yet to come.
@@ -39,18 +51,6 @@ fn is_address(address: &[u8]) -> bool {
             && !rest.is_empty()
             && rest.iter().all(part)
     })
-}
-
-fn is_name(mut name: &[u8]) -> bool {
-    while let Some(place) = name.iter().position(|byte| !NAME[*byte as usize]) {
-        match &name[place..] {
-            [b'%', high, low, rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                name = rest;
-            }
-            _ => return false,
-        }
-    }
-    true
 }
 
 /// Unreserved and sub-delims of RFC 3986.

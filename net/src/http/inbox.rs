@@ -1,17 +1,15 @@
-//! Bytes that were read and not yet used: one buffer, or none while nothing is in it.
+//! Bytes that were read and not yet used.
 //!
 //! It may not read. While a request is in hand its head stays where it is, at `start`.
 
-use super::config::Pool;
 use crate::limits::READ_BUFFER;
 
 /// Room for which a refill is worth a system call.
 const WORTH: usize = 4096;
 
 /// What has come in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inbox {
-    /// Empty while the connection owns no buffer.
     buffer: Vec<u8>,
     /// Of the head in hand, or of what comes next.
     start: usize,
@@ -20,7 +18,18 @@ pub(crate) struct Inbox {
     end: usize,
 }
 
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox { buffer: vec![0; READ_BUFFER], start: 0, next: 0, end: 0 }
+    }
+}
+
 impl Inbox {
+    /// Bytes that it has room for in all.
+    pub(crate) fn size(&self) -> usize {
+        self.buffer.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.next == self.end
     }
@@ -53,19 +62,24 @@ impl Inbox {
         self.start = self.next;
     }
 
-    /// Gives the buffer up, whatever is in it.
-    pub(crate) fn give_up(&mut self, pool: &Pool) {
-        pool.give_read(std::mem::take(&mut self.buffer));
+    /// Throws away what is in it.
+    pub(crate) fn clear(&mut self) {
         (self.start, self.next, self.end) = (0, 0, 0);
     }
 
     /// Room behind what nobody has used. What is before `start` goes if the room would be small;
     /// a buffer that is full grows, up to `most` bytes beyond its usual size.
-    pub(crate) fn room(&mut self, pool: &Pool, most: usize) -> &mut [u8] {
-        if self.buffer.is_empty() {
-            self.buffer = pool.take_read();
+    #[inline]
+    pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
+        if self.buffer.len() - self.end < WORTH {
+            self.make_room(most);
         }
-        if self.buffer.len() - self.end < WORTH && self.start > 0 {
+        &mut self.buffer[self.end..]
+    }
+
+    #[cold]
+    fn make_room(&mut self, most: usize) {
+        if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             let gone = std::mem::take(&mut self.start);
             (self.next, self.end) = (self.next - gone, self.end - gone);
@@ -74,14 +88,13 @@ impl Inbox {
             let size = (self.buffer.len() * 2).min(READ_BUFFER + most);
             self.buffer.resize(size.max(self.end + WORTH), 0);
         }
-        &mut self.buffer[self.end..]
     }
 
     /// The same when all that came after a head of `len` bytes is used.
-    pub(crate) fn room_for_body(&mut self, len: usize, pool: &Pool) -> &mut [u8] {
+    pub(crate) fn room_for_body(&mut self, len: usize) -> &mut [u8] {
         debug_assert!(self.is_empty(), "a body is used before more of it is read");
         (self.next, self.end) = (self.start + len, self.start + len);
-        self.room(pool, 0)
+        self.room(0)
     }
 
     /// So many bytes were read into the room.

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 
 use traps::Interruptible;
 
+use super::caught::is_late;
 use super::config::Config;
 use super::form::Form;
 use super::head::{Head, Version};
@@ -58,6 +59,49 @@ pub(crate) struct Outlet<'r, S> {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at the wire only tries")]
 impl<S: Stream> Outlet<'_, S> {
+    /// Whether the handler has left the answer to what it returns.
+    #[inline]
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.fault.is_none() && self.streamed == Streamed::No
+    }
+
+    /// What is to be sent after a handler came to `outcome`: `None` for nothing, because the answer
+    /// has broken off and the connection closes.
+    pub(crate) fn judge(
+        &mut self,
+        outcome: io::Result<Response>,
+    ) -> Result<Option<Response>, Trouble> {
+        Ok(match (outcome, self.fault, self.streamed) {
+            (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
+            (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
+            (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
+            (Ok(_), Some(Fault::Lost(None)), _) => None,
+            (Ok(response), _, Streamed::No) => Some(response),
+            (Ok(_), _, Streamed::Done) => Some(Response::sent()),
+            (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
+                Some(self.form.error(refusal.status, refusal.why))
+            }
+            (Err(error), None, Streamed::No) if is_late(&error) => {
+                Some(self.form.error(503, "the answer took too long\n").and_close())
+            }
+            (Err(_), None, Streamed::No) => Some(self.broken()),
+            // It broke off, and the client can tell only by a reset.
+            (_, _, Streamed::UntilClose) => {
+                self.wire.borrow_mut().reset();
+                None
+            }
+            // It broke off, and the client can tell.
+            (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
+            | (Err(_), _, Streamed::Done) => None,
+        })
+    }
+
+    /// The answer of a handler that failed.
+    #[cold]
+    pub(crate) fn broken(&self) -> Response {
+        self.form.error(500, "something went wrong\n").and_close()
+    }
+
     /// Nothing more can be done with the stream, unless an interrupt ended the wait: then it did
     /// nothing, and whoever set a timeout around it may go on.
     pub(crate) fn lose(&mut self, trouble: Trouble) -> io::Error {
@@ -79,7 +123,6 @@ impl<S: Stream> Outlet<'_, S> {
     pub(crate) fn go_on(&mut self) {
         if self.streamed == Streamed::No && std::mem::take(&mut self.expects) {
             let mut wire = self.wire.borrow_mut();
-            wire.take_buffer(self.config);
             wire.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
     }
@@ -99,53 +142,70 @@ impl<S: Stream> Outlet<'_, S> {
         if response.status() < 400 {
             self.go_on();
         }
-        self.write_head(response, field, head.version).await;
+        if self.is_date_old() {
+            self.read_date().await;
+        }
+        self.write_head(response, field, head.version);
         self.streamed = if head.no_body { Streamed::Nothing } else { streamed };
     }
 
+    /// Whether [`Outlet::read_date`] is to be called before a head is written.
+    #[inline]
+    pub(crate) fn is_date_old(&self) -> bool {
+        self.wire.borrow().is_date_old()
+    }
+
+    /// Reads the date for the next heads.
+    pub(crate) async fn read_date(&mut self) {
+        self.wire.borrow_mut().read_date(self.config).await;
+    }
+
     /// Gathers the head of the answer.
-    pub(crate) async fn write_head(
-        &mut self,
-        response: &Response,
-        field: BodyField,
-        version: Version,
-    ) {
-        let mut wire = self.wire.borrow_mut();
-        wire.take_buffer(self.config);
-        let date = wire.date(self.config).await;
+    pub(crate) fn write_head(&mut self, response: &Response, field: BodyField, version: Version) {
         let connection = match (self.keep_alive, version) {
             (false, _) => ConnectionField::Close,
             (true, Version::Http10) => ConnectionField::KeepAlive,
             (true, Version::Http11) => ConnectionField::None,
         };
-        response.write_head(&mut wire.out, &date, field, connection);
+        let out = &mut self.wire.borrow_mut().out;
+        response.write_head(out, &self.config.date.tail(), field, connection);
     }
 
-    /// Writes what was gathered if it has become much.
-    pub(crate) async fn make_room(&mut self) -> io::Result<()> {
-        let gathered = self.wire.borrow().out.len();
-        if gathered > GATHER { self.flush().await } else { self.check() }
+    /// Whether so much was gathered that it is to be written first.
+    pub(crate) fn is_full(&self) -> bool {
+        self.wire.borrow().out.len() > GATHER
     }
 
     /// Gathers what is small, writes what is large.
     pub(crate) async fn send(&mut self, bytes: &[u8], after: &[u8]) -> io::Result<()> {
         if bytes.len() > GATHER {
-            // Dropped or interrupted half-way, by a timeout of the handler, it leaves the answer
-            // cut.
-            let before = self.fault.replace(Fault::Lost(None));
-            let sent = self.wire.borrow_mut().write_through(bytes, self.config).await;
-            sent.map_err(|trouble| self.lose(trouble))?;
-            self.fault = before;
+            self.write_large(bytes).await?;
         } else {
-            self.wire.borrow_mut().out.extend_from_slice(bytes);
+            self.gather(bytes);
         }
-        self.wire.borrow_mut().out.extend_from_slice(after);
+        self.gather(after);
+        Ok(())
+    }
+
+    pub(crate) fn gather(&mut self, bytes: &[u8]) {
+        self.wire.borrow_mut().out.extend_from_slice(bytes);
+    }
+
+    /// Writes what is too large to be copied. In a box: few answers are.
+    pub(crate) async fn write_large(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // Dropped or interrupted half-way, by a timeout of the handler, it leaves the answer cut.
+        let before = self.fault.replace(Fault::Lost(None));
+        let mut wire = self.wire.borrow_mut();
+        let sent = Box::pin(wire.write_through(bytes, self.config)).await;
+        drop(wire);
+        sent.map_err(|trouble| self.lose(trouble))?;
+        self.fault = before;
         Ok(())
     }
 
     /// Gathers or writes one piece of a streamed body.
     pub(crate) async fn write_piece(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.make_room().await?;
+        if self.is_full() { self.flush().await } else { self.check() }?;
         match &mut self.streamed {
             _ if piece.is_empty() => Ok(()),
             Streamed::Nothing => Ok(()),

@@ -5,16 +5,20 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::mem::take;
+use std::ops::Deref;
+use std::task::Context;
 
-use super::config::Config;
-use super::connection::{Connection, note_expired, request};
-use super::head::{Framing, Head, Method, Span, Version};
-use super::phase::Phase;
+use super::config::{Buffers, Config};
+use super::connection::{Connection, note_expired};
+use super::head::Head;
+use super::phase::{Phase, Watch};
 use super::request::note_refusal;
 use super::response::Response;
 use super::seats::Waits;
+use super::settle::request;
 use super::status::Refusal;
-use super::wire::{Trouble, Wire};
+use super::wire::{Line, Trouble, Wire};
 use crate::limits::{LINGER, TURNED_AWAY};
 use crate::stream::Stream;
 
@@ -36,21 +40,6 @@ pub(super) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
 /// asks with HEAD.
 const FULL: Refusal = Refusal::new(503, "");
 
-/// Stands for a head that was refused.
-const REFUSED: Head = Head {
-    len: 0,
-    method: Method::Get,
-    no_body: false,
-    version: Version::Http11,
-    authority: Span { start: 0, end: 0 },
-    path: Span { start: 0, end: 0 },
-    query: Span { start: 0, end: 0 },
-    fields: 0,
-    framing: Framing::Length(0),
-    keep_alive: false,
-    expects: false,
-};
-
 /// Answers a connection that is one too many with 503 and `Retry-After: 1`, whatever it asks, and
 /// closes it so that the peer reads that (row D27). [`serve`](super::serve) does it above
 /// [`Limits::connections`](super::Limits::connections); it is for those who accept on their own.
@@ -63,57 +52,60 @@ const REFUSED: Head = Head {
 pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
     let seat = config.seats.take_refused(config.limits.connections, TURNED_AWAY);
     seat.waits.set(Waits::Refused);
-    let wire = RefCell::new(Wire::new(stream, seat));
-    let mut connection = Connection::new(&wire, config);
-    connection.begin().await;
+    let mut line = Line::new(stream, seat, config);
+    // Before anything is read: there is a deadline from here on.
+    line.seat.begin().await;
+    let Line { stream, seat, config } = &mut line;
+    let mut buffers = config.pool.take();
+    let Buffers { inbox, out } = &mut *buffers;
+    let wire = RefCell::new(Wire::new(stream, take(out), Watch::new(seat.clone(), false)));
+    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
     let end = connection.refuse(FULL, false).await;
-    connection.end(end)
+    line.end(end.map(drop))
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
-impl<S: Stream> Connection<'_, S> {
-    /// Gives back what it has, and says what is to be said.
-    pub(super) fn end(&mut self, end: Result<(), Trouble>) -> io::Result<()> {
-        self.inbox.give_up(&self.config.pool);
-        let mut wire = self.wire.borrow_mut();
-        wire.give_buffer(self.config);
+impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
+    /// Says what is to be said.
+    pub(super) fn end(&self, end: Result<(), Trouble>) -> io::Result<()> {
         if let Err(Trouble::Expired(phase)) = end {
-            note_expired(phase, self.config, &wire.watch.seat);
+            note_expired(phase, &self.config, &self.seat);
         }
-        wire.watch.seat.finish();
+        self.seat.finish();
         match end {
             Ok(()) | Err(Trouble::Expired(_)) => Ok(()),
             Err(Trouble::Failed(error)) => Err(error),
         }
     }
+}
 
-    /// Makes the deadline before anything is read.
-    async fn begin(&self) {
-        self.wire.borrow_mut().watch.begin().await;
-    }
-
+#[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
+impl<S: Stream> Connection<'_, S> {
     /// Answers for the server, and closes.
-    pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> Result<(), Trouble> {
+    pub(super) async fn refuse(
+        &mut self,
+        refusal: Refusal,
+        no_body: bool,
+    ) -> Result<After, Trouble> {
         note_refusal(refusal, self.wire);
-        let mut request = request(REFUSED, &mut self.inbox, self.wire, self.config);
-        request.head.no_body = no_body;
+        self.head = Head { no_body, ..Head::REFUSED };
+        let mut request = request(&self.head, self.inbox, self.wire, self.config);
         let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
         if refusal.status == 503 {
             let retry = response.header("Retry-After", "1");
             response = retry.expect("a name and a value that are allowed");
         }
-        request.settle(response).await?;
+        request.settle(&response).await?;
         self.part(After::Linger).await
     }
 
     /// Ends the connection so that the peer reads what was written to it: a stream that is closed
     /// while there is unread input resets, and the answer may be lost.
-    pub(super) async fn part(&mut self, after: After) -> Result<(), Trouble> {
+    pub(super) async fn part(&mut self, after: After) -> Result<After, Trouble> {
         let wire = &mut *self.wire.borrow_mut();
         wire.flush(self.config).await?;
         let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
         if wire.ended || quiet {
-            return Ok(());
+            return Ok(After::Close);
         }
         wire.shutdown()?;
         wire.watch.leave();
@@ -121,27 +113,38 @@ impl<S: Stream> Connection<'_, S> {
         let is_refused = wire.watch.seat.waits.get() == Waits::Refused;
         let mut left = if is_refused { self.config.limits.drain } else { LINGER };
         while left > 0 {
-            self.inbox.give_up(&self.config.pool);
-            let room = self.inbox.room(&self.config.pool, 0);
+            self.inbox.clear();
+            let room = self.inbox.room(0);
             match wire.read(room, Phase::Linger, self.config).await {
                 Ok(0) | Err(Trouble::Expired(_)) => break,
                 Ok(n) => left = left.saturating_sub(n as u64),
                 Err(trouble) => return Err(trouble),
             }
         }
-        Ok(())
+        Ok(After::Close)
+    }
+
+    /// The same where nothing more is to be read and all can be written: whether that is so.
+    pub(super) fn part_at_once(
+        &mut self,
+        after: After,
+        cx: &mut Context<'_>,
+    ) -> Result<bool, Trouble> {
+        let wire = &mut *self.wire.borrow_mut();
+        let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
+        Ok((quiet || wire.ended) && wire.try_flush(cx)?)
     }
 
     /// Ends a connection on which nothing has begun, because the server stops. A request that
     /// crosses this is refused if it is here already, and else meets an end, not a reset.
-    pub(super) async fn leave(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn leave(&mut self) -> Result<After, Trouble> {
         let came = {
             let wire = &mut *self.wire.borrow_mut();
             if wire.ended {
-                return Ok(());
+                return Ok(After::Close);
             }
-            let room = self.inbox.room(&self.config.pool, self.config.limits.head);
-            wire.read_now(room).await?
+            let room = self.inbox.room(self.config.limits.head);
+            wire.read_now(room).await?.unwrap_or(0)
         };
         self.inbox.filled(came);
         if came > 0 {

@@ -5,12 +5,13 @@
 
 use std::future::Future;
 use std::io::{self, IoSlice};
+use std::rc::Rc;
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Guard, Time, connection_deadline};
+use traps::{ConnectionDeadline, Guard, Time};
 
 use super::config::Deadlines;
-use super::seats::{Seated, Waits};
+use super::seats::Seat;
 use super::wire::Trouble;
 use crate::min_rate::MinRate;
 use crate::stream::Stream;
@@ -27,8 +28,6 @@ pub enum Phase {
     SlowBody,
     /// The peer to take some of the answer.
     Write,
-    /// The first byte of the next request.
-    Idle,
     /// The peer to stop sending after an answer that refused.
     Linger,
 }
@@ -37,7 +36,7 @@ pub enum Phase {
 #[derive(Debug)]
 pub(crate) struct Watch {
     /// Where the deadline lies.
-    pub(crate) seat: Seated,
+    pub(crate) seat: Rc<Seat>,
     /// Of a phase that has one limit for all its waits together; set by the first of them.
     total: Option<(Phase, Time)>,
     /// How fast the body in hand has come. Made by the first wait for one, then kept: most
@@ -54,39 +53,42 @@ pub(crate) struct Until {
     limit: Limit,
 }
 
-enum Limit {
+/// The limit of a wait.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
     After(Duration),
     At(Time),
 }
 
-impl Watch {
-    pub(crate) fn new(seat: Seated) -> Watch {
-        Watch { seat, total: None, rate: None, counting: false, begun: Time::ZERO }
-    }
-
-    /// Makes the deadline, if there is none.
-    pub(crate) async fn begin(&mut self) {
-        if self.seat.deadline.get().is_none() {
-            let made = self.seat.deadline.set(connection_deadline().await);
-            debug_assert!(made.is_ok(), "a connection waits for one thing at a time");
+impl Limit {
+    /// Runs `wait` under it.
+    #[track_caller]
+    pub(crate) fn guard<T, F>(self, deadline: &ConnectionDeadline, wait: F) -> Guard<'_, F>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        match self {
+            // Zero has passed at once, and is no limit to a guard.
+            Limit::After(span) => deadline.guard(span.max(Duration::from_micros(1)), wait),
+            // So is never, here the end of a span that is none.
+            Limit::At(Time::NEVER) => deadline.guard(Duration::MAX, wait),
+            Limit::At(at) => deadline.guard_at(at, wait),
         }
     }
+}
 
-    /// The kernel's time, read without a trap; `None` before the first wait.
-    #[inline]
-    pub(crate) fn now(&self) -> Option<Time> {
-        self.seat.deadline.get().map(ConnectionDeadline::now)
+impl Watch {
+    /// Of a connection that has waited. If that was for the first byte of its first head, the limit
+    /// of that wait is the head's.
+    pub(crate) fn new(seat: Rc<Seat>, first: bool) -> Watch {
+        let total = first.then(|| (Phase::Head, seat.deadline().until()));
+        Watch { seat, total, rate: None, counting: false, begun: Time::ZERO }
     }
 
     /// What holds for a wait to read in `phase` that begins now.
-    pub(crate) async fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
-        self.begin().await;
+    pub(crate) fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
         let span = match phase {
-            Phase::Head if self.seat.waits.get() == Waits::First => {
-                self.seat.first_byte(deadlines.head)
-            }
             Phase::Head => deadlines.head,
-            Phase::Idle => deadlines.idle,
             Phase::Linger => deadlines.linger,
             Phase::Body if deadlines.body_rate > 0 => {
                 let now = self.deadline().now();
@@ -124,14 +126,7 @@ impl Watch {
     where
         F: Future<Output = io::Result<T>>,
     {
-        let deadline = self.deadline();
-        match until.limit {
-            // Zero has passed at once, and is no limit to a guard.
-            Limit::After(span) => deadline.guard(span.max(Duration::from_micros(1)), wait),
-            // So is never, here the end of a span that is none.
-            Limit::At(Time::NEVER) => deadline.guard(Duration::MAX, wait),
-            Limit::At(at) => deadline.guard_at(at, wait),
-        }
+        until.limit.guard(self.deadline(), wait)
     }
 
     /// The wait is over: what it came to.
@@ -145,7 +140,7 @@ impl Watch {
                 let rate = self.rate.as_mut().expect("a rate counts");
                 rate.after_wait(waited, 0);
             }
-            Phase::Body | Phase::SlowBody | Phase::Write | Phase::Idle => {}
+            Phase::Body | Phase::SlowBody | Phase::Write => {}
         }
         if timed_out(&done) { Err(Trouble::Expired(until.phase)) } else { Ok(done?) }
     }
@@ -177,7 +172,7 @@ impl Watch {
     }
 
     fn deadline(&self) -> &ConnectionDeadline {
-        self.seat.deadline.get().expect("the first wait makes it")
+        self.seat.deadline()
     }
 
     /// The phase in hand is over: the next one gets a limit of its own.

@@ -29,7 +29,7 @@ pub(crate) enum Body {
 
 /// A request, lent to its handler.
 pub struct Request<'r, S> {
-    pub(crate) head: Head,
+    pub(crate) head: &'r Head,
     pub(crate) inbox: &'r mut Inbox,
     pub(crate) outlet: Outlet<'r, S>,
     pub(crate) body: Body,
@@ -58,6 +58,11 @@ impl<S> Request<'_, S> {
         std::str::from_utf8(span.of(self.head_bytes())).expect("a target is ASCII")
     }
 
+    /// [`Request::path`], for who compares bytes: nothing is to be proved of them then.
+    pub(crate) fn path_bytes(&self) -> &[u8] {
+        self.head.shown_path(self.head.path.of(self.head_bytes()))
+    }
+
     /// What is asked for. HEAD is asked as [`Method::Get`].
     #[must_use]
     pub fn method(&self) -> Method {
@@ -80,7 +85,7 @@ impl<S> Request<'_, S> {
     /// OPTIONS does for an absolute target without path and query.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.head.shown_path(self.text(self.head.path))
+        std::str::from_utf8(self.path_bytes()).expect("a target is ASCII")
     }
 
     /// The host that is asked, with its port if it came with one: of an absolute target that of the
@@ -208,7 +213,7 @@ impl<'r, S: Stream> Request<'r, S> {
     /// As for [`Request::body_to_vec`].
     pub async fn whole(&mut self, most: usize) -> io::Result<Whole> {
         let body = self.body_to_vec(most).await?;
-        Ok(Whole::new(self.head, self.head_bytes().to_vec(), body))
+        Ok(Whole::new(*self.head, self.head_bytes().to_vec(), body))
     }
 
     /// Where in the inbox the next piece is.
@@ -268,7 +273,7 @@ impl<'r, S: Stream> Request<'r, S> {
     async fn refill(&mut self) -> io::Result<()> {
         self.outlet.go_on();
         let Outlet { wire, config, .. } = self.outlet;
-        let room = self.inbox.room_for_body(self.head.len, &config.pool);
+        let room = self.inbox.room_for_body(self.head.len);
         let read = wire.borrow_mut().read(room, Phase::Body, config).await;
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),
@@ -301,7 +306,7 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// If an answer has begun already.
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        self.outlet.start(&response, &self.head).await;
+        self.outlet.start(&response, self.head).await;
         Ok(Answer { request: self })
     }
 }

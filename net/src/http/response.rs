@@ -7,9 +7,10 @@ use std::fmt;
 use std::io;
 
 use super::chunked::is_token;
-use super::date::DATE;
+use super::date::Tail;
 use super::json::ToJson;
 use super::status;
+use crate::limits::GATHER;
 
 /// An answer: a status, fields, and a body in memory.
 ///
@@ -28,7 +29,8 @@ use super::status;
 #[must_use = "a response is sent by returning it from the handler"]
 pub struct Response {
     status: u16,
-    content_type: Option<&'static str>,
+    /// A whole line, or empty.
+    content_type: &'static str,
     /// Whole lines.
     fields: Vec<u8>,
     pub(crate) length: Option<u64>,
@@ -48,7 +50,7 @@ impl Response {
         assert!((200..600).contains(&status), "rule: a final status is from 200 to 599");
         Response {
             status,
-            content_type: None,
+            content_type: "",
             fields: Vec::new(),
             length: None,
             body: Cow::Borrowed(&[]),
@@ -85,7 +87,7 @@ impl Response {
 
     /// Puts a text into the body, as `text/plain`.
     pub fn with_text(mut self, text: impl Into<Cow<'static, str>>) -> Response {
-        self.content_type = Some("text/plain; charset=utf-8");
+        self.content_type = "Content-Type: text/plain; charset=utf-8\r\n";
         self.body = match text.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -97,7 +99,7 @@ impl Response {
     pub fn with_json(mut self, value: impl ToJson) -> Response {
         let mut text = String::new();
         value.write_json(&mut text);
-        self.content_type = Some("application/json");
+        self.content_type = "Content-Type: application/json\r\n";
         self.body = Cow::Owned(text.into_bytes());
         self
     }
@@ -144,7 +146,7 @@ impl Response {
             return Err(InvalidHeader::Value);
         }
         if name.eq_ignore_ascii_case("content-type") {
-            self.content_type = None;
+            self.content_type = "";
         }
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.fields.extend_from_slice(part);
@@ -163,6 +165,11 @@ impl Response {
         &self.fields
     }
 
+    /// Whether its body is written and not copied.
+    pub(crate) fn is_large(&self) -> bool {
+        self.body.len() > GATHER
+    }
+
     /// Whether the status has a body at all.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.status, 204 | 205 | 304)
@@ -177,7 +184,7 @@ impl Response {
     pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
-        date: &[u8; DATE],
+        tail: &Tail,
         body: BodyField,
         connection: ConnectionField,
     ) {
@@ -185,20 +192,14 @@ impl Response {
             Some(line) => out.extend_from_slice(line),
             None => {
                 out.extend_from_slice(b"HTTP/1.1 ");
-                write_decimal(out, u64::from(self.status));
-                out.extend_from_slice(b" \r\n");
+                write_decimal(out, u64::from(self.status), b" \r\n");
             }
         }
-        if let Some(content_type) = self.content_type {
-            out.extend_from_slice(b"Content-Type: ");
-            out.extend_from_slice(content_type.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
+        out.extend_from_slice(self.content_type.as_bytes());
         match body {
             BodyField::Length(length) => {
                 out.extend_from_slice(b"Content-Length: ");
-                write_decimal(out, length);
-                out.extend_from_slice(b"\r\n");
+                write_decimal(out, length, b"\r\n");
             }
             BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             BodyField::None => {}
@@ -208,10 +209,10 @@ impl Response {
             ConnectionField::Close => out.extend_from_slice(b"Connection: close\r\n"),
             ConnectionField::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
         }
-        out.extend_from_slice(&self.fields);
-        out.extend_from_slice(b"Date: ");
-        out.extend_from_slice(date);
-        out.extend_from_slice(b"\r\n\r\n");
+        if !self.fields.is_empty() {
+            out.extend_from_slice(&self.fields);
+        }
+        out.extend_from_slice(tail);
     }
 }
 
@@ -262,16 +263,17 @@ impl From<InvalidHeader> for io::Error {
     }
 }
 
-/// Writes `n` in decimal.
-pub(crate) fn write_decimal(out: &mut Vec<u8>, mut n: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
+/// Writes `n` in decimal, and then `end`, which has three bytes at most.
+pub(crate) fn write_decimal(out: &mut Vec<u8>, mut n: u64, end: &[u8]) {
+    let mut digits = [0; 23];
+    let mut at = 20;
+    digits[at..at + end.len()].copy_from_slice(end);
     loop {
         at -= 1;
         digits[at] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
-            break out.extend_from_slice(&digits[at..]);
+            break out.extend_from_slice(&digits[at..20 + end.len()]);
         }
     }
 }
@@ -293,7 +295,7 @@ mod tests {
     fn numbers_are_written_as_they_are_printed() {
         for n in [0, 9, 10, 255, 256, 4095, 65_536, usize::MAX] {
             let mut out = Vec::new();
-            write_decimal(&mut out, n as u64);
+            write_decimal(&mut out, n as u64, b"");
             write_chunk_size(&mut out, n);
             assert_eq!(out, format!("{n}{n:x}\r\n").as_bytes());
         }

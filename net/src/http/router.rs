@@ -153,7 +153,7 @@ impl<T> Router<T> {
     /// the methods of all paths.
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<Found<'_, T>, Response> {
         let method = request.method();
-        let asked = request.path();
+        let asked = request.path_bytes();
         let Some((path, rest)) = self.path_of(asked) else {
             return Err(self.nowhere(request));
         };
@@ -182,11 +182,11 @@ impl<T> Router<T> {
 
     /// The path that `asked` is, and where in it what the pattern names ends.
     #[inline]
-    fn path_of(&self, asked: &str) -> Option<(&Path<T>, usize)> {
-        let plain = |path: &&Path<T>| path.is_plainly(asked.as_bytes());
+    fn path_of(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
+        let plain = |path: &&Path<T>| path.is_plainly(asked);
         match self.paths.iter().find(plain) {
-            Some(path) if path.is_whole() || !asked.contains('%') => Some((path, path.len)),
-            None if !asked.contains('%') => None,
+            Some(path) if path.is_whole() || !asked.contains(&b'%') => Some((path, path.len)),
+            None if !asked.contains(&b'%') => None,
             // A longer one may be written so.
             _ => self.paths.iter().find_map(|path| Some((path, path.end_in(asked)?))),
         }
@@ -210,8 +210,8 @@ impl<T> Path<T> {
     }
 
     /// Where in `path` what the pattern names ends, if it names it.
-    fn end_in(&self, path: &str) -> Option<usize> {
-        let (pattern, path) = (&self.pattern.as_bytes()[..self.len], path.as_bytes());
+    fn end_in(&self, path: &[u8]) -> Option<usize> {
+        let pattern = &self.pattern.as_bytes()[..self.len];
         let end = if path.starts_with(pattern) { self.len } else { decoded(pattern, path)? };
         (!self.is_whole() || end == path.len()).then_some(end)
     }
@@ -295,7 +295,7 @@ mod tests {
 
     /// Which pattern a path finds, and what is left for its `*`.
     fn find<'p>(router: &Router<()>, path: &'p str) -> Option<(&'static str, &'p str)> {
-        let (known, rest) = router.path_of(path)?;
+        let (known, rest) = router.path_of(path.as_bytes())?;
         Some((known.pattern, &path[rest..]))
     }
 

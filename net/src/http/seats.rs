@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::rc::Rc;
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Time};
+use traps::{ConnectionDeadline, Time, connection_deadline};
 
 use super::caps::Caps;
 use crate::limits::FIRST_BYTE;
@@ -26,12 +26,9 @@ pub(crate) enum Waits {
     Refused,
 }
 
-/// All of them. Clones are the same list.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seats(Rc<List>);
-
+/// All of them.
 #[derive(Debug, Default)]
-struct List {
+pub(crate) struct Seats {
     seats: RefCell<Vec<Rc<Seat>>>,
     draining: Cell<bool>,
     /// How many of them are refused.
@@ -46,9 +43,11 @@ struct List {
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
     /// The one deadline of all its phases, made at its first wait.
-    pub(crate) deadline: OnceCell<ConnectionDeadline>,
+    deadline: OnceCell<ConnectionDeadline>,
     pub(crate) waits: Cell<Waits>,
-    place: Cell<usize>,
+    /// Until when the date that was read last is right, on the kernel's clock.
+    pub(crate) dated: Cell<Time>,
+    place: Cell<u32>,
     /// What the log calls it: the how manieth connection of the server it is.
     number: u64,
     refused: bool,
@@ -57,57 +56,68 @@ pub(crate) struct Seat {
     caps: Caps,
 }
 
-/// A connection's hold on its seat.
-#[derive(Debug)]
-pub(crate) struct Seated {
-    list: Seats,
-    seat: Rc<Seat>,
-}
-
 impl Seats {
-    pub(crate) fn take(&self) -> Seated {
-        self.0.caps.finish(self.0.numbers.get());
+    /// A seat, to be [left](Seats::leave).
+    pub(crate) fn take(&self) -> Rc<Seat> {
+        self.caps.finish(self.numbers.get());
         self.seat(false)
     }
 
     /// A seat for a connection that is refused, because `limit` others have one. Of those before
     /// it that read why, the slow ones are left when there are `most`.
     #[track_caller]
-    pub(crate) fn take_refused(&self, limit: usize, most: usize) -> Seated {
-        if self.0.refused.get() >= most {
+    pub(crate) fn take_refused(&self, limit: usize, most: usize) -> Rc<Seat> {
+        if self.refused.get() >= most {
             self.press(|waits| waits == Waits::Refused);
         }
-        let seated = self.seat(true);
-        self.0.caps.hit(seated.number, "connections", limit, Time::ZERO);
-        seated
+        let seat = self.seat(true);
+        self.caps.hit(seat.number, "connections", limit, Time::ZERO);
+        seat
     }
 
-    fn seat(&self, refused: bool) -> Seated {
-        let number = self.0.numbers.get() + 1;
-        self.0.numbers.set(number);
-        self.0.refused.set(self.0.refused.get() + usize::from(refused));
+    fn seat(&self, refused: bool) -> Rc<Seat> {
+        let number = self.numbers.get() + 1;
+        self.numbers.set(number);
+        self.refused.set(self.refused.get() + usize::from(refused));
         let seat = Rc::new(Seat { number, refused, ..Seat::default() });
-        let mut seats = self.0.seats.borrow_mut();
-        seat.place.set(seats.len());
+        let mut seats = self.seats.borrow_mut();
+        seat.place.set(u32::try_from(seats.len()).expect("there are fewer descriptors"));
         seats.push(seat.clone());
-        Seated { list: self.clone(), seat }
+        seat
+    }
+
+    /// The connection is gone.
+    pub(crate) fn leave(&self, seat: &Seat) {
+        let mut seats = self.seats.borrow_mut();
+        let place = seat.place.get();
+        seats.swap_remove(place as usize);
+        let refused = &self.refused;
+        refused.set(refused.get() - usize::from(seat.refused));
+        if let Some(moved) = seats.get(place as usize) {
+            moved.place.set(place);
+        }
+    }
+
+    /// How long a wait for a first byte may last, which was to last `span`.
+    pub(crate) fn first_byte(&self, span: Duration) -> Duration {
+        if self.is_draining() { span.min(FIRST_BYTE) } else { span }
     }
 
     /// How many are taken by connections that are served.
     pub(crate) fn serving(&self) -> usize {
-        self.0.seats.borrow().len() - self.0.refused.get()
+        self.seats.borrow().len() - self.refused.get()
     }
 
     #[inline]
     pub(crate) fn is_draining(&self) -> bool {
-        self.0.draining.get()
+        self.draining.get()
     }
 
     /// Ends the waits of those that wait for nothing that has begun: their deadline comes now.
     #[track_caller]
     pub(crate) fn drain(&self) {
-        self.0.draining.set(true);
-        self.0.caps.finish(self.0.numbers.get());
+        self.draining.set(true);
+        self.caps.finish(self.numbers.get());
         self.press(|waits| matches!(waits, Waits::First | Waits::Next));
     }
 
@@ -120,7 +130,7 @@ impl Seats {
 
     #[track_caller]
     fn press(&self, whom: impl Fn(Waits) -> bool) {
-        for seat in &*self.0.seats.borrow() {
+        for seat in &*self.seats.borrow() {
             let Some(deadline) = seat.deadline.get() else { continue };
             match seat.waits.get() {
                 waits if !whom(waits) => {}
@@ -135,11 +145,30 @@ impl Seats {
 }
 
 impl Seat {
+    /// Makes the deadline, if there is none.
+    pub(crate) async fn begin(&self) {
+        if self.deadline.get().is_none() {
+            let made = self.deadline.set(connection_deadline().await);
+            debug_assert!(made.is_ok(), "a connection waits for one thing at a time");
+        }
+    }
+
+    /// The deadline of whoever has waited before.
+    pub(crate) fn deadline(&self) -> &ConnectionDeadline {
+        self.deadline.get().expect("the first wait makes it")
+    }
+
     /// How many requests that makes.
     #[inline]
     pub(crate) fn count_request(&self) -> u64 {
         self.requests.set(self.requests.get() + 1);
         self.requests.get()
+    }
+
+    /// Whether there was a request.
+    #[inline]
+    pub(crate) fn has_asked(&self) -> bool {
+        self.requests.get() > 0
     }
 
     /// It hit the limit of that name.
@@ -153,32 +182,5 @@ impl Seat {
     #[inline]
     pub(crate) fn finish(&self) {
         self.caps.finish(self.number);
-    }
-}
-
-impl Seated {
-    /// How long a wait for a first byte may last, which was to last `span`.
-    pub(crate) fn first_byte(&self, span: Duration) -> Duration {
-        if self.list.is_draining() { span.min(FIRST_BYTE) } else { span }
-    }
-}
-
-impl std::ops::Deref for Seated {
-    type Target = Seat;
-    fn deref(&self) -> &Seat {
-        &self.seat
-    }
-}
-
-impl Drop for Seated {
-    fn drop(&mut self) {
-        let mut seats = self.list.0.seats.borrow_mut();
-        let place = self.seat.place.get();
-        seats.swap_remove(place);
-        let refused = &self.list.0.refused;
-        refused.set(refused.get() - usize::from(self.seat.refused));
-        if let Some(moved) = seats.get(place) {
-            moved.place.set(place);
-        }
     }
 }

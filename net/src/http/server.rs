@@ -9,8 +9,9 @@ use traps::shutdown::{has_begun, hold};
 use traps::spawn;
 
 use super::config::Config;
-use super::connection::{Handler, serve_connection};
+use super::connection::{Handler, live};
 use super::parting::turn_away;
+use super::wire::Line;
 use crate::listener::TcpListener;
 
 /// Accepts connections and serves each in a task of its own, until the
@@ -47,10 +48,7 @@ pub async fn serve<H: Handler + 'static>(
         }
         let (handler, config) = (handler.clone(), config.clone());
         let hold = hold();
-        // Counted here, and not by seats: others may be accepted before the task first runs.
-        let place = config.places.clone();
-        if Rc::strong_count(&config.places) > limit.saturating_add(1) {
-            drop(place);
+        if config.connections() >= limit {
             spawn("refused", async move {
                 let _hold = hold;
                 turn_away(stream, &config).await
@@ -58,12 +56,10 @@ pub async fn serve<H: Handler + 'static>(
             .await;
             continue;
         }
+        // Seated here: others may be accepted before the task first runs.
+        let line = Line::new(stream, config.seats.take(), config);
         // Nobody joins it: its failures end with it.
-        spawn("conn", async move {
-            let _held = (hold, place);
-            serve_connection(stream, &*handler, &config).await
-        })
-        .await;
+        spawn("conn", live(line, handler, hold)).await;
     }
     drop(listener);
     config.drain();

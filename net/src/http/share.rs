@@ -2,23 +2,27 @@
 //!
 //! It counts, and may not wait.
 
+use std::cell::RefCell;
+
+use super::config::Config;
 use super::connection::Connection;
 use super::head::Head;
+use super::wire::Wire;
 use crate::stream::Stream;
 
-impl<S: Stream> Connection<'_, S> {
-    /// One request more; the last that a connection may make ends it.
-    #[inline]
-    pub(super) fn may_go_on(&self, head: &Head) -> bool {
-        let seat = &*self.wire.borrow().watch.seat;
-        let limit = self.config.limits.requests;
-        let last = seat.count_request() >= limit;
-        if last && head.keep_alive {
-            seat.hit("requests", limit);
-        }
-        head.keep_alive && !last
+/// One request more; the last that a connection may make ends it.
+#[inline]
+pub(super) fn may_go_on<S>(head: &Head, wire: &RefCell<Wire<S>>, config: &Config) -> bool {
+    let seat = &*wire.borrow().watch.seat;
+    let limit = config.limits.requests;
+    let last = seat.count_request() >= limit;
+    if last && head.keep_alive {
+        seat.hit("requests", limit);
     }
+    head.keep_alive && !last
+}
 
+impl<S: Stream> Connection<'_, S> {
     /// Whether a peer that pipelines without end is to wait for the others now.
     #[inline]
     pub(super) fn is_greedy(&self) -> bool {

@@ -21,15 +21,13 @@ pub(crate) struct Target {
 /// Takes a target apart. CONNECT, the only method with an authority alone, is not known here.
 pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
     const BAD: Refusal = Refusal::bad("the request target is malformed\n");
-    if !target.iter().all(|byte| byte.is_ascii() && *byte != b'#') {
+    // One pass: the query begins at the first question mark, whatever stands before it.
+    let query = target.iter().take_while(|byte| BEFORE_QUERY[**byte as usize]).count();
+    if !target[query..].iter().all(|byte| byte.is_ascii() && *byte != b'#') {
         return Err(BAD);
     }
-    let query = |path: usize| {
-        let query = target[path..].iter().position(|byte| *byte == b'?');
-        query.map_or(target.len(), |place| path + place)
-    };
     if target[0] == b'/' {
-        return Ok(Target { authority: (0, 0), path: 0, query: query(0) });
+        return Ok(Target { authority: (0, 0), path: 0, query });
     }
     if target == b"*" {
         let whole = Target { authority: (0, 0), path: 0, query: 1 };
@@ -50,5 +48,16 @@ pub(crate) fn target(target: &[u8], method: Method) -> Result<Target, Refusal> {
         return Err(BAD);
     }
     let path = start + len;
-    Ok(Target { authority: (start, path), path, query: query(path) })
+    Ok(Target { authority: (start, path), path, query })
 }
+
+/// ASCII but for what ends a path, or begins a fragment.
+static BEFORE_QUERY: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        table[byte as usize] = byte != b'?' && byte != b'#';
+        byte += 1;
+    }
+    table
+};

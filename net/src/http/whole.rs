@@ -43,7 +43,8 @@ impl Whole {
     /// The path, as [`Request::path`](super::Request::path) gives it.
     #[must_use]
     pub fn path(&self) -> &str {
-        self.head.shown_path(self.text(self.head.path))
+        let path = self.head.shown_path(self.head.path.of(&self.bytes));
+        std::str::from_utf8(path).expect("a target is ASCII")
     }
 
     /// What follows the question mark, as it came.

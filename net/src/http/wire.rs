@@ -5,15 +5,16 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
+use std::ops::Deref;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use traps::{Time, wall_clock, yield_now};
+use traps::{Guard, Time, wall_clock, yield_now};
 
 use super::config::Config;
-use super::date::DATE;
-use super::phase::{Phase, Watch};
-use super::seats::Seated;
+use super::phase::{Limit, Phase, Watch};
+use super::seats::{Seat, Waits};
 use crate::attempt::now;
 use crate::limits::PIECE;
 use crate::stream::Stream;
@@ -33,29 +34,74 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// A stream and what is to be written to it.
+/// All that there is of a connection while nothing comes.
+#[derive(Debug)]
+pub(crate) struct Line<S, C: Deref<Target = Config>> {
+    pub(crate) stream: S,
+    pub(crate) seat: Rc<Seat>,
+    pub(crate) config: C,
+}
+
+impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
+    pub(crate) fn new(stream: S, seat: Rc<Seat>, config: C) -> Line<S, C> {
+        Line { stream, seat, config }
+    }
+
+    /// Waits for a request to begin, or for the end, under the deadline, which
+    /// [was made](Seat::begin).
+    pub(crate) fn wait(&mut self) -> Guard<'_, impl Future<Output = io::Result<()>>> {
+        let Line { stream, seat, config } = self;
+        let deadline = seat.deadline();
+        let (waits, limit) = match (seat.has_asked(), deadline.until()) {
+            (true, _) => (Waits::Next, Limit::After(config.deadlines.idle)),
+            (false, Time::NEVER) => {
+                (Waits::First, Limit::After(config.seats.first_byte(config.deadlines.head)))
+            }
+            // The last wait ended for nothing.
+            (false, until) => (Waits::First, Limit::At(until)),
+        };
+        seat.waits.set(waits);
+        limit.guard(deadline, stream.readable())
+    }
+}
+
+impl<S, C: Deref<Target = Config>> Drop for Line<S, C> {
+    fn drop(&mut self) {
+        self.config.seats.leave(&self.seat);
+    }
+}
+
+/// The stream of a connection that is busy, and what is to be written to it.
 #[derive(Debug)]
 pub(crate) struct Wire<S> {
     stream: S,
-    /// Answers, gathered. Without a buffer while the connection waits for its next request.
+    /// Answers, gathered.
     pub(crate) out: Vec<u8>,
     pub(crate) watch: Watch,
     /// The last read took all there was: the next one would block.
     drained: bool,
     /// The peer has finished.
     pub(crate) ended: bool,
-    /// Until when the date that was read last is right, on the kernel's clock.
-    dated: Time,
     /// Requests that were answered since this task last waited to read.
     pub(crate) answered: u32,
 }
 
+impl<S> Wire<S> {
+    /// The same over another stream, or over none while it is handed on.
+    pub(crate) fn over<T>(self, stream: T) -> Wire<T> {
+        let Wire { out, watch, drained, ended, answered, .. } = self;
+        Wire { stream, out, watch, drained, ended, answered }
+    }
+
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.out
+    }
+}
+
 impl<S: Stream> Wire<S> {
-    pub(crate) fn new(stream: S, seat: Seated) -> Wire<S> {
-        // Nothing was read, but a new connection has seldom anything to read.
-        let (drained, ended, dated) = (true, false, Time::ZERO);
-        let watch = Watch::new(seat);
-        Wire { stream, out: Vec::new(), watch, drained, ended, dated, answered: 0 }
+    /// Of a stream on which something has come. `out` is empty.
+    pub(crate) fn new(stream: S, out: Vec<u8>, watch: Watch) -> Wire<S> {
+        Wire { stream, out, watch, drained: false, ended: false, answered: 0 }
     }
 
     /// Whether a read would begin with a wait.
@@ -64,10 +110,10 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Waits for something to read, or the end. Flushes first: the peer may wait for an answer.
-    pub(crate) async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
+    async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
         self.flush(config).await?;
         self.answered = 0;
-        let until = self.watch.enter(phase, &config.deadlines).await;
+        let until = self.watch.enter(phase, &config.deadlines);
         let waited = self.watch.guard(&until, self.stream.readable()).await;
         self.watch.end(&until, waited)?;
         self.drained = false;
@@ -86,20 +132,34 @@ impl<S: Stream> Wire<S> {
                 self.wait(phase, config).await?;
             }
             // No guard around a read that does not wait.
-            let tried = now(pin!(self.stream.read(buffer))).await;
-            match tried {
-                Some(done) => {
-                    let n = done?;
-                    if phase == Phase::Body {
-                        self.watch.count(n);
-                    }
-                    self.drained = n < buffer.len();
-                    self.ended = n == 0;
-                    return Ok(n);
+            if let Some(n) = self.read_now(buffer).await? {
+                if phase == Phase::Body {
+                    self.watch.count(n);
                 }
-                None => self.drained = true,
+                return Ok(n);
             }
         }
+    }
+
+    /// Reads what is there; `None` instead of a wait. Zero: the peer has finished.
+    pub(crate) fn try_read(
+        &mut self,
+        buffer: &mut [u8],
+        cx: &mut Context<'_>,
+    ) -> io::Result<Option<usize>> {
+        let size = buffer.len();
+        let n = match pin!(self.stream.read(buffer)).poll(cx) {
+            Poll::Ready(done) => Some(done?),
+            Poll::Pending => None,
+        };
+        self.drained = n.is_none_or(|n| n < size);
+        self.ended = n == Some(0);
+        Ok(n)
+    }
+
+    /// The same, for who has no context.
+    pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        poll_fn(|cx| Poll::Ready(self.try_read(buffer, cx))).await
     }
 
     /// Writes out what was gathered, and lets every other task that is ready run.
@@ -109,26 +169,36 @@ impl<S: Stream> Wire<S> {
         yield_now().await.map_err(|interrupt| Trouble::Failed(interrupt.into()))
     }
 
-    /// Reads what is there, and waits for nothing.
-    pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let tried = now(pin!(self.stream.read(buffer))).await;
-        let Some(done) = tried else {
-            self.drained = true;
-            return Ok(0);
-        };
-        let n = done?;
-        self.drained = n < buffer.len();
-        self.ended = n == 0;
-        Ok(n)
+    /// Writes all that was gathered.
+    pub(crate) async fn flush(&mut self, config: &Config) -> Result<(), Trouble> {
+        match poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
+            true => Ok(()),
+            // In a box, as all that few connections ever need.
+            false => Box::pin(self.write_rest(None, &[], config)).await,
+        }
     }
 
-    /// Writes all that was gathered.
-    #[inline]
-    pub(crate) fn flush<'a>(
-        &'a mut self,
-        config: &'a Config,
-    ) -> impl Future<Output = Result<(), Trouble>> + use<'a, S> {
-        self.write_through(&[], config)
+    /// Writes what was gathered, as far as that takes no wait. Whether it was all.
+    pub(crate) fn try_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        while !self.out.is_empty() {
+            let written = pin!(self.stream.write(&self.out)).poll(cx);
+            match written {
+                Poll::Ready(Ok(0)) => return Err(ErrorKind::WriteZero.into()),
+                // Noted at once: whoever is dropped in the next wait has not written it twice.
+                Poll::Ready(n) => self.written(n?),
+                Poll::Pending => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// So much of what was gathered is written.
+    fn written(&mut self, n: usize) {
+        if n == self.out.len() {
+            self.out.clear();
+        } else {
+            self.out.drain(..n);
+        }
     }
 
     /// Writes all that was gathered and then `more`, which is not copied.
@@ -137,72 +207,58 @@ impl<S: Stream> Wire<S> {
         more: &[u8],
         config: &Config,
     ) -> Result<(), Trouble> {
+        let bufs = [IoSlice::new(&self.out), IoSlice::new(&more[..more.len().min(PIECE)])];
+        let written = now(|| self.stream.write_vectored(&bufs)).await.transpose()?;
+        self.write_rest(written, more, config).await
+    }
+
+    /// The rest of it, after the first try, which waits for nothing.
+    async fn write_rest(
+        &mut self,
+        mut tried: Option<usize>,
+        more: &[u8],
+        config: &Config,
+    ) -> Result<(), Trouble> {
         let mut at = 0;
-        while !self.out.is_empty() || at < more.len() {
-            let (first, rest) = (&self.out[..], &more[at..more.len().min(at + PIECE)]);
-            let bufs = [IoSlice::new(first), IoSlice::new(rest)];
-            let stream = &mut self.stream;
-            let tried = match (first, rest) {
-                (_, []) => now(pin!(stream.write(first))).await,
-                ([], _) => now(pin!(stream.write(rest))).await,
-                _ => now(pin!(stream.write_vectored(&bufs))).await,
-            };
-            let tried = tried.transpose()?;
+        loop {
             let n = match tried {
+                Some(0) => return Err(Trouble::Failed(ErrorKind::WriteZero.into())),
                 Some(n) => n,
                 None => {
-                    let write = stream.write_vectored(&bufs);
-                    // In a box: most connections never wait for this.
-                    let guarded = Box::pin(self.watch.guard_write(&config.deadlines, write));
+                    let rest = &more[at..more.len().min(at + PIECE)];
+                    let bufs = [IoSlice::new(&self.out), IoSlice::new(rest)];
+                    let write = self.stream.write_vectored(&bufs);
+                    let guarded = self.watch.guard_write(&config.deadlines, write);
                     let written = guarded.await;
-                    Box::pin(Watch::end_write(stream, &bufs, written)).await?
+                    Watch::end_write(&mut self.stream, &bufs, written).await?
                 }
             };
-            if n == 0 {
-                return Err(Trouble::Failed(ErrorKind::WriteZero.into()));
-            }
-            // Noted at once: whoever is dropped in the next wait has not written it twice.
             let gathered = n.min(self.out.len());
-            self.out.drain(..gathered);
+            self.written(gathered);
             at += n - gathered;
-        }
-        Ok(())
-    }
-
-    /// While a handler waits for something else: writes what can be written without waiting, so
-    /// that answers before its own are not held back. A failure is met again by the next write.
-    fn nudge(&mut self, cx: &mut Context<'_>) {
-        if self.out.is_empty() {
-            return;
-        }
-        let written = pin!(self.stream.write(&self.out)).poll(cx);
-        if let Poll::Ready(Ok(n)) = written {
-            self.out.drain(..n);
+            if self.out.is_empty() && at == more.len() {
+                return Ok(());
+            }
+            let rest = &more[at..more.len().min(at + PIECE)];
+            let bufs = [IoSlice::new(&self.out), IoSlice::new(rest)];
+            tried = now(|| self.stream.write_vectored(&bufs)).await.transpose()?;
         }
     }
 
-    /// The text of the `Date` field. Traps once a second; when the time of day is set, what it says
-    /// is late by less than that.
+    /// Whether the date that was read last is no longer right.
     #[inline]
-    pub(crate) async fn date(&mut self, config: &Config) -> [u8; DATE] {
-        let now = self.watch.now();
-        if now.is_none_or(|now| now >= self.dated) {
-            let left = config.date.set(wall_clock().await);
-            self.dated = now.map_or(Time::ZERO, |now| now + left);
-        }
-        config.date.text()
+    pub(crate) fn is_date_old(&self) -> bool {
+        let seat = &*self.watch.seat;
+        seat.deadline().now() >= seat.dated.get()
     }
 
-    /// Takes a buffer for what is to be written, if there is none.
-    #[inline]
-    pub(crate) fn take_buffer(&mut self, config: &Config) {
-        if self.out.capacity() == 0 {
-            self.out = config.pool.take_write();
-        }
-    }
-
-    pub(crate) fn give_buffer(&mut self, config: &Config) {
-        config.pool.give_write(std::mem::take(&mut self.out));
+    /// Reads the date. A trap, needed once a second; when the time of day is set, what it says is
+    /// late by less than that.
+    pub(crate) async fn read_date(&mut self, config: &Config) {
+        let seat = &*self.watch.seat;
+        let now = seat.deadline().now();
+        let left = config.date.set(wall_clock().await);
+        seat.dated.set(now + left);
     }
 
     /// Ends the stream so that the peer sees that something is missing.
@@ -217,21 +273,19 @@ impl<S: Stream> Wire<S> {
 }
 
 /// Runs a handler's work. Whenever it waits for something other than this wire, what was gathered
-/// goes out.
-///
-/// The work is pinned by the caller: moved in here it would be in the task twice.
-pub(crate) async fn attend<S: Stream, T>(
+/// goes out, as far as that takes no wait: answers before its own are not held back. A failure is
+/// met again by the next write.
+pub(crate) fn attend<S: Stream, T>(
     wire: &RefCell<Wire<S>>,
-    mut work: Pin<&mut impl Future<Output = T>>,
-) -> T {
-    poll_fn(|cx| {
-        let polled = work.as_mut().poll(cx);
+    mut work: impl Future<Output = T> + Unpin,
+) -> impl Future<Output = T> {
+    poll_fn(move |cx| {
+        let polled = Pin::new(&mut work).poll(cx);
         if polled.is_pending()
             && let Ok(mut wire) = wire.try_borrow_mut()
         {
-            wire.nudge(cx);
+            let _ = wire.try_flush(cx);
         }
         polled
     })
-    .await
 }

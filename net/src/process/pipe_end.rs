@@ -66,9 +66,10 @@ impl PipeReader {
         buf: &'a mut [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.0;
-        let wait = io.ready(Direction::Read, Location::caller());
-        let mut attempt = Attempt::new(wait, First::Try);
-        poll_fn(move |cx| attempt.poll(cx, || (&io.0).read(buf)))
+        let site = Location::caller();
+        let wait = |site| io.ready(Direction::Read, site);
+        let mut attempt = Attempt::new(First::Try, site);
+        poll_fn(move |cx| attempt.poll(cx, wait, || (&io.0).read(buf)))
     }
 
     /// Appends all that comes until the end to `into`, which is to hold `limit` bytes at most.
@@ -96,13 +97,13 @@ impl PipeReader {
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
         let io = &self.0;
-        let wait = io.ready(Direction::Read, site);
-        let mut attempt = Attempt::new(wait, First::Try);
+        let wait = |site| io.ready(Direction::Read, site);
+        let mut attempt = Attempt::new(First::Try, site);
         let mut piece = Vec::new();
         poll_fn(move |cx| {
             piece.resize(PROCESS_PIECE, 0);
             loop {
-                let n = ready!(attempt.poll(cx, || (&io.0).read(&mut piece)))?;
+                let n = ready!(attempt.poll(cx, wait, || (&io.0).read(&mut piece)))?;
                 if n == 0 {
                     return Poll::Ready(Ok(()));
                 }
@@ -140,9 +141,10 @@ impl PipeWriter {
         buf: &'a [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.0;
-        let wait = io.ready(Direction::Write, Location::caller());
-        let mut attempt = Attempt::new(wait, First::Try);
-        poll_fn(move |cx| attempt.poll(cx, || (&io.0).write(buf)))
+        let site = Location::caller();
+        let wait = |site| io.ready(Direction::Write, site);
+        let mut attempt = Attempt::new(First::Try, site);
+        poll_fn(move |cx| attempt.poll(cx, wait, || (&io.0).write(buf)))
     }
 
     /// Writes all of `bytes`, which shrinks to what is left; blocks whenever the pipe is full.
@@ -166,11 +168,11 @@ impl PipeWriter {
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
         let io = &self.0;
-        let wait = io.ready(Direction::Write, site);
-        let mut attempt = Attempt::new(wait, First::Try);
+        let wait = |site| io.ready(Direction::Write, site);
+        let mut attempt = Attempt::new(First::Try, site);
         poll_fn(move |cx| {
             while !bytes.is_empty() {
-                let n = ready!(attempt.poll(cx, || (&io.0).write(bytes)))?;
+                let n = ready!(attempt.poll(cx, wait, || (&io.0).write(bytes)))?;
                 *bytes = &bytes[n..];
             }
             Poll::Ready(Ok(()))

@@ -130,13 +130,24 @@ pub fn talk_with(config: Config, capacity: usize, acts: &[Act<'_>]) -> Seen {
 
 /// The same while the server reads and writes at most `most` bytes at a time.
 pub fn talk_in_pieces(config: Config, capacity: usize, most: usize, acts: &[Act<'_>]) -> Seen {
+    talk_to(App, config, capacity, most, acts)
+}
+
+/// The same with another handler.
+pub fn talk_to(
+    handler: impl Handler + 'static,
+    config: Config,
+    capacity: usize,
+    most: usize,
+    acts: &[Act<'_>],
+) -> Seen {
     let mut kernel = Kernel::new(Sim::new());
     let (mut server, mut client) = duplex(capacity);
     server.set_short_reads(most);
     let seen = kernel.run(async {
         let config = Rc::new(config);
         let mut conn =
-            spawn("conn", async move { serve_connection(server, &App, &config).await }).await;
+            spawn("conn", async move { serve_connection(server, &handler, &config).await }).await;
         let mut seen = Seen { text: String::new(), closed_at: None, reads: Vec::new() };
         for act in acts {
             match act {

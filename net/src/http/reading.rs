@@ -1,0 +1,148 @@
+//! How the next head is read: at once where it is here whole, as nearly always, or in pieces.
+//!
+//! It parses, and may not answer.
+
+use std::task::Context;
+
+use super::config::Config;
+use super::connection::{Connection, note_expired};
+use super::head::{Head, Parsed, parse};
+use super::phase::Phase;
+use super::status::Refusal;
+use super::wire::Trouble;
+use crate::limits::EMPTY_LINES;
+use crate::stream::Stream;
+
+/// Below this a head is small.
+const SMALL: usize = 2048;
+
+/// What came instead of a request, or with it.
+pub(super) enum Next {
+    Head,
+    /// Nothing yet, and all that was to be said is written.
+    Nothing,
+    /// The peer is done, or had nothing to say in time.
+    Silence,
+    Refused(Refused),
+}
+
+/// What is to be answered for the server, and whether without a body.
+pub(super) struct Refused {
+    pub(super) refusal: Refusal,
+    pub(super) no_body: bool,
+}
+
+impl Next {
+    fn refused(refusal: Refusal, no_body: bool) -> Next {
+        Next::Refused(Refused { refusal, no_body })
+    }
+}
+
+#[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
+impl<S: Stream> Connection<'_, S> {
+    /// The next head, or what came instead of one, if that takes no wait; else `None`, and
+    /// [`next_in_pieces`](Connection::next_in_pieces) gives it.
+    pub(super) fn next_at_once(&mut self, cx: &mut Context<'_>) -> Result<Option<Next>, Trouble> {
+        let wire = &mut *self.wire.borrow_mut();
+        if self.inbox.is_empty() {
+            let came = match wire.is_drained() {
+                true => None,
+                // What filled the buffer may have been all.
+                false => wire.try_read(self.inbox.room(self.config.limits.head), cx)?,
+            };
+            match came {
+                Some(0) => return Ok(Some(Next::Silence)),
+                Some(n) => self.inbox.filled(n),
+                None => return Ok(wire.try_flush(cx)?.then_some(Next::Nothing)),
+            }
+        }
+        let rest = self.inbox.rest();
+        if let [b'\r' | b'\n', ..] = rest {
+            return Ok(None);
+        }
+        let Parsed::Head(head) = parse(rest, self.config) else { return Ok(None) };
+        wire.watch.leave();
+        Ok(Some(self.begin(head)))
+    }
+
+    /// A request is here.
+    fn begin(&mut self, head: Head) -> Next {
+        self.inbox.finish();
+        self.inbox.take(0, head.len);
+        self.head = head;
+        Next::Head
+    }
+
+    /// The next head where it does not come whole, or is none, or the last answers take a wait.
+    pub(super) async fn next_in_pieces(&mut self) -> Result<Next, Trouble> {
+        let wire = &mut *self.wire.borrow_mut();
+        let config = self.config;
+        // Up to where a head that is not whole was parsed.
+        let (mut seen, mut empty_lines) = (0, 0);
+        loop {
+            while let Some(len) = empty_line(self.inbox.rest(), config.bare_lf) {
+                self.inbox.take(len, 0);
+                self.inbox.finish();
+                empty_lines += 1;
+                seen = 0;
+            }
+            let rest = self.inbox.rest();
+            if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
+                let refusal = Refusal::bad("there is no request line\n");
+                return Ok(Next::refused(refusal, false));
+            }
+            if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
+                match parse(rest, config) {
+                    Parsed::Partial => seen = rest.len(),
+                    Parsed::Head(head) => {
+                        wire.watch.leave();
+                        return Ok(self.begin(head));
+                    }
+                    Parsed::Refused { refusal, no_body } => {
+                        return Ok(Next::refused(refusal, no_body));
+                    }
+                }
+            }
+            if self.inbox.is_empty() && empty_lines == 0 {
+                wire.flush(config).await?;
+                return Ok(Next::Nothing);
+            }
+            let room = self.inbox.room(config.limits.head);
+            let refusal = match wire.read(room, Phase::Head, config).await {
+                Ok(n) if n > 0 => {
+                    self.inbox.filled(n);
+                    continue;
+                }
+                Ok(_) | Err(Trouble::Expired(Phase::Head)) if self.inbox.is_empty() => {
+                    return Ok(Next::Silence);
+                }
+                Ok(_) => Refusal::bad("the head breaks off\n"),
+                Err(Trouble::Expired(Phase::Head)) => {
+                    note_expired(Phase::Head, config, &wire.watch.seat);
+                    Refusal::new(408, "the head took too long\n")
+                }
+                Err(trouble) => return Err(trouble),
+            };
+            return Ok(Next::refused(refusal, self.inbox.asks_for_none()));
+        }
+    }
+}
+
+/// Whether a head that was not whole up to `seen` may be so now: a small one is parsed again at
+/// every read, a large one at every line, so that it does not cost its square.
+fn is_worth_parsing(rest: &[u8], seen: usize, config: &Config) -> bool {
+    let line = config.limits.request_line + 1;
+    rest.len() < SMALL
+        || rest[seen..].contains(&b'\n')
+        || (seen <= line && rest.len() > line)
+        || rest.len() >= config.limits.head
+}
+
+/// How long the empty line is that `bytes` begin with.
+fn empty_line(bytes: &[u8], bare_lf: bool) -> Option<usize> {
+    match bytes {
+        [b'\r', b'\n', ..] => Some(2),
+        [b'\n', ..] if bare_lf => Some(1),
+        _ => None,
+    }
+}

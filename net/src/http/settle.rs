@@ -1,0 +1,156 @@
+//! How a request ends: its answer is gathered, and what is left of its body gets out of the way.
+//!
+//! It may not call a handler, or read the next request.
+
+use std::cell::RefCell;
+use std::io;
+
+use super::chunked::Chunks;
+use super::config::Config;
+use super::form::Form;
+use super::head::{Framing, Head};
+use super::inbox::Inbox;
+use super::outlet::{Fault, Outlet, Streamed};
+use super::parting::After;
+use super::request::{Body, Request};
+use super::response::{BodyField, Response};
+use super::wire::{Trouble, Wire};
+use crate::limits::GATHER;
+use crate::stream::Stream;
+
+pub(super) fn request<'r, S>(
+    head: &'r Head,
+    inbox: &'r mut Inbox,
+    wire: &'r RefCell<Wire<S>>,
+    config: &'r Config,
+) -> Request<'r, S> {
+    let body = match head.framing {
+        Framing::Length(0) => Body::End,
+        Framing::Length(length) => Body::Length(length),
+        Framing::Chunked => Body::Chunks(Chunks::new()),
+    };
+    let outlet = Outlet {
+        wire,
+        config,
+        streamed: Streamed::No,
+        keep_alive: head.keep_alive,
+        expects: head.expects,
+        fault: None,
+        form: Form::default(),
+    };
+    Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
+}
+
+impl<S: Stream> Request<'_, S> {
+    /// Whether [`settle_at_once`](Request::settle_at_once) does for an answer that is not large:
+    /// nothing is to be waited for, as nearly always.
+    pub(super) fn is_settled_at_once(&self) -> bool {
+        let is_over = matches!(self.body, Body::End);
+        is_over && !self.outlet.is_full() && !self.outlet.is_date_old()
+    }
+
+    /// Gathers the answer, and says how the connection goes on.
+    pub(super) fn settle_at_once(&mut self, response: &Response) -> After {
+        let doubt = self.decide(response);
+        if !response.sent {
+            let body = self.write_head(response);
+            self.outlet.gather(body);
+        }
+        self.after(doubt)
+    }
+
+    /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
+    pub(super) async fn settle(&mut self, response: &Response) -> Result<After, Trouble> {
+        let doubt = self.decide(response);
+        if !response.sent {
+            if self.outlet.is_full() {
+                let flushed = self.outlet.flush().await;
+                flushed.map_err(|error| self.trouble(error))?;
+            }
+            if self.outlet.is_date_old() {
+                self.outlet.read_date().await;
+            }
+            let body = self.write_head(response);
+            if body.len() > GATHER {
+                let sent = self.outlet.write_large(body).await;
+                sent.map_err(|error| self.trouble(error))?;
+            } else {
+                self.outlet.gather(body);
+            }
+        }
+        if self.outlet.keep_alive && !matches!(self.body, Body::End) {
+            self.drain().await?;
+        }
+        Ok(self.after(doubt))
+    }
+
+    /// Decides whether the connection may go on. Gives whether there is
+    /// [doubt](Request::has_doubt).
+    fn decide(&mut self, response: &Response) -> bool {
+        let doubt = self.has_doubt();
+        let stops = self.outlet.config.is_draining();
+        self.outlet.keep_alive &= !response.close && !doubt && !stops;
+        doubt
+    }
+
+    /// The request is over.
+    fn after(&mut self, doubt: bool) -> After {
+        self.inbox.finish();
+        match (self.outlet.keep_alive, self.body) {
+            (true, _) => After::Next,
+            // Whoever did not ask for the end may be sending already.
+            (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
+            (false, _) => After::Linger,
+        }
+    }
+
+    /// Gathers the head of the answer. Gives the body that is to follow it.
+    fn write_head<'a>(&mut self, response: &'a Response) -> &'a [u8] {
+        let (body, field) = match response.has_body() {
+            true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
+            false => (&[][..], response.no_body_field()),
+        };
+        self.outlet.write_head(response, field, self.head.version);
+        if self.head.no_body { &[] } else { body }
+    }
+
+    /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
+    /// Goes by what was said and not by what is here: how the body was cut may not change the
+    /// answer.
+    fn has_doubt(&self) -> bool {
+        let most = self.outlet.config.limits.drain;
+        let much = match self.body {
+            Body::Length(left) => left > most,
+            // How much it is nobody has said.
+            Body::Chunks(_) => true,
+            Body::End => false,
+        };
+        let unasked = self.outlet.expects && !matches!(self.body, Body::End);
+        self.outlet.fault.is_some() || much || unasked
+    }
+
+    /// Reads the rest of the body, up to a bound.
+    async fn drain(&mut self) -> Result<(), Trouble> {
+        let most = self.read.saturating_add(self.outlet.config.limits.drain);
+        loop {
+            match self.next_piece().await {
+                Ok(Some(_)) if self.read <= most => {}
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => break,
+                Err(error) => match self.outlet.fault {
+                    Some(Fault::Refused(_)) => break,
+                    _ => return Err(self.trouble(error)),
+                },
+            }
+        }
+        self.outlet.keep_alive = false;
+        Ok(())
+    }
+
+    fn trouble(&self, error: io::Error) -> Trouble {
+        match self.outlet.fault {
+            Some(Fault::Lost(Some(phase))) => Trouble::Expired(phase),
+            _ => Trouble::Failed(error),
+        }
+    }
+}
