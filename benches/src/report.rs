@@ -1,0 +1,207 @@
+//! What was measured, as a table to read and as JSON.
+
+use std::fmt::Write as _;
+
+/// Several measurements of one thing.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+    pub samples: usize,
+}
+
+impl Spread {
+    /// Of samples in any order; of none it is not a number.
+    #[must_use]
+    pub fn of(mut samples: Vec<f64>) -> Spread {
+        samples.sort_by(f64::total_cmp);
+        let at = |place: usize| samples.get(place).copied().unwrap_or(f64::NAN);
+        let last = samples.len().saturating_sub(1);
+        let median = f64::midpoint(at(last / 2), at(last.div_ceil(2)));
+        Spread { median, low: at(0), high: at(last), samples: samples.len() }
+    }
+
+    /// Of a count that does not wander.
+    #[must_use]
+    pub fn exact(value: f64) -> Spread {
+        Spread { median: value, low: value, high: value, samples: 1 }
+    }
+}
+
+/// What a figure is to keep.
+#[derive(Clone, Copy, Debug)]
+pub enum Bar {
+    AtMost(f64),
+    /// So many times the figure of that peer.
+    AtMostOf(&'static str, f64),
+    AtLeastOf(&'static str, f64),
+}
+
+/// One figure.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub section: &'static str,
+    pub figure: String,
+    pub unit: &'static str,
+    pub bar: Option<Bar>,
+    pub ours: Spread,
+    pub peers: Vec<(&'static str, Spread)>,
+    /// Ours with twice the load.
+    pub doubled: Option<Spread>,
+    pub limits: &'static str,
+}
+
+/// Whether a bar is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    NoBar,
+    Pass,
+    /// The range excludes the bar.
+    Short,
+    /// The peer that it is compared with was not measured.
+    Unknown,
+}
+
+impl Row {
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let peer = |name| self.peers.iter().find(|(found, _)| *found == name);
+        let times = |name, factor| peer(name).map(|(_, spread)| spread.median * factor);
+        let kept = match self.bar {
+            None => return Verdict::NoBar,
+            Some(Bar::AtMost(most)) => Some(self.ours.low <= most),
+            Some(Bar::AtMostOf(name, factor)) => {
+                times(name, factor).map(|most| self.ours.low <= most)
+            }
+            Some(Bar::AtLeastOf(name, factor)) => {
+                times(name, factor).map(|least| self.ours.high >= least)
+            }
+        };
+        match kept {
+            Some(true) => Verdict::Pass,
+            Some(false) => Verdict::Short,
+            None => Verdict::Unknown,
+        }
+    }
+
+    fn bar_text(&self) -> String {
+        match self.bar {
+            None => String::new(),
+            Some(Bar::AtMost(most)) => format!("at most {}", number(most)),
+            Some(Bar::AtMostOf(name, factor)) => format!("at most {factor} x {name}"),
+            Some(Bar::AtLeastOf(name, factor)) => format!("at least {factor} x {name}"),
+        }
+    }
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::NoBar => "",
+            Verdict::Pass => "pass",
+            Verdict::Short => "SHORT",
+            Verdict::Unknown => "no peer",
+        }
+    }
+}
+
+/// With as many digits as mean something.
+fn number(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "-".to_owned(),
+        large if large >= 100.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn spread(of: &Spread) -> String {
+    match of.samples {
+        0 => "-".to_owned(),
+        1 => number(of.median),
+        _ => format!("{} ({}..{})", number(of.median), number(of.low), number(of.high)),
+    }
+}
+
+/// The table, as Markdown: a part for each section.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for row in rows {
+        if row.section != section {
+            section = row.section;
+            let _ = writeln!(text, "\n## {section}\n");
+            text += "| figure | ours | bar | verdict | doubled | peers | limited by |\n";
+            text += "|---|---|---|---|---|---|---|\n";
+        }
+        let peers = row.peers.iter().map(|(name, of)| format!("{name} {}", spread(of)));
+        let doubled = row.doubled.as_ref().map_or(String::new(), |twice| {
+            format!("{} (x {})", number(twice.median), number(twice.median / row.ours.median))
+        });
+        let _ = writeln!(
+            text,
+            "| {}, {} | {} | {} | {} | {doubled} | {} | {} |",
+            row.figure,
+            row.unit,
+            spread(&row.ours),
+            row.bar_text(),
+            row.verdict().word(),
+            peers.collect::<Vec<_>>().join("; "),
+            row.limits,
+        );
+    }
+    text
+}
+
+/// The same as JSON: an array of rows.
+#[must_use]
+pub fn json(rows: &[Row]) -> String {
+    let rows: Vec<String> = rows.iter().map(json_row).collect();
+    format!("[\n{}\n]\n", rows.join(",\n"))
+}
+
+fn json_row(row: &Row) -> String {
+    let peers: Vec<String> = row
+        .peers
+        .iter()
+        .map(|(name, of)| format!("{}: {}", quoted(name), json_spread(of)))
+        .collect();
+    format!(
+        "  {{\"section\": {}, \"figure\": {}, \"unit\": {}, \"bar\": {}, \"verdict\": {}, \
+         \"ours\": {}, \"doubled\": {}, \"peers\": {{{}}}, \"limits\": {}}}",
+        quoted(row.section),
+        quoted(&row.figure),
+        quoted(row.unit),
+        quoted(&row.bar_text()),
+        quoted(row.verdict().word()),
+        json_spread(&row.ours),
+        row.doubled.as_ref().map_or("null".to_owned(), json_spread),
+        peers.join(", "),
+        quoted(row.limits),
+    )
+}
+
+fn json_spread(of: &Spread) -> String {
+    let number = |value: f64| match value.is_finite() {
+        true => value.to_string(),
+        false => "null".to_owned(),
+    };
+    let (median, low, high) = (number(of.median), number(of.low), number(of.high));
+    let samples = of.samples;
+    format!("{{\"median\": {median}, \"low\": {low}, \"high\": {high}, \"samples\": {samples}}}")
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
