@@ -30,6 +30,7 @@ impl Spread {
 }
 
 /// What a figure is to keep.
+#[expect(clippy::enum_variant_names, reason = "they are read as words")]
 #[derive(Clone, Copy, Debug)]
 pub enum Bar {
     AtMost(f64),

@@ -35,6 +35,8 @@ pub struct How {
 #[derive(Clone, Copy)]
 pub struct Server {
     pub name: &'static str,
+    /// Its name with a deadline for each phase.
+    pub limited: &'static str,
     /// Whether it can serve what is no HTTP.
     pub echoes: bool,
     start: Start,
@@ -48,8 +50,10 @@ enum Start {
     At(fn(SocketAddr, How) -> io::Result<()>),
 }
 
-const fn peer(name: &'static str, serve: fn(TcpListener, How) -> io::Result<()>) -> Server {
-    Server { name, echoes: true, start: Start::On(serve) }
+macro_rules! server {
+    ($name:literal, $echoes:literal, $start:expr) => {
+        Server { name: $name, limited: concat!($name, " +d"), echoes: $echoes, start: $start }
+    };
 }
 
 /// What everything is compared with.
@@ -61,16 +65,16 @@ pub const HTTP: &str = "trapline-http";
 
 /// All of them; trapline's first.
 pub const SERVERS: &[Server] = &[
-    Server { name: SMALL, echoes: true, start: Start::At(trapline::serve) },
-    Server { name: HTTP, echoes: false, start: Start::At(trapline::serve_http) },
-    peer(FLOOR, epoll::serve),
-    peer("mio", mio::serve),
-    peer("tokio", tokio::serve),
-    peer("tokio-lean", tokio::serve_lean),
-    Server { name: "hyper", echoes: false, start: Start::On(hyper::serve) },
-    peer("smol", smol::serve),
-    peer("monoio", monoio::serve),
-    peer("compio", compio::serve),
+    server!("trapline", true, Start::At(trapline::serve)),
+    server!("trapline-http", false, Start::At(trapline::serve_http)),
+    server!("epoll", true, Start::On(epoll::serve)),
+    server!("mio", true, Start::On(mio::serve)),
+    server!("tokio", true, Start::On(tokio::serve)),
+    server!("tokio-lean", true, Start::On(tokio::serve_lean)),
+    server!("hyper", false, Start::On(hyper::serve)),
+    server!("smol", true, Start::On(smol::serve)),
+    server!("monoio", true, Start::On(monoio::serve)),
+    server!("compio", true, Start::On(compio::serve)),
 ];
 
 /// Serves until it is killed; says on standard output where it listens.

@@ -23,6 +23,7 @@ struct Conn<S> {
     due: u64,
     kept: Kept,
     /// Made by the first answer that the peer does not take.
+    #[expect(clippy::box_collection, reason = "most connections never have one")]
     unsent: Option<Box<Vec<u8>>>,
     closing: bool,
 }

@@ -84,13 +84,21 @@ impl Phase {
     }
 }
 
-/// What `work` comes to without waiting.
-#[inline]
-async fn now<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
-    poll_fn(|cx| match work.as_mut().poll(cx) {
-        Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => Poll::Ready(None),
+/// Reads what is there into the buffer of all and hands it to `take`: `None` if that would wait.
+/// The buffer is borrowed for this one poll.
+async fn read_now<T>(
+    stream: &mut TcpStream,
+    shared: &Shared,
+    mut take: impl FnMut(&[u8]) -> T,
+) -> Option<io::Result<T>> {
+    poll_fn(|cx| {
+        let input = &mut **shared.input.borrow_mut();
+        let read = pin!(stream.read(input)).poll(cx);
+        Poll::Ready(match read {
+            Poll::Ready(Ok(n)) => Some(Ok(take(&input[..n]))),
+            Poll::Ready(Err(error)) => Some(Err(error)),
+            Poll::Pending => None,
+        })
     })
     .await
 }
@@ -103,19 +111,18 @@ async fn conn(mut stream: TcpStream, shared: Rc<Shared>, how: How) -> io::Result
         phase.begin(next.span());
         stream.readable().await?;
         let mut out = shared.out.take();
-        {
-            // Its borrow ends before anything waits.
-            let input = &mut **shared.input.borrow_mut();
-            let Some(n) = now(stream.read(input)).await else { continue };
-            let n = n?;
-            if n == 0 {
-                break;
-            }
+        let take = |bytes: &[u8]| {
             if how.echo {
-                out.extend_from_slice(&input[..n]);
+                out.extend_from_slice(bytes);
             } else {
-                next = kept.answer(&input[..n], &mut out);
+                next = kept.answer(bytes, &mut out);
             }
+            bytes.len()
+        };
+        match read_now(&mut stream, &shared, take).await.transpose()? {
+            Some(0) => break,
+            Some(_) => {}
+            None => continue,
         }
         phase.begin(WRITE);
         stream.write_all(&out).await?;
