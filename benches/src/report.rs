@@ -63,6 +63,8 @@ pub struct Row {
 pub enum Verdict {
     NoBar,
     Pass,
+    /// The range does not exclude the bar, so it counts as kept; the median alone would not.
+    InRange,
     /// The range excludes the bar.
     Short,
     /// The peer that it is compared with was not measured.
@@ -75,21 +77,29 @@ impl Row {
         let find = |all: &[(&'static str, Spread)], name| {
             all.iter().find(|(found, _)| *found == name).map(|(_, spread)| *spread)
         };
-        // Ours as a multiple of the peer's: the least and the most of it.
+        // Ours as a multiple of the peer's: the least of it, the median, the most.
         let times = |name| {
-            let plain = |peer: Spread| (self.ours.low / peer.median, self.ours.high / peer.median);
-            let paired = find(&self.ratios, name).map(|ratio| (ratio.low, ratio.high));
+            let ours = &self.ours;
+            let plain =
+                |peer: Spread| [ours.low, ours.median, ours.high].map(|of| of / peer.median);
+            let paired = find(&self.ratios, name).map(|of| [of.low, of.median, of.high]);
             paired.or_else(|| find(&self.peers, name).map(plain))
         };
+        // Whether the median keeps it, and the end of the range that is nearest to it.
         let kept = match self.bar {
             None => return Verdict::NoBar,
-            Some(Bar::AtMost(most)) => Some(self.ours.low <= most),
-            Some(Bar::AtMostOf(name, factor)) => times(name).map(|(low, _)| low <= factor),
-            Some(Bar::AtLeastOf(name, factor)) => times(name).map(|(_, high)| high >= factor),
+            Some(Bar::AtMost(most)) => Some([self.ours.median <= most, self.ours.low <= most]),
+            Some(Bar::AtMostOf(name, factor)) => {
+                times(name).map(|[low, median, _]| [median <= factor, low <= factor])
+            }
+            Some(Bar::AtLeastOf(name, factor)) => {
+                times(name).map(|[_, median, high]| [median >= factor, high >= factor])
+            }
         };
         match kept {
-            Some(true) => Verdict::Pass,
-            Some(false) => Verdict::Short,
+            Some([true, _]) => Verdict::Pass,
+            Some([false, true]) => Verdict::InRange,
+            Some([false, false]) => Verdict::Short,
             None => Verdict::Unknown,
         }
     }
@@ -109,6 +119,7 @@ impl Verdict {
         match self {
             Verdict::NoBar => "",
             Verdict::Pass => "pass",
+            Verdict::InRange => "in range",
             Verdict::Short => "SHORT",
             Verdict::Unknown => "no peer",
         }

@@ -4,9 +4,9 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{Case, OURS, Runner, on};
+use super::{Case, Cpu, OURS, Runner, on};
 use crate::report::Bar;
 
 const SECTION: &str = "memory";
@@ -78,7 +78,8 @@ fn all_have_begun(tasks: u64) -> bool {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// `PEER TASKS`: prints the bytes of each task, and the milliseconds that it took to start all.
+/// `PEER TASKS`: prints the bytes of each task, and the milliseconds of this thread that it took to
+/// start all.
 pub fn figure(words: &[&str]) -> Result<(), String> {
     let [peer, tasks] = words else {
         return Err("expected PEER TASKS".to_owned());
@@ -158,12 +159,12 @@ async fn monoio(tasks: u64) -> Result<(), String> {
 /// The process before the tasks were made.
 struct Before {
     bytes: u64,
-    start: Instant,
+    start: Cpu,
 }
 
 impl Before {
     fn now() -> Before {
-        Before { bytes: resident(), start: Instant::now() }
+        Before { bytes: resident(), start: Cpu::now() }
     }
 
     /// Prints what has come since, and ends the process: nobody waits for its tasks to be dropped.

@@ -1,9 +1,8 @@
 //! Tasks: giving way to each other, being made and being joined.
 
 use std::hint::black_box;
-use std::time::Instant;
 
-use super::{Case, OURS, Runner, each, on};
+use super::{Case, Cpu, OURS, Runner, on};
 use crate::report::Bar;
 
 const SECTION: &str = "tasks";
@@ -59,7 +58,7 @@ const SPAWN: &[(&str, Runner)] = &[
 
 fn yields(tasks: u64, count: u64) -> f64 {
     on::trapline(async {
-        let start = Instant::now();
+        let start = Cpu::now();
         let mut all = Vec::new();
         for _ in 0..tasks {
             let yields = async move {
@@ -72,7 +71,7 @@ fn yields(tasks: u64, count: u64) -> f64 {
         for task in &mut all {
             task.join().await.expect("it ends");
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -80,7 +79,7 @@ fn yields(tasks: u64, count: u64) -> f64 {
 macro_rules! yields {
     ($tasks:expr, $count:expr, $yield_now:expr, $spawn:expr, $joined:ident => $join:expr) => {{
         let (tasks, count): (u64, u64) = ($tasks, $count);
-        let start = Instant::now();
+        let start = Cpu::now();
         let mut all = Vec::new();
         for _ in 0..tasks {
             let yields = async move {
@@ -93,7 +92,7 @@ macro_rules! yields {
         for $joined in all {
             $join;
         }
-        each(start, count)
+        start.each(count)
     }};
 }
 
@@ -129,7 +128,7 @@ fn yields_monoio(tasks: u64, count: u64) -> f64 {
 fn spawns(batch: u64, count: u64) -> f64 {
     on::trapline(async {
         let mut all = Vec::with_capacity(batch as usize);
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count / batch {
             for n in 0..batch {
                 all.push(traps::spawn("task", async move { n }).await);
@@ -138,7 +137,7 @@ fn spawns(batch: u64, count: u64) -> f64 {
                 black_box(task.join().await.expect("it ends"));
             }
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -146,7 +145,7 @@ macro_rules! spawns {
     ($batch:expr, $count:expr, $spawn:expr, $joined:ident => $join:expr) => {{
         let (batch, count): (u64, u64) = ($batch, $count);
         let mut all = Vec::with_capacity(batch as usize);
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count / batch {
             for n in 0..batch {
                 all.push($spawn(async move { n }));
@@ -155,7 +154,7 @@ macro_rules! spawns {
                 black_box($join);
             }
         }
-        each(start, count)
+        start.each(count)
     }};
 }
 

@@ -1,12 +1,12 @@
 //! The kernel's timer queue. It is private to the kernel, so its source is a module here as well.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::traps::Time;
 use ::traps::deadline_table::DeadlineTable;
 
-use super::{each, timers::FAR};
+use super::{Cpu, timers::FAR};
 
 #[path = "../../../kernel/src/timers.rs"]
 #[allow(dead_code, reason = "the kernel uses the rest")]
@@ -27,13 +27,13 @@ pub fn arm_and_cancel(others: u64, count: u64) -> f64 {
     for n in 0..others {
         queue.arm(after(2 * FAR + Duration::from_micros(n)), Owner(n as u32), now, rank);
     }
-    let start = Instant::now();
+    let start = Cpu::now();
     for n in 0..count {
         let at = after(FAR + Duration::from_micros(n));
         let timer = queue.arm(black_box(at), Owner(0), now, rank);
         queue.disarm(black_box(timer));
     }
-    let figure = each(start, count);
+    let figure = start.each(count);
     black_box(queue.next());
     figure
 }

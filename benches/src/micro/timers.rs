@@ -2,13 +2,13 @@
 
 use std::hint::black_box;
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::traps::deadline_table::DeadlineTable;
 use ::traps::{ConnectionDeadline, Interrupt, Time, connection_deadline, timeout_after};
 use futures_util::poll;
 
-use super::{Case, OURS, Runner, each, late, on, time_queue};
+use super::{Case, Cpu, OURS, Runner, late, on, time_queue};
 use crate::report::Bar;
 
 const SECTION: &str = "timers";
@@ -117,34 +117,34 @@ macro_rules! others {
 fn timeout(load: u64, count: u64) -> f64 {
     on::trapline(async {
         let _others = others(load).await;
-        let start = Instant::now();
+        let start = Cpu::now();
         for n in 0..count {
             let ready = async { Ok::<_, Interrupt>(n) };
             black_box(timeout_after(FAR, ready).await).expect("it is ready");
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
 fn timeout_tokio(load: u64, count: u64) -> f64 {
     on::tokio(async {
         let _others: Vec<TokioSleep> = others!(load, tokio::time::sleep);
-        let start = Instant::now();
+        let start = Cpu::now();
         for n in 0..count {
             black_box(tokio::time::timeout(FAR, async { n }).await).expect("it is ready");
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
 fn timeout_monoio(load: u64, count: u64) -> f64 {
     on::monoio(async {
         let _others: Vec<MonoioSleep> = others!(load, monoio::time::sleep);
-        let start = Instant::now();
+        let start = Cpu::now();
         for n in 0..count {
             black_box(monoio::time::timeout(FAR, async { n }).await).expect("it is ready");
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -152,12 +152,12 @@ fn guard(load: u64, count: u64) -> f64 {
     on::trapline(async {
         let _others = others(load).await;
         let deadline = connection_deadline().await;
-        let start = Instant::now();
+        let start = Cpu::now();
         for n in 0..count {
             let ready = async { Ok::<_, Interrupt>(n) };
             black_box(deadline.guard(FAR, ready).await).expect("it is ready");
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -165,11 +165,11 @@ fn rearm(load: u64, count: u64) -> f64 {
     on::trapline(async {
         let _others = others(load).await;
         let deadline = connection_deadline().await;
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             black_box(&deadline).arm(FAR);
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -178,11 +178,11 @@ fn rearm_tokio(load: u64, count: u64) -> f64 {
         let _others: Vec<TokioSleep> = others!(load, tokio::time::sleep);
         let mut sleep = Box::pin(tokio::time::sleep(FAR));
         assert!(poll!(&mut sleep).is_pending());
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             sleep.as_mut().reset(tokio::time::Instant::now() + FAR);
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -191,12 +191,12 @@ fn rearm_smol(load: u64, count: u64) -> f64 {
         let _others: Vec<Pin<Box<async_io::Timer>>> = others!(load, async_io::Timer::after);
         let mut timer = async_io::Timer::after(FAR);
         assert!(poll!(&mut timer).is_pending());
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             timer.set_after(FAR);
             assert!(poll!(&mut timer).is_pending());
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -205,11 +205,11 @@ fn rearm_monoio(load: u64, count: u64) -> f64 {
         let _others: Vec<MonoioSleep> = others!(load, monoio::time::sleep);
         let mut sleep = Box::pin(monoio::time::sleep(FAR));
         assert!(poll!(&mut sleep).is_pending());
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             sleep.as_mut().reset(monoio::time::Instant::now() + FAR);
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -223,11 +223,11 @@ fn random(load: u64, count: u64) -> f64 {
     on::trapline(async {
         let all = others(load).await;
         let mut state = 1;
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             all[next(&mut state, load)].arm(FAR);
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -235,12 +235,12 @@ fn random_tokio(load: u64, count: u64) -> f64 {
     on::tokio(async {
         let mut all: Vec<TokioSleep> = others!(load, tokio::time::sleep);
         let mut state = 1;
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             let at = tokio::time::Instant::now() + FAR;
             all[next(&mut state, load)].as_mut().reset(at);
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -250,36 +250,36 @@ fn arm_tokio(load: u64, count: u64) -> f64 {
         // Due before all others, so that no arm interrupts the driver.
         let mut first = Box::pin(tokio::time::sleep(FAR / 2));
         assert!(poll!(&mut first).is_pending());
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             let mut sleep = std::pin::pin!(tokio::time::sleep(FAR));
             assert!(poll!(&mut sleep).is_pending());
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
 fn arm_smol(load: u64, count: u64) -> f64 {
     on::smol(|_| async move {
         let _others: Vec<Pin<Box<async_io::Timer>>> = others!(load, async_io::Timer::after);
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             let mut timer = async_io::Timer::after(FAR);
             assert!(poll!(&mut timer).is_pending());
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
 fn arm_monoio(load: u64, count: u64) -> f64 {
     on::monoio(async {
         let _others: Vec<MonoioSleep> = others!(load, monoio::time::sleep);
-        let start = Instant::now();
+        let start = Cpu::now();
         for _ in 0..count {
             let mut sleep = std::pin::pin!(monoio::time::sleep(FAR));
             assert!(poll!(&mut sleep).is_pending());
         }
-        each(start, count)
+        start.each(count)
     })
 }
 
@@ -290,19 +290,19 @@ fn scan(load: u64, count: u64) -> f64 {
         let slot = table.columns().claim(n, n + 1);
         table.columns().store(slot, Time::from_micros(60_000_000 + u64::from(n)));
     }
-    let start = Instant::now();
+    let start = Cpu::now();
     for _ in 0..count {
         table.columns().scan(Time::ZERO, |_, _, _, _| unreachable!("nothing is due"));
     }
-    each(start, count) / 1e3
+    start.each(count) / 1e3
 }
 
 /// The least of as many numbers; in microseconds.
 fn plain_pass(load: u64, count: u64) -> f64 {
     let all: Vec<u64> = (0..load).map(|n| 60_000_000 + n).collect();
-    let start = Instant::now();
+    let start = Cpu::now();
     for _ in 0..count {
         black_box(black_box(&all).iter().fold(u64::MAX, |first, at| first.min(*at)));
     }
-    each(start, count) / 1e3
+    start.each(count) / 1e3
 }

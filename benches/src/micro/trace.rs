@@ -5,11 +5,10 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::rc::Rc;
-use std::time::Instant;
 
 use ::kernel::{Kernel, Real};
 
-use super::{Case, OURS, Runner, each};
+use super::{Case, Cpu, OURS, Runner};
 use crate::report::Bar;
 
 const SECTION: &str = "trace";
@@ -38,7 +37,7 @@ const FILE: &[(&str, Runner)] = &[(OURS, file)];
 /// So many tasks that give way `count` times together; nanoseconds of one.
 fn yields(kernel: &mut Kernel<Real>, tasks: u64, count: u64) -> f64 {
     let main = async {
-        let start = Instant::now();
+        let start = Cpu::now();
         let mut all = Vec::new();
         for _ in 0..tasks {
             let yields = async move {
@@ -51,7 +50,7 @@ fn yields(kernel: &mut Kernel<Real>, tasks: u64, count: u64) -> f64 {
         for mut task in all {
             task.join().await.expect("it ends");
         }
-        each(start, count)
+        start.each(count)
     };
     kernel.run(main).expect("main ends")
 }

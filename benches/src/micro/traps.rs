@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::{Case, OURS, depth, each, on};
+use super::{Case, Cpu, OURS, depth, on};
 
 const SECTION: &str = "traps";
 const COUNT: u64 = 200_000;
@@ -40,9 +40,9 @@ const YIELDS: &[(&str, super::Runner)] =
     &[(OURS, block), ("tokio", block_tokio), ("smol", block_smol), ("monoio", block_monoio)];
 
 async fn timed<L: AsyncFn()>(leaf: L, depth: u64, count: u64) -> f64 {
-    let start = Instant::now();
+    let start = Cpu::now();
     depth::run(leaf, depth, count).await;
-    each(start, count)
+    start.each(count)
 }
 
 fn answer(depth: u64, count: u64) -> f64 {
@@ -61,11 +61,11 @@ fn clock(depth: u64, count: u64) -> f64 {
 
 /// What a reading costs without a trap.
 fn instant(_: u64, count: u64) -> f64 {
-    let start = Instant::now();
+    let start = Cpu::now();
     for _ in 0..count {
         black_box(Instant::now());
     }
-    each(start, count)
+    start.each(count)
 }
 
 fn block(depth: u64, count: u64) -> f64 {
