@@ -3,8 +3,9 @@
 //! A case is measured in rounds: each round runs ours, each peer's and ours with twice the load,
 //! one after the other and each in a runtime of its own, so that what else the machine does hits
 //! all of them. What one thread does without sleeping is timed by that thread's own clock, so that
-//! other load costs it no more than its caches; what waits is timed by the real one. Setting up is outside the measured span, so the same case, run by a tool that
-//! counts, gives the cost of one operation as the difference of two counts.
+//! other load costs it no more than its caches; what waits is timed by the real one. Setting up is
+//! outside the measured span, so the same case, run by a tool that counts, gives the cost of one
+//! operation as the difference of two counts.
 
 mod depth;
 mod late;
