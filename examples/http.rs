@@ -41,7 +41,7 @@ enum Route {
 type Work = fn(&Whole) -> io::Result<Response>;
 
 /// What this server answers.
-struct App {
+pub struct App {
     routes: Router<Route>,
     /// `None`: no directory was given.
     files: Option<Files>,
@@ -50,7 +50,7 @@ struct App {
 }
 
 impl App {
-    fn new(flags: &HttpFlags, gate: Gate) -> io::Result<App> {
+    pub fn new(flags: &HttpFlags, gate: Gate) -> io::Result<App> {
         let threads = |name, count: u64| Limiter::new(name, usize::try_from(count).unwrap_or(1));
         let routes = Router::new()
             .get("/", Route::Hello)

@@ -71,12 +71,39 @@ pub fn all() -> Result<Vec<Probe>, String> {
     }
     let [http, echo] = examples()?;
     all.extend(served(&http, Talk::Http, ["http", "http_one", "http_conn", "http_close"]));
-    let piped = |rounds| Work { talk: Talk::Http, connections: 64, depth: 16, rounds };
-    let (short, long) = (piped(5), piped(15));
-    let kind = Kind::Served { server: http, short, long };
-    all.push(Probe { name: "http_piped", tool: Tool::Callgrind, kind });
+    all.push(piped("http_piped", http));
     all.extend(served(&echo, Talk::Echo, ["echo", "echo_one", "echo_conn", "echo_close"]));
+    all.extend(small_program()?);
     Ok(all)
+}
+
+/// The peers' small program on trapline, which this program serves; all its phases under a
+/// deadline, but for one count.
+fn small_program() -> Result<Vec<Probe>, String> {
+    let serve = |more: &[&str]| -> Result<Server, String> {
+        let words = ["serve", crate::servers::SMALL].into_iter().chain(more.iter().copied());
+        Ok(Server { program: this_program()?, args: words.map(str::to_owned).collect() })
+    };
+    let (armed, bare) = (serve(&["--deadlines"])?, serve(&[])?);
+    let mut all = served(&armed, Talk::Http, ["small", "small_one", "small_conn", "small_close"]);
+    all.push(piped("small_piped", armed));
+    all.push(keep_alive("small_no_deadlines", bare, Talk::Http));
+    all.push(keep_alive("small_echo", serve(&["--echo", "--deadlines"])?, Talk::Echo));
+    Ok(all)
+}
+
+/// The instructions of 16 questions in one write, of 64 connections.
+fn piped(name: &'static str, server: Server) -> Probe {
+    let work = |rounds| Work { talk: Talk::Http, connections: 64, depth: 16, rounds };
+    let kind = Kind::Served { server, short: work(5), long: work(15) };
+    Probe { name, tool: Tool::Callgrind, kind }
+}
+
+/// The instructions of a question, of 64 connections.
+fn keep_alive(name: &'static str, server: Server, talk: Talk) -> Probe {
+    let work = |rounds| Work { talk, connections: 64, depth: 1, rounds };
+    let kind = Kind::Served { server, short: work(10), long: work(60) };
+    Probe { name, tool: Tool::Callgrind, kind }
 }
 
 /// What is counted of each server: a question of 64 connections, and of one; a connection that

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use super::tools::{Counted, Tool};
 /// How long a server may take to stop, and a tool to write what it found.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A program that says `listening on ADDR` on standard output and ends at SIGTERM.
+/// A program that says `listening on ADDR` on standard output and is ended by SIGTERM.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub program: PathBuf,
@@ -107,7 +108,10 @@ impl Running {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             match self.child.try_wait()? {
-                Some(status) if status.success() => return Ok(()),
+                // A server of this program has no other end than the signal.
+                Some(status) if status.success() || status.signal() == Some(libc::SIGTERM) => {
+                    return Ok(());
+                }
                 Some(status) => return Err(io::Error::other(format!("it ended with {status}"))),
                 None => std::thread::sleep(Duration::from_millis(5)),
             }

@@ -1,0 +1,80 @@
+//! Bytes in memory for each idle keep-alive connection.
+
+use std::io;
+use std::time::Duration;
+
+use super::process::Process;
+use super::{Asked, OURS, Target};
+use crate::load::{Kind, Load};
+use crate::report::{Bar, Row, Spread};
+use crate::servers::{FLOOR, HTTP, How};
+use crate::sys;
+
+const FIGURE: &str = "idle keep-alive connection";
+const CONNECTIONS: usize = 10_000;
+/// As many connect at a time, ask once, and fall silent.
+const BATCH: usize = 50;
+
+/// What the process grew by for each connection.
+fn bytes(target: Target, connections: usize) -> io::Result<f64> {
+    let process = Process::start(target, How { deadlines: target.deadlines, echo: false })?;
+    let span = Duration::from_secs(60);
+    // What the first connections bring is there before anything counts.
+    let mut warm = Load::connect(process.addr, Kind::Http, BATCH)?;
+    warm.run(BATCH as u64 * 4, span)?;
+    let before = sys::resident(process.pid)?;
+    let mut load = Load::connect(process.addr, Kind::Http, 0)?;
+    for first in (0..connections).step_by(BATCH) {
+        load.grow(BATCH)?;
+        load.run_from(first, BATCH as u64, span)?;
+    }
+    let after = sys::resident(process.pid)?;
+    drop(warm);
+    Ok((after as f64 - before as f64) / connections as f64)
+}
+
+/// The rows of our two programs, with deadlines and without.
+///
+/// # Errors
+///
+/// The system does not allow so many descriptors.
+pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
+    if !asked.wants(FIGURE) {
+        return Ok(Vec::new());
+    }
+    eprintln!("{FIGURE}");
+    let mut targets = asked.targets(false);
+    targets.insert(0, Asked::floor());
+    let measured = targets.iter().filter_map(|target| match bytes(*target, CONNECTIONS) {
+        Ok(bytes) => Some((*target, Spread::exact(bytes))),
+        Err(error) => {
+            eprintln!("  {} left out: {error}", target.name());
+            None
+        }
+    });
+    let measured: Vec<(Target, Spread)> = measured.collect();
+    let mut rows = Vec::new();
+    for (target, ours) in measured.iter().filter(|(target, _)| target.is_ours()) {
+        let same = |(other, _): &&(Target, Spread)| {
+            let floor = other.server.name == FLOOR;
+            (other.deadlines == target.deadlines || floor) && other.name() != target.name()
+        };
+        let peers = measured.iter().filter(same).map(|(other, bytes)| (other.name(), *bytes));
+        let bar = target.server.name == HTTP && target.deadlines;
+        let short = OURS.iter().find(|(name, _)| *name == target.server.name);
+        let short = short.map_or("", |(_, short)| short);
+        let limits = if target.deadlines { "all deadlines" } else { "no deadlines" };
+        rows.push(Row {
+            section: "Memory",
+            figure: format!("{short} {FIGURE}, {limits}"),
+            unit: "bytes",
+            bar: bar.then_some(Bar::AtMost(512.0)),
+            ours: *ours,
+            peers: peers.collect(),
+            ratios: Vec::new(),
+            doubled: bytes(*target, 2 * CONNECTIONS).ok().map(Spread::exact),
+            limits: "the task's future, its place in the kernel's tables",
+        });
+    }
+    Ok(rows)
+}

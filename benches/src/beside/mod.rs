@@ -1,0 +1,96 @@
+//! trapline's servers beside those of its peers.
+
+use crate::servers::{FLOOR, HTTP, How, SERVERS, SMALL, Server};
+
+pub mod counts;
+pub mod memory;
+mod process;
+pub mod speed;
+pub mod wrk;
+
+use crate::load::Kind;
+
+/// A server, with deadlines or without.
+#[derive(Clone, Copy)]
+pub struct Target {
+    pub server: &'static Server,
+    pub deadlines: bool,
+}
+
+impl Target {
+    pub fn name(&self) -> &'static str {
+        if self.deadlines { self.server.limited } else { self.server.name }
+    }
+
+    fn is_floor(&self) -> bool {
+        self.server.name == FLOOR && !self.deadlines
+    }
+
+    fn is_ours(&self) -> bool {
+        [SMALL, HTTP].contains(&self.server.name)
+    }
+}
+
+/// What is asked of the measurements.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub quick: bool,
+    /// A part of the figure's name.
+    pub only: Option<String>,
+    /// Names of servers; empty: all.
+    pub peers: Vec<String>,
+}
+
+impl Asked {
+    pub fn wants(&self, figure: &str) -> bool {
+        self.only.as_ref().is_none_or(|part| figure.contains(part.as_str()))
+    }
+
+    /// Those that can do it, without the floor.
+    fn targets(&self, echo: bool) -> Vec<Target> {
+        let asked = |server: &&Server| {
+            let named = self.peers.iter().any(|name| name == server.name);
+            (server.echoes || !echo) && (named || self.peers.is_empty())
+        };
+        let both = |server| [true, false].map(|deadlines| Target { server, deadlines });
+        let found = SERVERS.iter().filter(asked).flat_map(both);
+        found.filter(|target| !target.is_floor()).collect()
+    }
+
+    fn floor() -> Target {
+        let server = SERVERS.iter().find(|server| server.name == FLOOR);
+        Target { server: server.expect("the floor is a server"), deadlines: false }
+    }
+}
+
+/// What the clients of a figure do.
+#[derive(Clone, Copy)]
+pub struct Workload {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub connections: usize,
+}
+
+impl Workload {
+    fn how(&self, target: Target) -> How {
+        How { deadlines: target.deadlines, echo: self.kind == Kind::Echo }
+    }
+}
+
+const fn workload(name: &'static str, kind: Kind, connections: usize) -> Workload {
+    Workload { name, kind, connections }
+}
+
+pub const WORKLOADS: &[Workload] = &[
+    workload("keep-alive 1", Kind::Http, 1),
+    workload("keep-alive 64", Kind::Http, 64),
+    workload("keep-alive 256", Kind::Http, 256),
+    workload("pipelined 16 deep, 64", Kind::Pipe, 64),
+    workload("connection per request, 64", Kind::Close, 64),
+    workload("echo 1", Kind::Echo, 1),
+    workload("echo 64", Kind::Echo, 64),
+    workload("echo 1000", Kind::Echo, 1000),
+];
+
+/// What trapline's two programs are called in a figure.
+const OURS: [(&str, &str); 2] = [(SMALL, "(a)"), (HTTP, "(b)")];

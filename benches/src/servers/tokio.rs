@@ -1,0 +1,123 @@
+//! tokio's current-thread runtime, by hand: a read buffer for each connection, as usual; or, as
+//! `tokio-lean`, `readable` and `try_read` into one buffer for all.
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{LocalSet, spawn_local};
+
+use super::How;
+use super::phases::{Never, Timer, Tokio, under};
+use super::program::{Kept, Next, ROOM, WRITE};
+
+pub fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+pub fn serve(listener: std::net::TcpListener, how: How) -> io::Result<()> {
+    if how.deadlines {
+        usual::<Tokio>(listener, how.echo)
+    } else {
+        usual::<Never>(listener, how.echo)
+    }
+}
+
+fn usual<T: Timer + Send>(listener: std::net::TcpListener, echo: bool) -> io::Result<()> {
+    runtime()?.block_on(async {
+        let listener = TcpListener::from_std(listener)?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            tokio::spawn(conn::<T>(stream, echo));
+        }
+    })
+}
+
+async fn conn<T: Timer>(mut stream: TcpStream, echo: bool) -> io::Result<()> {
+    let mut timer = T::new();
+    let (mut input, mut out) = (vec![0; ROOM], Vec::new());
+    let (mut kept, mut next) = (Kept::default(), Next::Request);
+    while next != Next::Close {
+        let Some(n) = under(&mut timer, next.span(), stream.read(&mut input)).await else {
+            break;
+        };
+        let n = n?;
+        if n == 0 {
+            break;
+        }
+        let answer = if echo {
+            &input[..n]
+        } else {
+            out.clear();
+            next = kept.answer(&input[..n], &mut out);
+            &out[..]
+        };
+        let Some(written) = under(&mut timer, WRITE, stream.write_all(answer)).await else {
+            break;
+        };
+        written?;
+    }
+    Ok(())
+}
+
+pub fn serve_lean(listener: std::net::TcpListener, how: How) -> io::Result<()> {
+    if how.deadlines {
+        lean::<Tokio>(listener, how.echo)
+    } else {
+        lean::<Never>(listener, how.echo)
+    }
+}
+
+/// What connections use one at a time.
+struct Shared {
+    input: RefCell<Box<[u8; ROOM]>>,
+    out: RefCell<Vec<u8>>,
+}
+
+fn lean<T: Timer>(listener: std::net::TcpListener, echo: bool) -> io::Result<()> {
+    let shared = Shared { input: RefCell::new(Box::new([0; ROOM])), out: RefCell::default() };
+    let shared = Rc::new(shared);
+    runtime()?.block_on(LocalSet::new().run_until(async {
+        let listener = TcpListener::from_std(listener)?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            spawn_local(lean_conn::<T>(stream, shared.clone(), echo));
+        }
+    }))
+}
+
+async fn lean_conn<T: Timer>(
+    mut stream: TcpStream,
+    shared: Rc<Shared>,
+    echo: bool,
+) -> io::Result<()> {
+    let mut timer = T::new();
+    let (mut kept, mut next) = (Kept::default(), Next::Request);
+    while next != Next::Close {
+        let Some(readable) = under(&mut timer, next.span(), stream.readable()).await else { break };
+        readable?;
+        let mut out = shared.out.take();
+        {
+            let input = &mut **shared.input.borrow_mut();
+            let n = match stream.try_read(input) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            };
+            if echo {
+                out.extend_from_slice(&input[..n]);
+            } else {
+                next = kept.answer(&input[..n], &mut out);
+            }
+        }
+        let Some(written) = under(&mut timer, WRITE, stream.write_all(&out)).await else { break };
+        written?;
+        out.clear();
+        shared.out.replace(out);
+    }
+    Ok(())
+}
