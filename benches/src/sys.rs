@@ -49,6 +49,16 @@ pub fn raise_descriptors() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// Ends this process when the one that started it ends.
+///
+/// # Errors
+///
+/// The system's.
+pub fn end_with_parent() -> io::Result<()> {
+    // SAFETY: takes no memory of ours.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
+}
+
 /// Sends SIGTERM to a process that this one started.
 ///
 /// # Errors
