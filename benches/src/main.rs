@@ -25,7 +25,7 @@ bench [OPTION]...             measure, print one table, write the same as JSON
   --only TEXT                 figures whose name contains it
   --peers NAME,NAME...        these servers (the floor always runs)
   --json FILE                 where the JSON goes (bench.json)
-bench serve SERVER [--deadlines] [--echo] [--core N] [--addr ADDR]
+bench serve SERVER [--deadlines] [--echo] [--core N] [--with-parent] [--addr ADDR]
                               one server, until it is killed
 bench load ADDR [--kind http|pipe|close|echo] [--connections N] [--requests R] [--seconds S]
                               one load, its answers a second
@@ -57,6 +57,8 @@ fn serve(words: &mut Words<'_>) -> Result<(), String> {
             "--deadlines" => how.deadlines = true,
             "--echo" => how.echo = true,
             "--addr" => addr = value(word, words)?,
+            // For a run that was broken off: it leaves nobody behind.
+            "--with-parent" => sys::end_with_parent().map_err(|error| error.to_string())?,
             "--core" => sys::pin(value(word, words)?).map_err(|error| error.to_string())?,
             other => return Err(format!("no option `{other}`")),
         }

@@ -230,3 +230,47 @@ fn quoted(text: &str) -> String {
     out.push('"');
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ours: [f64; 3], bar: Bar) -> Row {
+        Row {
+            section: "s",
+            figure: "a \"figure\"".to_owned(),
+            unit: "ns",
+            bar: Some(bar),
+            ours: Spread::of(ours.to_vec()),
+            peers: vec![("epoll", Spread::exact(2.0))],
+            doubled: None,
+            limits: "",
+        }
+    }
+
+    #[test]
+    fn a_bar_is_kept_unless_the_whole_range_is_beyond_it() {
+        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtMost(1.0)).verdict(), Verdict::Pass);
+        assert_eq!(row([3.0, 1.1, 2.0], Bar::AtMost(1.0)).verdict(), Verdict::Short);
+        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)).verdict(), Verdict::Pass);
+        assert_eq!(row([2.9, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)).verdict(), Verdict::Short);
+        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtMostOf("epoll", 0.5)).verdict(), Verdict::Pass);
+        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtMostOf("mio", 9.0)).verdict(), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_median_of_few_is_between_the_middle_two() {
+        assert!((Spread::of(vec![4.0, 1.0]).median - 2.5).abs() < 1e-9);
+        assert!((Spread::of(vec![4.0, 1.0, 2.0]).median - 2.0).abs() < 1e-9);
+        assert!(Spread::of(Vec::new()).median.is_nan());
+    }
+
+    #[test]
+    fn json_has_no_bare_quote_and_no_nan() {
+        let mut bad = row([1.0, f64::NAN, 1.0], Bar::AtMost(1.0));
+        bad.ours.high = f64::NAN;
+        let text = json(&[bad]);
+        assert!(text.contains("a \\\"figure\\\""));
+        assert!(!text.contains("NaN") && text.contains("\"high\": null"));
+    }
+}

@@ -49,6 +49,16 @@ pub fn raise_descriptors() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// Ends this process when the one that started it ends.
+///
+/// # Errors
+///
+/// The system's.
+pub fn end_with_parent() -> io::Result<()> {
+    // SAFETY: takes no memory of ours.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
+}
+
 /// Sends SIGTERM to a process that this one started.
 ///
 /// # Errors
@@ -223,10 +233,12 @@ pub fn busy_seconds() -> io::Result<f64> {
     Ok(busy / 100.0)
 }
 
-/// How many cores there are.
+/// How many cores the machine has, also for a process that is kept on one.
 #[must_use]
 pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    // SAFETY: takes no memory of ours.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).unwrap_or(1).max(1)
 }
 
 /// The first child of a process that this one started.

@@ -13,16 +13,12 @@ use crate::load::{Kind, Load};
 use crate::report::{Bar, Row, Spread};
 use crate::servers::{FLOOR, HTTP, SMALL};
 
-/// Requests of the shorter and of the longer run: the same for each client, so that both runs
-/// have the same connections.
+/// Requests of the shorter and of the longer run: both have as many connections, and in both all
+/// has grown to its size: queues, tables, buffers.
 fn lengths(load: &Workload) -> [u64; 2] {
-    // In both runs all has grown to its size: queues, tables, buffers.
-    let turns = match load.kind {
-        Kind::Close => [1024, 4096],
-        Kind::Pipe => [1024, 4096].map(|turns| turns * crate::load::DEPTH),
-        Kind::Http | Kind::Echo => [2048, 8192],
-    };
-    turns.map(|turns| turns.max(turns / 2048 * 4 * load.connections as u64))
+    let short = 512.max(4 * load.connections as u64);
+    let turn = if load.kind == Kind::Pipe { crate::load::DEPTH } else { 1 };
+    [short * turn, 4 * short * turn]
 }
 
 /// Where a tool writes what it found.

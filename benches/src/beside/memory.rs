@@ -53,6 +53,11 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
         }
     });
     let measured: Vec<(Target, Spread)> = measured.collect();
+    let limit = usize::try_from(sys::raise_descriptors()?).unwrap_or(usize::MAX);
+    let twice = (2 * CONNECTIONS).min(limit.saturating_sub(500) / BATCH * BATCH);
+    if twice < 2 * CONNECTIONS {
+        eprintln!("  no more than {limit} descriptors: doubled is {twice} connections");
+    }
     let mut rows = Vec::new();
     for (target, ours) in measured.iter().filter(|(target, _)| target.is_ours()) {
         let same = |(other, _): &&(Target, Spread)| {
@@ -72,7 +77,7 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
             ours: *ours,
             peers: peers.collect(),
             ratios: Vec::new(),
-            doubled: bytes(*target, 2 * CONNECTIONS).ok().map(Spread::exact),
+            doubled: Some(Spread::exact(bytes(*target, twice)?)),
             limits: "the task's future, its place in the kernel's tables",
         });
     }

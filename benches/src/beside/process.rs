@@ -48,7 +48,7 @@ impl Process {
                 command
             }
         };
-        command.args(["serve", target.server.name, "--core", &core]);
+        command.args(["serve", target.server.name, "--with-parent", "--core", &core]);
         command.args(how.deadlines.then_some("--deadlines"));
         command.args(how.echo.then_some("--echo"));
         command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -133,12 +133,6 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
                 rows.extend(rows_of(load, server, deadlines, &once, &twice));
             }
         }
-        let foreign = once.floor(|round| round.foreign * 100.0);
-        let used = once.floor(|round| round.used * 100.0);
-        eprintln!(
-            "  foreign load {:.0} % (up to {:.0}); the floor used {:.0} % of its core",
-            foreign.median, foreign.high, used.median
-        );
     }
     Ok(rows)
 }
@@ -183,8 +177,12 @@ fn rows_of(
     let cpu_bar = at_most.then_some(Bar::AtMostOf("mio", 1.05));
     let per_second = [once, twice].map(|c| c.floor(|round| round.per_second).median);
     let cpu = [once, twice].map(|c| c.floor(|round| round.cpu).median);
-    let rates = format!("{:.0}/s, doubled {:.0}/s", per_second[0], per_second[1]);
-    let cpus = format!("{:.2} us, doubled {:.2} us", cpu[0], cpu[1]);
+    let foreign = once.floor(|round| round.foreign * 100.0).median;
+    let noted = format!("; foreign load {foreign:.0} %");
+    let rates = format!("{:.0}/s, doubled {:.0}/s{noted}", per_second[0], per_second[1]);
+    let used = once.floor(|round| round.used * 100.0).median;
+    let cpus =
+        format!("{:.2} us, doubled {:.2} us, {used:.0} % of its core{noted}", cpu[0], cpu[1]);
     let why = "the system's part of a request, which is the same for all";
     let rate = row("Requests per second", |found| &found.per_second, rates, rate_bar, why);
     let cpu = row("Server CPU per request", |found| &found.cpu, cpus, cpu_bar, why);

@@ -1,14 +1,12 @@
 //! tokio's current-thread runtime, by hand: a read buffer for each connection, as usual; or, as
 //! `tokio-lean`, `readable` and `try_read` into one buffer for all.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
-use std::rc::Rc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::{LocalSet, spawn_local};
 
 use super::How;
 use super::phases::{Never, Timer, Tokio, under};
@@ -71,53 +69,48 @@ pub fn serve_lean(listener: std::net::TcpListener, how: How) -> io::Result<()> {
     }
 }
 
-/// What connections use one at a time.
-struct Shared {
-    input: RefCell<Box<[u8; ROOM]>>,
-    out: RefCell<Vec<u8>>,
+thread_local! {
+    // What connections use one at a time. Not behind an `Rc`: tasks that hold one need a `LocalSet`.
+    static INPUT: RefCell<[u8; ROOM]> = const { RefCell::new([0; ROOM]) };
+    static OUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-fn lean<T: Timer>(listener: std::net::TcpListener, echo: bool) -> io::Result<()> {
-    let shared = Shared { input: RefCell::new(Box::new([0; ROOM])), out: RefCell::default() };
-    let shared = Rc::new(shared);
-    runtime()?.block_on(LocalSet::new().run_until(async {
+fn lean<T: Timer + Send>(listener: std::net::TcpListener, echo: bool) -> io::Result<()> {
+    runtime()?.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         loop {
             let (stream, _) = listener.accept().await?;
-            spawn_local(lean_conn::<T>(stream, shared.clone(), echo));
+            tokio::spawn(lean_conn::<T>(stream, echo));
         }
-    }))
+    })
 }
 
-async fn lean_conn<T: Timer>(
-    mut stream: TcpStream,
-    shared: Rc<Shared>,
-    echo: bool,
-) -> io::Result<()> {
+async fn lean_conn<T: Timer>(mut stream: TcpStream, echo: bool) -> io::Result<()> {
     let mut timer = T::new();
     let (mut kept, mut next) = (Kept::default(), Next::Request);
     while next != Next::Close {
         let Some(readable) = under(&mut timer, next.span(), stream.readable()).await else { break };
         readable?;
-        let mut out = shared.out.take();
-        {
-            let input = &mut **shared.input.borrow_mut();
-            let n = match stream.try_read(input) {
-                Ok(0) => break,
-                Ok(n) => n,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(error),
-            };
+        let mut out = OUT.take();
+        let read = INPUT.with_borrow_mut(|input| {
+            let n = stream.try_read(input)?;
             if echo {
                 out.extend_from_slice(&input[..n]);
             } else {
                 next = kept.answer(&input[..n], &mut out);
             }
+            Ok(n)
+        });
+        match read {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if io::Error::kind(&error) == ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
         }
         let Some(written) = under(&mut timer, WRITE, stream.write_all(&out)).await else { break };
         written?;
         out.clear();
-        shared.out.replace(out);
+        OUT.set(out);
     }
     Ok(())
 }

@@ -107,9 +107,13 @@ async fn conn(mut stream: TcpStream, shared: Rc<Shared>, how: How) -> io::Result
     let deadline = if how.deadlines { Some(connection_deadline().await) } else { None };
     let phase = Phase(deadline);
     let (mut kept, mut next) = (Kept::default(), Next::Request);
+    // A client that connects asks soon: most often its request is here already.
+    let mut fresh = true;
     while next != Next::Close {
         phase.begin(next.span());
-        stream.readable().await?;
+        if !std::mem::take(&mut fresh) {
+            stream.readable().await?;
+        }
         let mut out = shared.out.take();
         let take = |bytes: &[u8]| {
             if how.echo {
