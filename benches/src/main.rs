@@ -130,12 +130,16 @@ fn measure(words: &mut Words<'_>) -> Result<(), String> {
     let Command { asked, timed, counted, wrk, json } = command(words)?;
     let say = |error: std::io::Error| error.to_string();
     sys::raise_descriptors().map_err(say)?;
+    let mut rows: Vec<Row> = Vec::new();
+    if timed && asked.peers.is_empty() {
+        // Before this thread is pinned: what these start would be pinned with it.
+        rows.extend(micro::rows(asked.only.as_deref(), asked.quick));
+    }
     // The load, and whatever measures, on the first core; servers on the last.
     sys::pin(0).map_err(say)?;
     if sys::cores() < 2 {
         eprintln!("one core alone: the load and the server share it, so the times mean little");
     }
-    let mut rows: Vec<Row> = Vec::new();
     if counted {
         rows.extend(beside::counts::rows(&asked));
     }

@@ -243,6 +243,7 @@ mod tests {
             bar: Some(bar),
             ours: Spread::of(ours.to_vec()),
             peers: vec![("epoll", Spread::exact(2.0))],
+            ratios: Vec::new(),
             doubled: None,
             limits: "",
         }
@@ -250,12 +251,14 @@ mod tests {
 
     #[test]
     fn a_bar_is_kept_unless_the_whole_range_is_beyond_it() {
-        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtMost(1.0)).verdict(), Verdict::Pass);
-        assert_eq!(row([3.0, 1.1, 2.0], Bar::AtMost(1.0)).verdict(), Verdict::Short);
-        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)).verdict(), Verdict::Pass);
-        assert_eq!(row([2.9, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)).verdict(), Verdict::Short);
-        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtMostOf("epoll", 0.5)).verdict(), Verdict::Pass);
-        assert_eq!(row([3.0, 1.0, 2.0], Bar::AtMostOf("mio", 9.0)).verdict(), Verdict::Unknown);
+        let verdict = |ours, bar| row(ours, bar).verdict();
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMost(2.0)), Verdict::Pass);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMost(1.0)), Verdict::InRange);
+        assert_eq!(verdict([3.0, 1.1, 2.0], Bar::AtMost(1.0)), Verdict::Short);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)), Verdict::InRange);
+        assert_eq!(verdict([2.9, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)), Verdict::Short);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMostOf("epoll", 0.5)), Verdict::InRange);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMostOf("mio", 9.0)), Verdict::Unknown);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -29,9 +29,8 @@ pub struct Real {
     poll: Poll,
     events: Events,
     bell: Arc<Eventfd>,
-    start: Instant,
-    /// The same point or a little before, to count the coarse clock from.
-    coarse_start: Duration,
+    /// On the monotonic clock, whose coarse reading is never ahead of it.
+    start: Duration,
     resolution: Duration,
     signals: Option<sys::SignalListener>,
     /// Fires to the microsecond, where the poller's own timeout is a millisecond coarse.
@@ -66,7 +65,7 @@ impl Real {
     /// The system's: no descriptor is left, for example. `InvalidInput` if the variable is set to
     /// anything but a whole number of milliseconds, of an hour at most.
     pub fn new() -> io::Result<Real> {
-        let (coarse_start, start) = (sys::clock_monotonic(), Instant::now());
+        let start = sys::clock_monotonic();
         let tick = std::env::var_os(TICK).map(|found| tick(&found)).transpose()?;
         let poll = Poll::new()?;
         let bell = Arc::new(Eventfd(Waker::new(poll.registry(), BELL)?));
@@ -77,7 +76,6 @@ impl Real {
             events: Events::with_capacity(ARRIVALS),
             bell,
             start,
-            coarse_start,
             resolution: sys::clock_monotonic_coarse_resolution(),
             signals: None,
             timer,
@@ -129,6 +127,12 @@ fn tick(found: &OsStr) -> io::Result<Duration> {
     })
 }
 
+/// What the clock says now, in whole microseconds since `start`.
+#[inline]
+fn since(start: Duration) -> Time {
+    Time::from_micros(nanos(sys::clock_monotonic()).wrapping_sub(nanos(start)) / 1000)
+}
+
 /// Enough for five hundred years.
 fn nanos(span: Duration) -> u64 {
     span.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(span.subsec_nanos()))
@@ -158,15 +162,14 @@ impl Machine for Real {
     }
 
     fn now(&mut self) -> Time {
-        let micros = self.start.elapsed().as_micros();
-        Time::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+        since(self.start)
     }
 
     fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time> {
         // It lags by less than two ticks, but for a virtual processor that was not run and missed
         // some. Then the turn's own reading is nearer, which is seldom a tick old: only where both
         // happen at once is the bound too low.
-        let start = nanos(self.coarse_start.saturating_sub(2 * self.resolution));
+        let start = nanos(self.start.saturating_sub(2 * self.resolution));
         let tick = (Time::ZERO + self.resolution).as_micros();
         // What was made of a reading serves until the clock moves, some hundred times a second.
         let last = Cell::new((Duration::ZERO, 0));
@@ -183,7 +186,7 @@ impl Machine for Real {
 
     fn is_past(&mut self, point: Time) -> bool {
         // The coarse clock costs a fifth of the exact one.
-        let coarse = sys::clock_monotonic_coarse().saturating_sub(self.coarse_start);
+        let coarse = sys::clock_monotonic_coarse().saturating_sub(self.start);
         Time::ZERO + coarse + self.resolution * 2 >= point && point <= self.now()
     }
 
@@ -193,7 +196,7 @@ impl Machine for Real {
 
     fn mark_of(&mut self, now: Time) -> u64 {
         // As far back as a coarse reading may lag: `passed` takes that off.
-        let start = self.coarse_start.saturating_sub(2 * self.resolution);
+        let start = self.start.saturating_sub(2 * self.resolution);
         nanos(start).wrapping_add(now.as_micros().wrapping_mul(1000))
     }
 
@@ -275,7 +278,7 @@ impl Machine for Real {
 
     fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {
         let start = self.start;
-        Box::new(move || Time::ZERO + start.elapsed())
+        Box::new(move || since(start))
     }
 
     fn has_io(&self) -> bool {
