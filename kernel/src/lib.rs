@@ -48,13 +48,17 @@ mod emit;
 mod ends;
 pub mod guide {
     //! Pages to read: what the log says of [`time`], and of what comes from [`outside`] with the
-    //! five rules for new code; and which test holds which of the [`rows`].
+    //! five rules for new code; what it all costs, [`speed`]; and which test holds which of the
+    //! [`rows`].
 
     pub mod time {
         #![doc = include_str!("guide/time.md")]
     }
     pub mod outside {
         #![doc = include_str!("guide/outside.md")]
+    }
+    pub mod speed {
+        #![doc = include_str!("guide/speed.md")]
     }
     pub mod rows {
         #![doc = include_str!("guide/rows.md")]
