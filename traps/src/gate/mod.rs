@@ -45,7 +45,7 @@ use crate::protocol::{
 /// The meeting place of the tasks and the kernels of one thread.
 ///
 /// Tasks reach it through their trap futures; the methods are for kernels. What every trap touches
-/// is beside it, in [`Now`].
+/// is beside it, in `now.rs`.
 pub struct Gate {
     now: &'static Now,
     locals: Locals,
