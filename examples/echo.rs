@@ -14,7 +14,7 @@ use traps::spawn;
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
     // What was read is sent back before the kernel ends.
     let _hold = hold();
-    let mut buf = [0; 16 * 1024];
+    let mut buf = vec![0; 16 * 1024];
     while let Some(n) = until_begun(stream.read(&mut buf)).await.transpose()? {
         if n == 0 {
             break;

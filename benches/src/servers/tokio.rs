@@ -70,7 +70,8 @@ pub fn serve_lean(listener: std::net::TcpListener, how: How) -> io::Result<()> {
 }
 
 thread_local! {
-    // What connections use one at a time. Not behind an `Rc`: tasks that hold one need a `LocalSet`.
+    // What connections use one at a time. Not behind an `Rc`: a task that holds one needs a
+    // `LocalSet`.
     static INPUT: RefCell<[u8; ROOM]> = const { RefCell::new([0; ROOM]) };
     static OUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
