@@ -18,7 +18,9 @@ impl<M: Machine> Kernel<M> {
     /// nothing can come in between: its result is put down at once, and the wait is in no table.
     #[inline]
     pub(crate) fn give_way<'o>(&mut self, at: At, sleep: bool, op: impl FnOnce() -> Op<'o>) {
-        if self.gate.is_alone(at.ticket) && !self.log.is_listening() {
+        let alone = self.gate.is_alone(at.ticket) && self.scratch.yielded.is_empty();
+        // One that was answered meanwhile is polled on first.
+        if alone && !self.tasks.get(at.task).answered && !self.log.is_listening() {
             let (answer, op) = given(sleep, self.log.now);
             self.gate.keep(at.ticket, Ok(answer));
             self.log.seq += 1;

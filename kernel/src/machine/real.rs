@@ -177,7 +177,7 @@ impl Machine for Real {
             let reading = sys::clock_monotonic_coarse();
             let (known, mut bound) = last.get();
             if reading != known {
-                bound = nanos(reading).wrapping_sub(start).div_ceil(1000);
+                bound = nanos(reading).saturating_sub(start).div_ceil(1000);
                 last.set((reading, bound));
             }
             Time::from_micros(bound.max(exact.as_micros() + tick))

@@ -298,10 +298,15 @@ impl<S: Stream> Connection<'_, S> {
     }
 
     fn after_next(&self, next: Next) -> Todo {
+        let stops = self.config.is_draining();
         match next {
             Next::Head => Todo::Answer,
+            // It may have begun while the last answer was written.
+            Next::Nothing if stops && self.wire.borrow().watch.seat.has_asked() => Todo::Leave,
             Next::Nothing => Todo::Over(After::Next),
-            Next::Silence if self.config.is_draining() => Todo::Leave,
+            Next::Silence if stops => Todo::Leave,
+            // Answers that were gathered before the end was read.
+            Next::Silence if !self.wire.borrow().out.is_empty() => Todo::Part(After::Close),
             Next::Silence => Todo::Over(After::Close),
             Next::Refused(refused) => Todo::Refuse(refused),
         }

@@ -141,6 +141,7 @@ impl<S: Stream> Connection<'_, S> {
         let came = {
             let wire = &mut *self.wire.borrow_mut();
             if wire.ended {
+                wire.flush(self.config).await?;
                 return Ok(After::Close);
             }
             let room = self.inbox.room(self.config.limits.head);

@@ -128,6 +128,7 @@ impl Gate {
     #[inline]
     pub fn take_only(&self) -> Option<Post> {
         let post = self.now.only.take()?;
+        debug_assert!(self.tables.borrow().filed.is_empty(), "a lone post is all of the list");
         self.now.any_filed.set(false);
         self.now.register.behind.set(false);
         Some(post)
@@ -178,7 +179,9 @@ impl Gate {
                 None => None,
             }
         };
-        self.now.come_home(ticket);
+        if freed.is_some() {
+            now.come_home(ticket);
+        }
         drop(freed);
         false
     }

@@ -147,16 +147,14 @@ fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     let Some(current) = now.current() else { return Look::Outside };
     GATE.with(|gate| {
         let own = now.is_own(cx.waker());
-        if now.register.stage.get() != Stage::Empty {
-            if now.register.holds(ticket) {
-                if own {
-                    now.register.scope.set(Some(current.scope));
-                    return Look::Nothing;
-                }
-                gate.spill(now);
+        if now.register.holds(ticket) {
+            if own {
+                now.register.scope.set(Some(current.scope));
+                return Look::Nothing;
             }
-            gate.keep_order(now);
+            gate.spill(now);
         }
+        gate.keep_order(now);
         let heard = {
             let tables = &mut *gate.tables.borrow_mut();
             if let Some(result) = tables.take_done(ticket, current.task.epoch) {
