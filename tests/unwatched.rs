@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use kernel::{Kernel, Sim};
-use traps::{WaitQueue, clock, sleep, spawn, yield_now};
+use traps::{clock, yield_now};
 
 type Notes = Rc<RefCell<Vec<&'static str>>>;
 
@@ -48,33 +48,4 @@ fn two_branches_that_give_way_in_one_run_both_go_on() {
         futures_util::join!(first, second);
     });
     assert_eq!(notes, ["first", "second", "first", "first"]);
-}
-
-#[test]
-fn a_task_that_wakes_its_own_branch_and_gives_way_does_give_way() {
-    same_unwatched(|notes| async move {
-        let queue = WaitQueue::new();
-        let theirs = notes.clone();
-        let mut other = spawn("other", async move {
-            for _ in 0..4 {
-                theirs.borrow_mut().push("other");
-                yield_now().await.unwrap();
-            }
-        })
-        .await;
-        let waker = async {
-            yield_now().await.unwrap();
-            queue.wake_soon(1);
-            yield_now().await.unwrap();
-            notes.borrow_mut().push("gave way");
-            sleep(std::time::Duration::from_secs(1)).await.unwrap();
-            notes.borrow_mut().push("slept");
-        };
-        let woken = async {
-            queue.wait().await.unwrap();
-            notes.borrow_mut().push("woken");
-        };
-        futures_util::join!(waker, woken);
-        other.join().await.unwrap();
-    });
 }
