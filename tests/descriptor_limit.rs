@@ -1,9 +1,10 @@
 //! A limit of descriptors that is hit while accepting, in a process that was started with it.
 
+mod limited;
+
 use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::net::TcpStream as StdStream;
-use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use traps::ignore_after;
 
 const CLIENTS: usize = 20;
 const LIMIT: u32 = 16;
-const SERVER: &str = "TRAPLINE_LIMITED_SERVER";
 
 /// The process with few descriptors: serves all clients, though they do not fit at once.
 fn serve() {
@@ -57,21 +57,11 @@ fn serve() {
 
 #[test]
 fn curio_d10_a_listener_without_descriptors_backs_off_says_so_and_goes_on() {
-    if std::env::var_os(SERVER).is_some() {
+    if limited::is_server() {
         return serve();
     }
     let test = "curio_d10_a_listener_without_descriptors_backs_off_says_so_and_goes_on";
-    let mut server = Command::new("sh")
-        .args(["-c", &format!("ulimit -n {LIMIT} && exec \"$0\" --exact {test} --nocapture")])
-        .arg(std::env::current_exe().unwrap())
-        .env(SERVER, "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let addr =
-        lines.find_map(|line| line.unwrap().strip_prefix("listening on ").map(str::to_owned));
-    let addr = addr.expect("the server says where it listens");
+    let (mut server, lines, addr) = limited::start(test, LIMIT);
     let clients: Vec<StdStream> =
         (0..CLIENTS).map(|_| StdStream::connect(&addr).unwrap()).collect();
     for mut client in clients {

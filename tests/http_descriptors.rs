@@ -1,10 +1,12 @@
 //! An HTTP server with 64 descriptors, in a process that was started with that limit: those who
 //! hold one for nothing give it back, and the honest are served (row F15's listener goes on).
 
+mod limited;
+
 use std::cell::RefCell;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream as StdStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,7 +17,6 @@ use net::{Stream, TcpListener};
 use traps::Signal;
 
 const LIMIT: u32 = 64;
-const SERVER: &str = "TRAPLINE_LIMITED_HTTP_SERVER";
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 struct App;
@@ -73,21 +74,11 @@ fn answer(stream: &mut StdStream) -> String {
 
 #[test]
 fn honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors() {
-    if std::env::var_os(SERVER).is_some() {
+    if limited::is_server() {
         return be_the_server();
     }
     let test = "honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors";
-    let mut server = Command::new("sh")
-        .args(["-c", &format!("ulimit -n {LIMIT} && exec \"$0\" --exact {test} --nocapture")])
-        .arg(std::env::current_exe().unwrap())
-        .env(SERVER, "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let addr =
-        lines.find_map(|line| line.unwrap().strip_prefix("listening on ").map(str::to_owned));
-    let addr = addr.expect("the server says where it listens");
+    let (mut server, lines, addr) = limited::start(test, LIMIT);
     // Far more than fit say nothing, or have asked once and keep their connection.
     let mut held: Vec<StdStream> = Vec::new();
     for n in 0..200 {

@@ -22,8 +22,9 @@ fn check_size(result: isize) -> io::Result<usize> {
 ///
 /// The system's: no such core.
 pub fn pin(core: usize) -> io::Result<()> {
-    // SAFETY: all zero is an empty set; CPU_SET checks its bound.
+    // SAFETY: a set is bits alone, and all zero is an empty one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: takes a set of ours by reference; a core beyond its end is refused by its own check.
     unsafe { libc::CPU_SET(core, &mut set) };
     // SAFETY: the set outlives the call, and its size is told.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)

@@ -4,15 +4,15 @@
 mod common;
 #[path = "common/corpus.rs"]
 mod corpus;
+mod counting;
 #[path = "common/mistakes.rs"]
 mod mistakes;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::Duration;
 
 use common::{Act, Seen, talk_in_pieces};
 use corpus::corpus;
+use counting::most_bytes;
 use kernel::{Kernel, Sim};
 use mistakes::requests;
 use net::Stream;
@@ -21,46 +21,6 @@ use net::pipe::duplex;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use traps::spawn;
-
-thread_local! {
-    /// Bytes that live, and the most that did. Without a destructor and an allocation of its own.
-    static LIVE: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
-}
-
-struct Counting;
-
-fn count(bytes: isize) {
-    // A thread that ends may allocate after its locals are gone.
-    let _ = LIVE.try_with(|live| {
-        let now = live.get().0 + bytes;
-        live.set((now, live.get().1.max(now)));
-    });
-}
-
-// SAFETY: every call goes to `System` with the same arguments, and what it gives is given back.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promises are those that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most bytes that lived during `work`, beyond those that lived before.
-fn most_bytes<T>(work: impl FnOnce() -> T) -> (T, isize) {
-    let before = LIVE.get().0;
-    LIVE.set((before, before));
-    let done = work();
-    (done, LIVE.get().1 - before)
-}
 
 /// That what came begins with an answer; what follows is read where the requests are known.
 fn check(seen: &Seen) {

@@ -1,51 +1,15 @@
 //! Live bytes of a counting allocator: what an attack took is given back.
 
 mod common;
+mod counting;
 mod hostile;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::rc::Rc;
 
+use counting::live;
 use hostile::{Enemy, comes_and_goes, idle, round, slow_body, slow_head, slow_read};
 use kernel::{Kernel, Sim};
 use net::http::Config;
-
-thread_local! {
-    /// Of this thread. Without a destructor and without an allocation of its own.
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-impl Counting {
-    fn count(bytes: isize) {
-        // A thread that ends may allocate after its locals are gone.
-        let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
-    }
-}
-
-// SAFETY: every call goes to `System` with the same arguments, and what it gives is given back.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Counting::count(layout.size() as isize);
-        // SAFETY: the caller's promises are those that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        Counting::count(-(layout.size() as isize));
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.dealloc(place, layout) }
-    }
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Counting::count(size as isize - layout.size() as isize);
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.realloc(place, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const ENEMIES: [(&str, Enemy); 5] = [
     ("slow heads", slow_head),
@@ -62,9 +26,9 @@ fn a_second_round_of_an_attack_takes_nothing_that_the_first_did_not() {
         let after = kernel.run(async {
             let config = Rc::new(Config::default());
             let mut after = [0; 3];
-            for live in &mut after {
+            for bytes in &mut after {
                 round(&config, 300, enemy).await;
-                *live = LIVE.get();
+                *bytes = live();
             }
             after
         });
@@ -78,11 +42,11 @@ fn a_second_round_of_an_attack_takes_nothing_that_the_first_did_not() {
         kernel.run(async { round(&Rc::new(Config::default()), 300, enemy).await }).unwrap();
         kernel.shutdown().unwrap();
         drop(kernel);
-        let again = LIVE.get();
+        let again = live();
         let mut kernel = Kernel::new(Sim::new());
         kernel.run(async { round(&Rc::new(Config::default()), 300, enemy).await }).unwrap();
         kernel.shutdown().unwrap();
         drop(kernel);
-        assert_eq!(LIVE.get(), again, "{name}: back at the start");
+        assert_eq!(live(), again, "{name}: back at the start");
     }
 }

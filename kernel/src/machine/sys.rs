@@ -20,30 +20,32 @@ use crate::limits::LISTENERS;
 ///
 /// Behind by less than two of [`clock_monotonic_coarse_resolution`]: it is moved at ticks, and by
 /// whole ticks only, so that what is left over, less than one, is missing as well.
+#[inline]
 pub(crate) fn clock_monotonic_coarse() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
-    assert_eq!(failed, 0, "Linux has had this clock since 2.6.32");
-    span(time)
+    span(reading(libc::CLOCK_MONOTONIC_COARSE))
 }
 
 /// The same in nanoseconds.
 #[inline]
 pub(crate) fn clock_monotonic_coarse_nanos() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+    let time = reading(libc::CLOCK_MONOTONIC_COARSE);
+    time.tv_sec.unsigned_abs().wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
 /// The monotonic clock itself, on the same scale.
+#[inline]
 pub(crate) fn clock_monotonic() -> Duration {
+    span(reading(libc::CLOCK_MONOTONIC))
+}
+
+/// What one of the clocks says that Linux has had since 2.6.32 or longer.
+#[inline]
+fn reading(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    assert_eq!(failed, 0, "Linux has had this clock since 2.6");
-    span(time)
+    let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert_eq!(failed, 0, "this system has that clock");
+    time
 }
 
 /// How far apart the ticks of [`clock_monotonic_coarse`] are.

@@ -339,6 +339,12 @@ fn check_line_end(bytes: &[u8], end: usize) -> Result<(), Refusal> {
     }
 }
 
+/// The value of a query's first `name=value` pair of that name.
+pub(crate) fn query_value<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
 /// The values of the fields called `name`, among the field lines of a head that was accepted.
 pub(crate) fn values<'h>(fields: &'h [u8], name: &str) -> impl Iterator<Item = &'h [u8]> {
     fields.split(|byte| *byte == b'\n').filter_map(move |line| {

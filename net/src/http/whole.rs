@@ -56,9 +56,7 @@ impl Whole {
     /// The value of a query's first `name=value` pair of that name, as it came.
     #[must_use]
     pub fn query_value(&self, name: &str) -> Option<&str> {
-        let mut pairs =
-            self.query()?.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+        head::query_value(self.query()?, name)
     }
 
     /// The value of the first field called `name`.

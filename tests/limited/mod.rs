@@ -1,0 +1,28 @@
+//! A server that is this very test, run again in a process with few descriptors.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// Set in the process that is the server.
+const SERVER: &str = "TRAPLINE_LIMITED_SERVER";
+
+/// Whether this is the process with few descriptors.
+pub fn is_server() -> bool {
+    std::env::var_os(SERVER).is_some()
+}
+
+/// Starts it with that limit; what it prints after the line that says where it listens, and that
+/// address.
+pub fn start(test: &str, limit: u32) -> (Child, Lines<BufReader<ChildStdout>>, String) {
+    let mut server = Command::new("sh")
+        .args(["-c", &format!("ulimit -n {limit} && exec \"$0\" --exact {test} --nocapture")])
+        .arg(std::env::current_exe().unwrap())
+        .env(SERVER, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let addr =
+        lines.find_map(|line| line.unwrap().strip_prefix("listening on ").map(str::to_owned));
+    (server, lines, addr.expect("the server says where it listens"))
+}
