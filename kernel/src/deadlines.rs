@@ -41,7 +41,7 @@ pub(crate) struct Deadlines {
 
 impl<M: Machine> Kernel<M> {
     /// Gives a task a connection deadline.
-    pub(crate) fn new_deadline(&mut self, at: At) {
+    pub(crate) fn new_deadline(&mut self, at: &At) {
         let task = at.task;
         // 31 bits, and not 0: it shares its place with a mark.
         self.deadlines.so_far = self.deadlines.so_far % ((1 << 31) - 2) + 1;

@@ -50,7 +50,7 @@ impl<M: Machine> Kernel<M> {
     /// Notes a trap that is about to be dispatched, and interrupts its task if that is asked for.
     #[cold]
     #[inline(never)]
-    pub(crate) fn before_trap(&mut self, at: At, request: &Request) {
+    pub(crate) fn before_trap(&mut self, at: &At, request: &Request) {
         let op = self.shown(request).to_string();
         let (task, name) = self.tasks.label(at.task);
         self.inject.seen.push(Trap {

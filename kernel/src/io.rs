@@ -23,7 +23,7 @@ impl<M: Machine> Kernel<M> {
     #[inline(always)]
     pub(crate) fn wait_for_io(
         &mut self,
-        at: At,
+        at: &At,
         handle: HandleId,
         descriptor: Descriptor,
         kind: char,
@@ -57,7 +57,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Whether a ticket that waits for a descriptor was withdrawn in this very poll.
     #[cold]
-    fn is_gone(&mut self, at: At, waiting: u32) -> bool {
+    fn is_gone(&mut self, at: &At, waiting: u32) -> bool {
         let entry = self.waits.get(waiting).expect("a waiting ticket is parked");
         let number = entry.number;
         if !self.gate.is_withdrawn(entry.ticket) {
@@ -70,7 +70,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Tells the poller of a descriptor that a ticket is about to wait for.
     #[cold]
-    fn register(&mut self, at: At, index: u32, direction: Direction) -> io::Result<()> {
+    fn register(&mut self, at: &At, index: u32, direction: Direction) -> io::Result<()> {
         let registration = self.registrations.at(index);
         let (alias, token) = (registration.alias, registration.token());
         if let Err(error) = self.machine.register(registration.descriptor, token) {

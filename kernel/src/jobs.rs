@@ -85,7 +85,7 @@ pub(crate) struct Jobs {
 impl<M: Machine> Kernel<M> {
     pub(crate) fn offload(
         &mut self,
-        at: At,
+        at: &At,
         work: Box<dyn Work>,
         limiter: Option<Rc<LimiterCore>>,
     ) {
@@ -338,7 +338,7 @@ impl<M: Machine> Kernel<M> {
         self.jobs.on_orphan = Some(Box::new(hook));
     }
 
-    pub(crate) fn wait_signal(&mut self, at: At, set: SignalSet) {
+    pub(crate) fn wait_signal(&mut self, at: &At, set: SignalSet) {
         for signal in Signal::ALL {
             if set.contains(signal) && !self.signals.watched.contains(signal) {
                 if let Err(error) = self.machine.watch_signal(signal) {

@@ -14,7 +14,7 @@ use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::waits::Wait;
 
 impl<M: Machine> Kernel<M> {
-    pub(crate) fn join(&mut self, at: At, wanted: TaskRef, take: bool) {
+    pub(crate) fn join(&mut self, at: &At, wanted: TaskRef, take: bool) {
         let op = || Op::Join { task: wanted.serial.get() };
         let found = self.tasks.find(wanted);
         match found {
@@ -39,7 +39,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Parks a ticket at the end of a queue's line.
-    pub(crate) fn wait_in_queue(&mut self, at: At, queue: Rc<QueueCore>) {
+    pub(crate) fn wait_in_queue(&mut self, at: &At, queue: Rc<QueueCore>) {
         let op = Op::Wait { queue: self.queue_number(&queue) };
         let ends = (queue.head.get(), queue.tail.get());
         queue.waiting.set(queue.waiting.get() + 1);

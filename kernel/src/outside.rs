@@ -23,7 +23,7 @@ impl Outside for WakeQueue<Message> {
 }
 
 impl<M: Machine> Kernel<M> {
-    pub(crate) fn wait_outside(&mut self, at: At, what: &'static str, external: bool) {
+    pub(crate) fn wait_outside(&mut self, at: &At, what: &'static str, external: bool) {
         self.external += usize::from(external);
         let op = Op::Outside { what: what.into(), external };
         self.park(at, Wait::Outside { what, external }, || op);

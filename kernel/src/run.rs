@@ -205,7 +205,7 @@ impl<M: Machine> Kernel<M> {
     fn serve_first(&mut self, task: u32) {
         if let Some((first, request)) = self.gate.take_first() {
             self.counts.traps += 1;
-            self.dispatch(At::first(task, first), request);
+            self.dispatch(&At::first(task, first), request);
         }
         self.serve();
     }
@@ -225,7 +225,7 @@ impl<M: Machine> Kernel<M> {
                 Some((first, request)) => {
                     let task = self.running.expect("a task that is polled filed it");
                     self.counts.traps += 1;
-                    self.dispatch_again(At::first(task, first), request);
+                    self.dispatch_again(&At::first(task, first), request);
                 }
                 None => match self.gate.take_only() {
                     Some(post) => self.heed(post),
@@ -256,7 +256,7 @@ impl<M: Machine> Kernel<M> {
                     return drop_quietly(request);
                 };
                 self.counts.traps += 1;
-                self.dispatch_again(At { task, ticket, scope, site }, request);
+                self.dispatch_again(&At { task, ticket, scope, site }, request);
             }
             Filed::Post(post) => self.heed(post),
         }

@@ -31,7 +31,7 @@ fn shown(limit: Limit, kind: ScopeKind, point: Time, now: Time) -> Op<'static> {
 }
 
 impl<M: Machine> Kernel<M> {
-    pub(crate) fn open_scope(&mut self, at: At, limit: Limit, kind: ScopeKind) {
+    pub(crate) fn open_scope(&mut self, at: &At, limit: Limit, kind: ScopeKind) {
         let task = at.task;
         let parent = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
         let point = self.point(limit);

@@ -93,7 +93,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    pub(crate) fn next_signal(&mut self, at: At, line: Rc<SignalLine>) {
+    pub(crate) fn next_signal(&mut self, at: &At, line: Rc<SignalLine>) {
         if let Err(error) = self.watch_signals(line.set()) {
             let result = Err(Failure::Refused(error));
             return self.answer(at, result, || Op::Signal);

@@ -2,6 +2,7 @@
 //!
 //! A handler never fails to a task and never takes the kernel down.
 
+use std::mem;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -24,33 +25,48 @@ impl<M: Machine> Kernel<M> {
     /// Answers a request, or parks its ticket. What schedulers and servers live on is inlined
     /// where a run is served; the rest is a call away.
     #[inline(always)]
-    pub(crate) fn dispatch(&mut self, at: At, request: Request) {
+    pub(crate) fn dispatch(&mut self, at: &At, request: Request) {
         if self.counts.traps >= self.inject.from {
             self.before_trap(at, &request);
         }
-        let request = match self.tasks.get(at.task).pending {
-            0 => request,
-            _ => match self.refuse_if_pending(at, request) {
-                Some(request) => request,
-                None => return,
-            },
-        };
+        if self.tasks.get(at.task).pending > 0 {
+            return self.dispatch_unless_pending(at, request);
+        }
+        self.dispatch_free(at, request);
+    }
+
+    /// The same where an interrupt may be pending.
+    #[cold]
+    fn dispatch_unless_pending(&mut self, at: &At, request: Request) {
+        if let Some(request) = self.refuse_if_pending(at, request) {
+            self.dispatch_free(at, request);
+        }
+    }
+
+    /// The same where none is.
+    #[inline(always)]
+    fn dispatch_free(&mut self, at: &At, request: Request) {
         match request {
             Request::Yield { spent } => {
+                // It holds nothing, which the compiler does not see everywhere.
+                mem::forget(request);
                 if spent {
                     emit!(self, at.task, Event::Yielded { budget: self.options.budget });
                 }
                 self.give_way(at, false, || Op::Yield);
             }
             Request::Io { handle, descriptor, kind, direction } => {
+                mem::forget(request);
                 self.wait_for_io(at, handle, descriptor, kind, direction);
             }
             Request::OpenScope { limit, kind } => self.open_scope(at, limit, kind),
             Request::Clock => {
+                mem::forget(request);
                 self.log.now = self.machine.now();
                 self.answer(at, Ok(Answer::Time(self.log.now)), || Op::Clock);
             }
             Request::CurrentTask => {
+                mem::forget(request);
                 let name = self.tasks.name_of(at.task);
                 self.answer(at, Ok(Answer::Task(name)), || Op::CurrentTask);
             }
@@ -60,12 +76,12 @@ impl<M: Machine> Kernel<M> {
 
     /// The same for a request that is not the first of a poll.
     #[inline(never)]
-    pub(crate) fn dispatch_again(&mut self, at: At, request: Request) {
+    pub(crate) fn dispatch_again(&mut self, at: &At, request: Request) {
         self.dispatch(at, request);
     }
 
     #[inline(never)]
-    fn dispatch_other(&mut self, at: At, request: Request) {
+    fn dispatch_other(&mut self, at: &At, request: Request) {
         match request {
             Request::Spawn(body) => self.spawn(at, body),
             Request::Join { task: wanted, take } => self.join(at, wanted, take),
@@ -115,8 +131,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// An interrupt that is pending where a request was made ends it; else the request again.
-    #[cold]
-    fn refuse_if_pending(&mut self, at: At, request: Request) -> Option<Request> {
+    fn refuse_if_pending(&mut self, at: &At, request: Request) -> Option<Request> {
         if self.can_be_interrupted(&request) {
             let from = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, at.task, from) {
@@ -127,7 +142,7 @@ impl<M: Machine> Kernel<M> {
         Some(request)
     }
 
-    fn sleep(&mut self, at: At, span: Duration) {
+    fn sleep(&mut self, at: &At, span: Duration) {
         self.log.now = self.machine.now();
         let until = self.log.now + span;
         let op = || Op::Sleep { span, until };
@@ -141,7 +156,7 @@ impl<M: Machine> Kernel<M> {
         entry.wait = Wait::Sleep { timer: Some(timer) };
     }
 
-    fn spawn(&mut self, at: At, body: Pin<Box<dyn Body>>) {
+    fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>) {
         let site = body.site();
         let parent = self.tasks.get(at.task).id.get();
         let child = self.add_task(Place::Body(body), parent, site);
@@ -158,7 +173,7 @@ impl<M: Machine> Kernel<M> {
         self.make_ready(child.index, seq);
     }
 
-    fn cancel(&mut self, at: At, wanted: TaskRef, reason: &'static str) {
+    fn cancel(&mut self, at: &At, wanted: TaskRef, reason: &'static str) {
         let task = wanted.serial.get();
         self.answer(at, Ok(Answer::Unit), || Op::Cancel { task, reason: reason.into() });
         let cause = self.log.seq;
@@ -183,7 +198,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Hands a task the result of a request that did not park. `op` is for the log.
     #[inline]
-    pub(crate) fn answer<'o>(&mut self, at: At, result: TrapResult, op: impl FnOnce() -> Op<'o>) {
+    pub(crate) fn answer<'o>(&mut self, at: &At, result: TrapResult, op: impl FnOnce() -> Op<'o>) {
         if self.log.is_listening() {
             return self.answer_told(at, result, op());
         }
@@ -192,7 +207,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     #[cold]
-    fn answer_told(&mut self, at: At, result: TrapResult, op: Op<'_>) {
+    fn answer_told(&mut self, at: &At, result: TrapResult, op: Op<'_>) {
         let outcome = log::outcome(&result);
         // The place is worth its room where a reader will look for it.
         let shows = result.is_err() || matches!(op, Op::SetTimeout { .. } | Op::Guard { .. });
@@ -203,8 +218,8 @@ impl<M: Machine> Kernel<M> {
 
     /// Answers a request with the interrupt that was pending for it.
     #[cold]
-    fn refuse(&mut self, at: At, request: Request, source: Source, from: u32) {
-        let At { task, ticket, site, .. } = at;
+    fn refuse(&mut self, at: &At, request: Request, source: Source, from: u32) {
+        let At { task, ticket, site, .. } = *at;
         let interrupt = self.interrupt(task, source, from);
         self.count_delivery(task, source);
         let op = self.shown(&request);
@@ -233,7 +248,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Parks a ticket; gives its number. `op` is for the log.
     #[inline(always)]
-    pub(crate) fn park<'o>(&mut self, at: At, wait: Wait, op: impl FnOnce() -> Op<'o>) -> u64 {
+    pub(crate) fn park<'o>(&mut self, at: &At, wait: Wait, op: impl FnOnce() -> Op<'o>) -> u64 {
         self.gate.park(at.ticket);
         // The line that is made next.
         let number = self.waits.park(&mut self.tasks, at, wait, self.log.seq + 1);

@@ -126,8 +126,8 @@ impl Waits {
 
     /// Parks a ticket at the end of its task's list; gives its number.
     #[inline(always)]
-    pub(crate) fn park(&mut self, tasks: &mut Tasks, at: At, wait: Wait, seq: Seq) -> u64 {
-        let At { task, ticket, scope, site } = at;
+    pub(crate) fn park(&mut self, tasks: &mut Tasks, at: &At, wait: Wait, seq: Seq) -> u64 {
+        let At { task, ticket, scope, site } = *at;
         let index = ticket.index;
         if self.place(index).is_none() {
             self.make_place(index);

@@ -17,7 +17,7 @@ impl<M: Machine> Kernel<M> {
     /// Gives way: the wait ends when the task has left the CPU. Where nothing else was filed,
     /// nothing can come in between: its result is put down at once, and the wait is in no table.
     #[inline]
-    pub(crate) fn give_way<'o>(&mut self, at: At, sleep: bool, op: impl FnOnce() -> Op<'o>) {
+    pub(crate) fn give_way<'o>(&mut self, at: &At, sleep: bool, op: impl FnOnce() -> Op<'o>) {
         let alone = self.gate.is_alone(at.ticket) && self.scratch.yielded.is_empty();
         // One that was answered meanwhile is polled on first.
         if alone && !self.tasks.get(at.task).answered && !self.log.is_listening() {

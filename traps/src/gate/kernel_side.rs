@@ -4,7 +4,6 @@ use std::mem;
 use std::task::Waker;
 
 use super::now::identity;
-use super::tables::Slot;
 use super::*;
 use crate::protocol::{HOME, Note};
 
@@ -84,7 +83,7 @@ impl Gate {
     /// that has ended may still be taken, by the ticket of a future that is polled elsewhere.
     #[must_use]
     pub fn is_home_free(&self, task: TaskRef) -> bool {
-        self.tables.borrow().is_home_free(task.index)
+        self.now.tables.borrow().is_home_free(task.index)
     }
 
     /// The task that runs is inside this scope from the start.
@@ -109,7 +108,7 @@ impl Gate {
     pub fn end(&self) -> bool {
         let now = self.now;
         if now.register.stage.get() != Stage::Empty {
-            self.spill(now);
+            now.spill();
         }
         now.task.set(None);
         now.scope.set(None);
@@ -128,7 +127,7 @@ impl Gate {
     #[inline]
     pub fn take_only(&self) -> Option<Post> {
         let post = self.now.only.take()?;
-        debug_assert!(self.tables.borrow().filed.is_empty(), "a lone post is all of the list");
+        debug_assert!(self.now.tables.borrow().filed.is_empty(), "a lone post is all of the list");
         self.now.any_filed.set(false);
         self.now.register.behind.set(false);
         Some(post)
@@ -138,11 +137,11 @@ impl Gate {
     #[inline]
     pub fn take(&self, inbox: &mut Vec<Filed>) {
         debug_assert!(inbox.is_empty(), "what was taken is heeded first");
-        self.unfold(self.now);
+        self.now.unfold();
         let now = self.now;
         now.any_filed.set(false);
         now.register.behind.set(false);
-        mem::swap(&mut self.tables.borrow_mut().filed, inbox);
+        mem::swap(&mut self.now.tables.borrow_mut().filed, inbox);
     }
 
     /// Takes the first request of the poll, unless something in the list was filed before it.
@@ -172,7 +171,7 @@ impl Gate {
             return wanted;
         }
         let freed = {
-            let tables = &mut *self.tables.borrow_mut();
+            let tables = &mut *self.now.tables.borrow_mut();
             match tables.live(ticket).map(|slot| &slot.state) {
                 Some(State::Withdrawn) => Some(tables.free(ticket)),
                 Some(_) => return true,
@@ -194,9 +193,9 @@ impl Gate {
             if now.register.stage.get() == Stage::Taken && ticket.index & HOME != 0 {
                 return self.move_home(ticket, State::Parked);
             }
-            self.spill(now);
+            now.spill();
         }
-        if let Some(slot) = self.tables.borrow_mut().live(ticket) {
+        if let Some(slot) = self.now.tables.borrow_mut().live(ticket) {
             slot.state = State::Parked;
         }
     }
@@ -222,8 +221,7 @@ impl Gate {
     fn move_home(&self, ticket: Ticket, state: State) {
         let Now { task, register, .. } = self.now;
         let (Some(task), Some(scope)) = (task.get(), register.scope.get()) else { return };
-        let slot = Slot { serial: ticket.serial, task, scope, state, waker: None };
-        self.tables.borrow_mut().fill(ticket, slot);
+        self.now.tables.borrow_mut().move_home(task, scope, ticket.serial, state);
         register.stage.set(Stage::Empty);
         register.leave_home();
     }
@@ -246,7 +244,7 @@ impl Gate {
     #[inline(always)]
     #[must_use]
     pub fn complete(&self, ticket: Ticket, result: TrapResult) -> Completion {
-        let tables = &mut *self.tables.borrow_mut();
+        let tables = &mut *self.now.tables.borrow_mut();
         match tables.live(ticket) {
             Some(slot) if !matches!(slot.state, State::Withdrawn) => {
                 // What stood there has nothing to drop.
@@ -263,7 +261,7 @@ impl Gate {
     ///
     /// The new one, if the old one was read or withdrawn meanwhile.
     pub fn replace(&self, ticket: Ticket, result: TrapResult) -> Result<TrapResult, TrapResult> {
-        let tables = &mut *self.tables.borrow_mut();
+        let tables = &mut *self.now.tables.borrow_mut();
         match tables.live(ticket).map(|slot| &mut slot.state) {
             Some(State::Done(old)) => Ok(mem::replace(old, result)),
             _ => Err(result),
@@ -273,7 +271,7 @@ impl Gate {
     /// Whether the ticket was parked and is now withdrawn.
     #[must_use]
     pub fn is_withdrawn(&self, ticket: Ticket) -> bool {
-        let tables = &mut *self.tables.borrow_mut();
+        let tables = &mut *self.now.tables.borrow_mut();
         matches!(tables.live(ticket).map(|slot| &slot.state), Some(State::Withdrawn) | None)
     }
 
@@ -291,7 +289,7 @@ impl Gate {
             return;
         }
         let freed = {
-            let tables = &mut *self.tables.borrow_mut();
+            let tables = &mut *self.now.tables.borrow_mut();
             if tables.live(ticket).is_none() {
                 return;
             }
@@ -304,28 +302,28 @@ impl Gate {
     /// Which task and scope poll the future of that ticket now.
     #[must_use]
     pub fn home(&self, ticket: Ticket) -> Option<(TaskRef, ScopeId)> {
-        let tables = &mut *self.tables.borrow_mut();
+        let tables = &mut *self.now.tables.borrow_mut();
         tables.live(ticket).map(|slot| (slot.task, slot.scope))
     }
 
     /// Lets the next poll of the task end the scope, which fired around a wait on a bare waker.
     pub fn set_bare(&self, scope: ScopeId, interrupt: Interrupt) {
         self.now.any_bare.set(true);
-        self.tables.borrow_mut().bare.push((scope, interrupt));
+        self.now.tables.borrow_mut().bare.push((scope, interrupt));
     }
 
     /// Takes back what that poll did not use.
     #[inline]
     pub fn clear_bare(&self) {
         if self.now.any_bare.replace(false) {
-            let unused = mem::take(&mut self.tables.borrow_mut().bare);
+            let unused = mem::take(&mut self.now.tables.borrow_mut().bare);
             drop(unused);
         }
     }
 
     /// The place of a handle is free again.
     pub fn free_handle(&self, handle: HandleId) {
-        self.tables.borrow_mut().free_handles.push(handle.index);
+        self.now.tables.borrow_mut().free_handles.push(handle.index);
     }
 }
 

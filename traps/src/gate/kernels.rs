@@ -20,7 +20,7 @@ impl Gate {
     #[must_use]
     pub fn open(&self) -> u32 {
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
-        self.tables.borrow_mut().kernels.push(epoch);
+        self.now.tables.borrow_mut().kernels.push(epoch);
         epoch
     }
 
@@ -30,7 +30,7 @@ impl Gate {
         let mut posts = Vec::new();
         let locals = (self.locals.close(epoch), self.outsides.close(epoch));
         {
-            let tables = &mut *self.tables.borrow_mut();
+            let tables = &mut *self.now.tables.borrow_mut();
             tables.kernels.retain(|kernel| *kernel != epoch);
             dropped = tables.close(epoch);
             for entry in mem::take(&mut tables.elsewhere) {
@@ -62,7 +62,7 @@ impl Gate {
         );
         self.now.epoch.set(epoch);
         drop(self.deadlines.replace(Some(deadlines.clone())));
-        let tables = &mut *self.tables.borrow_mut();
+        let tables = &mut *self.now.tables.borrow_mut();
         tables.bring_home(epoch);
         for entry in mem::take(&mut tables.elsewhere) {
             if entry.0 == epoch {
@@ -78,13 +78,13 @@ impl Gate {
     pub fn leave(&self, epoch: u32) {
         self.end();
         let now = self.now;
-        self.unfold(now);
+        now.unfold();
         now.epoch.set(0);
         now.any_filed.set(false);
         drop(self.deadlines.take());
         let mut requests = Vec::new();
         {
-            let tables = &mut *self.tables.borrow_mut();
+            let tables = &mut *self.now.tables.borrow_mut();
             for filed in mem::take(&mut tables.filed) {
                 match filed {
                     Filed::Post(post) => tables.elsewhere.push((epoch, post)),
@@ -98,8 +98,8 @@ impl Gate {
     /// Posts for that kernel that it has not heeded and that may wake a task.
     #[must_use]
     pub fn wakes_for(&self, epoch: u32) -> usize {
-        self.unfold(self.now);
-        let tables = self.tables.borrow();
+        self.now.unfold();
+        let tables = self.now.tables.borrow();
         let wakes = |post: &Post| {
             !matches!(post, Post::Detach(_) | Post::Note { .. } | Post::DropDeadline { .. })
         };
@@ -115,6 +115,6 @@ impl Gate {
     #[must_use]
     pub fn tickets(&self, epoch: u32) -> usize {
         let first = self.now.register.stage.get() != Stage::Empty && self.now.epoch.get() == epoch;
-        self.tables.borrow().used(epoch) + usize::from(first)
+        self.now.tables.borrow().used(epoch) + usize::from(first)
     }
 }

@@ -44,15 +44,14 @@ use crate::protocol::{
 
 /// The meeting place of the tasks and the kernels of one thread.
 ///
-/// Tasks reach it through their trap futures; the methods are for kernels. What every trap touches
-/// is beside it, in `now.rs`.
+/// Tasks reach it through their trap futures; the methods are for kernels. What traps touch is
+/// beside it, in `now.rs`.
 pub struct Gate {
     now: &'static Now,
     locals: Locals,
     outsides: Outsides,
     /// Those of the kernel that runs.
     deadlines: RefCell<Option<Rc<DeadlineTable>>>,
-    tables: RefCell<Tables>,
 }
 
 thread_local! {
@@ -61,8 +60,14 @@ thread_local! {
         locals: Locals::new(),
         outsides: Outsides::new(),
         deadlines: RefCell::new(None),
-        tables: RefCell::new(Tables::new()),
     });
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let tables = self.now.tables.replace(Tables::new());
+        drop(tables);
+    }
 }
 
 /// Numbers kernels, on all threads: a waker tells its own kernel from others by it.
@@ -104,24 +109,22 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
 /// The same where the register cannot take it as it is.
 #[inline(never)]
 fn file_beside(now: &Now, request: Request, site: Site, cx: &Context<'_>) -> Ticket {
-    GATE.with(|gate| {
-        let register = &now.register;
-        if register.stage.get() == Stage::Answered {
-            gate.spill(now);
+    let register = &now.register;
+    if register.stage.get() == Stage::Answered {
+        now.spill();
+    }
+    let own = now.is_own(cx.waker());
+    if own && register.stage.get() == Stage::Empty {
+        if register.index.get() == END {
+            register.spare.set(now.tables.borrow_mut().reserve());
+            register.index.set(register.spare.get());
         }
-        let own = now.is_own(cx.waker());
-        if own && register.stage.get() == Stage::Empty {
-            if register.index.get() == END {
-                register.spare.set(gate.tables.borrow_mut().reserve());
-                register.index.set(register.spare.get());
-            }
-            return file(request, site, cx);
-        }
-        gate.keep_order(now);
-        let waker = if own { None } else { Some(cx.waker().clone()) };
-        let current = now.current().expect("a task that is polled is in a scope");
-        gate.file_in_table(now, current, request, site, waker)
-    })
+        return file(request, site, cx);
+    }
+    now.keep_order();
+    let waker = if own { None } else { Some(cx.waker().clone()) };
+    let current = now.current().expect("a task that is polled is in a scope");
+    now.file_in_table(current, request, site, waker)
 }
 
 #[cold]
@@ -139,55 +142,56 @@ pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
         let result = register.take_result();
         return Look::Result(result.expect("an answered request has a result"));
     }
+    if let Some(result) = now.take_home(ticket) {
+        return Look::Result(result);
+    }
     collect_parked(now, ticket, cx)
 }
 
-/// The same for what is not in the register, or has no result there.
+/// The same for what is neither in the register nor, with its result, in the task's own home.
+#[inline(never)]
 fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     let Some(current) = now.current() else { return Look::Outside };
-    GATE.with(|gate| {
-        let own = now.is_own(cx.waker());
-        if now.register.holds(ticket) {
-            if own {
-                now.register.scope.set(Some(current.scope));
-                return Look::Nothing;
-            }
-            gate.spill(now);
+    let own = now.is_own(cx.waker());
+    if now.register.holds(ticket) {
+        if own {
+            now.register.scope.set(Some(current.scope));
+            return Look::Nothing;
         }
-        gate.keep_order(now);
-        let heard = {
-            let tables = &mut *gate.tables.borrow_mut();
-            if let Some(result) = tables.take_done(ticket, current.task.epoch) {
-                now.register.come_home(ticket, current.task);
-                return Look::Result(result);
-            }
-            let Some(slot) = tables.live(ticket) else { return Look::Gone };
-            if slot.task.epoch != current.task.epoch {
-                return Look::Gone;
-            }
-            let heard = own && slot.waker.is_none();
-            if slot.task != current.task || slot.scope != current.scope {
-                slot.task = current.task;
-                slot.scope = current.scope;
-                if matches!(slot.state, State::Parked) {
-                    tables.filed.push(Filed::Post(Post::Rehome(ticket)));
-                    now.any_filed.set(true);
-                }
-            }
-            heard
-        };
-        if !heard {
-            hear(gate, own, ticket, cx);
+        now.spill();
+    }
+    now.keep_order();
+    let heard = {
+        let tables = &mut *now.tables.borrow_mut();
+        if let Some(result) = tables.take_done(ticket, current.task.epoch) {
+            return Look::Result(result);
         }
-        Look::Nothing
-    })
+        let Some(slot) = tables.live(ticket) else { return Look::Gone };
+        if slot.task.epoch != current.task.epoch {
+            return Look::Gone;
+        }
+        let heard = own && slot.waker.is_none();
+        if slot.task != current.task || slot.scope != current.scope {
+            slot.task = current.task;
+            slot.scope = current.scope;
+            if matches!(slot.state, State::Parked) {
+                tables.filed.push(Filed::Post(Post::Rehome(ticket)));
+                now.any_filed.set(true);
+            }
+        }
+        heard
+    };
+    if !heard {
+        hear(now, own, ticket, cx);
+    }
+    Look::Nothing
 }
 
 /// Lets a ticket that is live wake this waker from now on, or the task's own alone.
 #[cold]
-fn hear(gate: &Gate, own: bool, ticket: Ticket, cx: &Context<'_>) {
+fn hear(now: &Now, own: bool, ticket: Ticket, cx: &Context<'_>) {
     let fresh = if own { None } else { Some(cx.waker().clone()) };
-    let stale = gate.tables.borrow_mut().live(ticket).map(|slot| {
+    let stale = now.tables.borrow_mut().live(ticket).map(|slot| {
         let keep = match (&slot.waker, &fresh) {
             (Some(old), Some(new)) => old.will_wake(new),
             _ => false,
@@ -204,15 +208,15 @@ pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
     if now.register.holds(ticket) {
         return now.register.withdraw();
     }
-    GATE.try_with(|gate| withdraw_parked(gate, now, ticket)).ok().flatten()
+    withdraw_parked(now, ticket)
 }
 
-fn withdraw_parked(gate: &Gate, now: &Now, ticket: Ticket) -> Option<TrapResult> {
-    gate.keep_order(now);
+fn withdraw_parked(now: &Now, ticket: Ticket) -> Option<TrapResult> {
+    now.keep_order();
     let running = now.epoch.get();
     let (result, request, waker);
     {
-        let tables = &mut *gate.tables.borrow_mut();
+        let tables = &mut *now.tables.borrow_mut();
         let slot = tables.live(ticket)?;
         match slot.state {
             State::Done(_) => {
@@ -273,12 +277,9 @@ pub(crate) fn post(post: Post) {
         debug_assert!(earlier.is_none(), "an empty list has no post");
         return mem::forget(earlier);
     }
-    let refused = GATE.try_with(|gate| {
-        gate.keep_order(now);
-        let refused = gate.tables.borrow_mut().post(now.epoch.get(), post);
-        now.any_filed.set(true);
-        refused
-    });
+    now.keep_order();
+    let refused = now.tables.borrow_mut().post(running, post);
+    now.any_filed.set(true);
     drop(refused);
 }
 
@@ -335,7 +336,7 @@ impl Drop for ScopeGuard {
 #[inline]
 pub(crate) fn filed_so_far() -> usize {
     match now() {
-        Some(now) if now.any_bare.get() => GATE.with(|gate| gate.filed(now)),
+        Some(now) if now.any_bare.get() => now.filed(),
         _ => 0,
     }
 }
@@ -350,14 +351,12 @@ pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
 
 #[cold]
 fn take_any_bare(now: &Now, scope: ScopeId, before: usize) -> Option<Interrupt> {
-    GATE.with(|gate| {
-        if gate.filed(now) != before {
-            return None;
-        }
-        let tables = &mut *gate.tables.borrow_mut();
-        let place = tables.bare.iter().position(|(bare, _)| *bare == scope)?;
-        Some(tables.bare.remove(place).1)
-    })
+    if now.filed() != before {
+        return None;
+    }
+    let tables = &mut *now.tables.borrow_mut();
+    let place = tables.bare.iter().position(|(bare, _)| *bare == scope)?;
+    Some(tables.bare.remove(place).1)
 }
 
 /// Takes one operation from the task's budget; false if it is spent.
@@ -372,12 +371,10 @@ pub(crate) fn spend() -> bool {
 /// A name for a descriptor, in the kernel that runs.
 pub(crate) fn new_handle() -> Option<HandleId> {
     let now = now().filter(|now| now.epoch.get() != 0)?;
-    let index = GATE.with(|gate| {
-        let tables = &mut *gate.tables.borrow_mut();
-        tables.free_handles.pop().unwrap_or_else(|| {
-            tables.handles += 1;
-            tables.handles - 1
-        })
+    let tables = &mut *now.tables.borrow_mut();
+    let index = tables.free_handles.pop().unwrap_or_else(|| {
+        tables.handles += 1;
+        tables.handles - 1
     });
     Some(HandleId { index, epoch: now.epoch.get(), serial: now.next_serial() })
 }

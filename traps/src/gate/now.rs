@@ -4,13 +4,14 @@
 //! A thread that has a kernel makes it once and never frees it (some 300 bytes), so that a trap
 //! reaches it by one load, without a test whether the thread is ending.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
 use std::ptr;
 use std::task::Waker;
 
-use super::register::Register;
-use crate::protocol::{Post, ScopeId, TaskRef, Ticket};
+use super::register::{Register, Stage};
+use super::tables::Tables;
+use crate::protocol::{HOME, Post, ScopeId, TaskRef, Ticket, TrapResult};
 
 /// What is being polled now, and for whom.
 #[derive(Clone, Copy)]
@@ -41,6 +42,7 @@ pub(super) struct Now {
     /// The last serial number that was given out.
     pub(super) serial: Cell<u64>,
     pub(super) register: Register,
+    pub(super) tables: RefCell<Tables>,
 }
 
 thread_local! {
@@ -77,6 +79,7 @@ impl Now {
             only: Cell::new(None),
             serial: Cell::new(0),
             register: Register::new(),
+            tables: RefCell::new(Tables::new()),
         }
     }
 
@@ -91,6 +94,22 @@ impl Now {
         if let Some(task) = self.task.get() {
             self.register.come_home(ticket, task);
         }
+    }
+
+    /// The result that lies in the home of the task that runs, if it is that ticket's.
+    #[inline]
+    pub(super) fn take_home(&self, ticket: Ticket) -> Option<TrapResult> {
+        let task = self.task.get()?;
+        if ticket.index != task.index | HOME || ticket.epoch != task.epoch {
+            return None;
+        }
+        let result = self.tables.borrow_mut().take_home(task.index, ticket.serial)?;
+        let register = &self.register;
+        register.is_home_free.set(true);
+        if register.stage.get() == Stage::Empty {
+            register.index.set(ticket.index);
+        }
+        Some(result)
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use super::now::{Current, Now};
 use super::tables::{END, Slot, State};
-use super::{First, Gate, unread};
+use super::{First, unread};
 use crate::protocol::{Filed, HOME, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
 
 /// How far the request in the register has come.
@@ -142,14 +142,14 @@ impl Register {
     }
 }
 
-impl Gate {
+impl Now {
     /// Moves what is in the register to its slot, and leaves the register empty.
     #[cold]
-    pub(super) fn spill(&self, now: &Now) {
-        self.unfold(now);
-        let register = &now.register;
+    pub(super) fn spill(&self) {
+        self.unfold();
+        let register = &self.register;
         let stage = register.stage.replace(Stage::Empty);
-        let Some(task) = now.task.get() else { return };
+        let Some(task) = self.task.get() else { return };
         let serial = NonZeroU64::new(register.serial.get());
         let (Some(serial), Some(scope)) = (serial, register.scope.get()) else { return };
         let tables = &mut *self.tables.borrow_mut();
@@ -163,7 +163,7 @@ impl Gate {
                 let place = if register.behind.get() { tables.filed.len() } else { 0 };
                 let filed = Filed::Request { ticket, task, scope, request, site };
                 tables.filed.insert(place, filed);
-                now.any_filed.set(true);
+                self.any_filed.set(true);
                 State::Filed
             }
             Stage::Taken => State::Filed,
@@ -182,9 +182,9 @@ impl Gate {
 
     /// Puts the one post that was kept beside the list into it.
     #[inline]
-    pub(super) fn unfold(&self, now: &Now) {
-        if now.any_filed.get()
-            && let Some(post) = now.only.take()
+    pub(super) fn unfold(&self) {
+        if self.any_filed.get()
+            && let Some(post) = self.only.take()
         {
             self.tables.borrow_mut().filed.push(Filed::Post(post));
         }
@@ -193,36 +193,35 @@ impl Gate {
     /// Before something goes to the end of the list: what is in the register must not stand
     /// between two parts of it.
     #[inline]
-    pub(super) fn keep_order(&self, now: &Now) {
-        self.unfold(now);
-        if now.register.stage.get() == Stage::Filed && now.register.behind.get() {
-            self.spill(now);
+    pub(super) fn keep_order(&self) {
+        self.unfold();
+        if self.register.stage.get() == Stage::Filed && self.register.behind.get() {
+            self.spill();
         }
     }
 
     /// How much is filed now.
-    pub(super) fn filed(&self, now: &Now) -> usize {
-        self.unfold(now);
-        let first = usize::from(now.register.stage.get() == Stage::Filed);
+    pub(super) fn filed(&self) -> usize {
+        self.unfold();
+        let first = usize::from(self.register.stage.get() == Stage::Filed);
         first + self.tables.borrow().filed.len()
     }
 
     /// Files a request in a slot of its own.
     pub(super) fn file_in_table(
         &self,
-        now: &Now,
         current: Current,
         request: Request,
         site: Site,
         waker: Option<Waker>,
     ) -> Ticket {
-        let serial = now.next_serial();
+        let serial = self.next_serial();
         let Current { task, scope } = current;
         let tables = &mut *self.tables.borrow_mut();
         let ticket = Ticket { index: tables.reserve(), epoch: task.epoch, serial };
         tables.fill(ticket, Slot { serial, task, scope, state: State::Filed, waker });
         tables.filed.push(Filed::Request { ticket, task, scope, request, site });
-        now.any_filed.set(true);
+        self.any_filed.set(true);
         ticket
     }
 }

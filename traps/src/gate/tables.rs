@@ -131,11 +131,52 @@ impl Tables {
     pub(super) fn fill(&mut self, ticket: Ticket, slot: Slot) {
         let place = (ticket.index & !HOME) as usize;
         if ticket.index & HOME != 0 && place >= self.homes.len() {
-            self.homes.resize_with(place + 1, Slot::unused);
+            self.make_homes(place);
         }
         let earlier = self.slot(ticket.index, ticket.epoch).expect("a slot was reserved for it");
         debug_assert!(matches!(earlier.state, State::Free(_)), "a slot keeps one ticket");
         mem::forget(mem::replace(earlier, slot));
+    }
+
+    /// The result that lies in the home of a task of the kernel that runs.
+    #[inline]
+    pub(super) fn take_home(&mut self, task: u32, serial: NonZeroU64) -> Option<TrapResult> {
+        let slot = self.homes.get_mut(task as usize)?;
+        if slot.serial != serial || !matches!(slot.state, State::Done(_)) {
+            return None;
+        }
+        match mem::replace(&mut slot.state, State::Free(END)) {
+            State::Done(result) => Some(result),
+            _ => unreachable!("looked at above"),
+        }
+    }
+
+    /// Puts something of the kernel that runs into a task's home, which is free.
+    #[inline(always)]
+    pub(super) fn move_home(
+        &mut self,
+        task: TaskRef,
+        scope: ScopeId,
+        serial: NonZeroU64,
+        state: State,
+    ) {
+        let place = task.index as usize;
+        if place >= self.homes.len() {
+            self.make_homes(place);
+        }
+        let home = &mut self.homes[place];
+        debug_assert!(matches!(home.state, State::Free(_)), "a home keeps one ticket");
+        debug_assert!(home.waker.is_none(), "a free slot has no waker");
+        home.serial = serial;
+        home.task = task;
+        home.scope = scope;
+        // What stood there has nothing to drop.
+        mem::forget(mem::replace(&mut home.state, state));
+    }
+
+    #[cold]
+    fn make_homes(&mut self, place: usize) {
+        self.homes.resize_with(place + 1, Slot::unused);
     }
 
     #[inline]
