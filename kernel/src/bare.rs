@@ -28,8 +28,7 @@ impl<M: Machine> Kernel<M> {
         let (scope, cause) = (scope.serial.get(), scope.seq);
         let seq =
             emit!(self, task, Event::Wake { op: WakeOp::Scope { scope }, ticket: None, cause });
-        self.tasks.get_mut(task).came = Came::Scope(scope);
-        self.make_ready(task, seq);
+        self.make_ready(task, seq, Came::Scope(scope));
     }
 
     /// The timeouts of a task that are pending and hold neither a ticket nor a shield: what they

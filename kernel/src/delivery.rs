@@ -211,8 +211,8 @@ impl<M: Machine> Kernel<M> {
                 self.count_delivery(entry.task, source);
                 let news = self.tasks.get_mut(entry.task).news.get_or_insert_default();
                 news.delivered.push((entry.ticket, source));
-                self.came_interrupted(&entry);
-                self.make_ready(entry.task, seq);
+                let came = self.waited(&entry);
+                self.make_ready(entry.task, seq, came);
                 self.tasks.get_mut(entry.task).interrupted = true;
                 if let Some(waker) = waker {
                     quietly(|| waker.wake());
@@ -263,8 +263,7 @@ impl<M: Machine> Kernel<M> {
         if hit == 0 && task.state == State::Parked && task.waits == 0 {
             let op = WakeOp::Scope { scope: 0 };
             let seq = emit!(self, index, Event::Wake { op, ticket: None, cause });
-            self.tasks.get_mut(index).came = Came::Scope(0);
-            self.make_ready(index, seq);
+            self.make_ready(index, seq, Came::Scope(0));
         }
     }
 

@@ -21,7 +21,7 @@ use crate::inject::Inject;
 use crate::jobs::Jobs;
 use crate::limits::MOST_THREADS;
 use crate::log::{Activation, Log, Writer};
-use crate::longrun::{Came, Longrun};
+use crate::longrun::Longrun;
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
 use crate::registrations::Registrations;
@@ -64,8 +64,8 @@ pub struct Kernel<M: Machine> {
     pub(crate) spare: SpareWaker,
     pub(crate) wakeup: Wakeup,
     pub(crate) scratch: Scratch,
-    /// What the task that runs will come back from, if it gave way and filed nothing else.
-    pub(crate) gave_way: Option<Came>,
+    /// The task that runs gave way, and filed nothing else.
+    pub(crate) gave_way: bool,
     pub(crate) counts: Counts,
     pub(crate) inject: Inject,
     pub(crate) ending: Ending,
@@ -180,7 +180,7 @@ impl<M: Machine> Kernel<M> {
             wakes,
             wakeup: Wakeup::default(),
             scratch: Scratch::default(),
-            gave_way: None,
+            gave_way: false,
             counts: Counts::default(),
             inject: Inject::default(),
             ending: Ending::default(),

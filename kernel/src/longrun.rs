@@ -107,14 +107,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// An interrupt ended a wait of this task. It runs because of the first that is over.
-    pub(crate) fn came_interrupted(&mut self, entry: &Entry) {
-        if self.tasks.get(entry.task).state == State::Parked {
-            self.tasks.get_mut(entry.task).came = self.waited(entry);
-        }
-    }
-
-    fn waited(&self, entry: &Entry) -> Came {
+    /// What a task is ready for whose wait an interrupt ended.
+    pub(crate) fn waited(&self, entry: &Entry) -> Came {
         let op = match &entry.wait {
             Wait::Yield { sleep: false } => WakeOp::Yield,
             Wait::Yield { sleep: true } | Wait::Sleep { .. } => WakeOp::Sleep,

@@ -20,6 +20,7 @@ use traps::threads::panic_message;
 use crate::emit::{drop_quietly, emit};
 use crate::kernel::Kernel;
 use crate::log;
+use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::tasks::Place;
 use crate::trace::{Event, Seq};
@@ -356,7 +357,7 @@ impl<M: Machine> Kernel<M> {
         task.set(child).expect("an order is carried out once");
         let event = Event::Spawn { parent: None, cause: Some(cause), at: Some(log::site(site)) };
         let seq = emit!(self, child.index, event);
-        self.make_ready(child.index, seq);
+        self.make_ready(child.index, seq, Came::Spawn);
     }
 
     /// Cancels a task for another thread.

@@ -171,10 +171,10 @@ impl<M: Machine> Kernel<M> {
         if task.woken {
             self.requeue(index);
         }
-        match self.gave_way.take() {
-            Some(came) => self.end_giving_way(index, came),
-            None if self.scratch.yielded.is_empty() => {}
-            None => self.complete_yields(),
+        if self.gave_way {
+            self.end_giving_way(index);
+        } else if !self.scratch.yielded.is_empty() {
+            self.complete_yields();
         }
         if pending {
             self.hit_bare_wait(index);
@@ -193,11 +193,10 @@ impl<M: Machine> Kernel<M> {
     fn requeue(&mut self, index: u32) {
         let task = self.tasks.get_mut(index);
         task.woken = false;
-        task.came = Came::Waker;
         let cause = task.cause;
         let op = WakeOp::Waker;
         let seq = emit!(self, index, Event::Wake { op, ticket: None, cause });
-        self.make_ready(index, seq);
+        self.make_ready(index, seq, Came::Waker);
     }
 
     /// Answers what a poll has filed. Nearly always that is one request, the first.
@@ -269,14 +268,15 @@ impl<M: Machine> Kernel<M> {
         task
     }
 
-    /// Makes a parked task ready; one that runs is polled on.
+    /// Makes a parked task ready, for the line `cause`, which ended `came`; one that runs is
+    /// polled on.
     #[inline]
-    pub(crate) fn make_ready(&mut self, index: u32, cause: Seq) {
+    pub(crate) fn make_ready(&mut self, index: u32, cause: Seq, came: Came) {
         let task = self.tasks.get_mut(index);
         match task.state {
             State::Parked => {
                 task.state = State::Ready;
-                task.cause = cause;
+                (task.cause, task.came) = (cause, came);
                 task.ready_since = self.log.now;
                 self.ready.push_back(index);
             }

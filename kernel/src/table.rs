@@ -170,7 +170,7 @@ impl<M: Machine> Kernel<M> {
         let seq = emit!(self, child.index, {
             Event::Spawn { parent: Some(parent), cause: None, at: Some(log::site(site)) }
         });
-        self.make_ready(child.index, seq);
+        self.make_ready(child.index, seq, Came::Spawn);
     }
 
     fn cancel(&mut self, at: &At, wanted: TaskRef, reason: &'static str) {
@@ -297,11 +297,7 @@ impl<M: Machine> Kernel<M> {
         };
         let ticket = over.number;
         let seq = emit!(self, over.task, Event::Wake { op, ticket: Some(ticket), cause });
-        let task = self.tasks.get_mut(over.task);
-        if task.state == State::Parked {
-            task.came = Came::Wait(op, over.site);
-        }
-        self.make_ready(over.task, seq);
+        self.make_ready(over.task, seq, Came::Wait(op, over.site));
         if let Some(waker) = waker {
             quietly(|| waker.wake());
         }
@@ -337,8 +333,7 @@ impl<M: Machine> Kernel<M> {
             State::Parked => {
                 let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause };
                 let seq = emit!(self, index, event);
-                self.tasks.get_mut(index).came = Came::Waker;
-                self.make_ready(index, seq);
+                self.make_ready(index, seq, Came::Waker);
             }
             State::Running => self.tasks.get_mut(index).woken = true,
             State::Ready | State::Ended => {}

@@ -13,6 +13,7 @@ use crate::emit::{emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::limits::SKIPPED;
 use crate::log;
+use crate::longrun::Came;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
 use crate::tasks::{End, NONE, Place};
@@ -48,7 +49,7 @@ impl<M: Machine> Kernel<M> {
         let task = self.add_task(Place::Main, 0, site).index;
         let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
-        self.make_ready(task, seq);
+        self.make_ready(task, seq, Came::Spawn);
         while !self.main_ended {
             if let Err(error) = self.turn(main) {
                 self.end_task(task, End::Dropped, self.log.seq);

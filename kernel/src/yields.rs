@@ -19,13 +19,15 @@ impl<M: Machine> Kernel<M> {
     #[inline]
     pub(crate) fn give_way<'o>(&mut self, at: &At, sleep: bool, op: impl FnOnce() -> Op<'o>) {
         let alone = self.gate.is_alone(at.ticket) && self.scratch.yielded.is_empty();
+        let task = self.tasks.get_mut(at.task);
         // One that was answered meanwhile is polled on first.
-        if alone && !self.tasks.get(at.task).answered && !self.log.is_listening() {
+        if alone && !task.answered && !self.log.is_listening() {
             let (answer, op) = given(sleep, self.log.now);
+            task.came = Came::Wait(op, at.site);
             self.gate.keep(at.ticket, Ok(answer));
             self.log.seq += 1;
             self.waits.next_number();
-            self.gave_way = Some(Came::Wait(op, at.site));
+            self.gave_way = true;
             return;
         }
         self.park(at, Wait::Yield { sleep }, op);
@@ -35,13 +37,16 @@ impl<M: Machine> Kernel<M> {
     /// A task that gave way, and filed nothing else, has left the CPU: it goes to the end of the
     /// queue.
     #[inline]
-    pub(crate) fn end_giving_way(&mut self, index: u32, came: Came) {
+    pub(crate) fn end_giving_way(&mut self, index: u32) {
+        self.gave_way = false;
         self.log.seq += 1;
         let task = self.tasks.get_mut(index);
+        // Unless its waker was called: it is in the queue for that.
         if task.state == State::Parked {
-            task.came = came;
+            task.state = State::Ready;
+            task.cause = self.log.seq;
+            self.ready.push_back(index);
         }
-        self.make_ready(index, self.log.seq);
     }
 
     /// The others who gave way in the poll that is over.
