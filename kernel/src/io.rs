@@ -29,30 +29,49 @@ impl<M: Machine> Kernel<M> {
         kind: char,
         direction: Direction,
     ) {
-        let side = side(direction);
         let registration = self.registrations.of(handle, descriptor, kind);
-        let alias = registration.alias;
-        let op = || Op::Io { alias, direction: shown(direction) };
-        let waiting = registration.waiting[side];
+        let (alias, shown) = (registration.alias, shown(direction));
+        let op = || Op::Io { alias, direction: shown };
+        if registration.is_quiet(direction) && self.options.policy == Policy::Lazy {
+            registration.unwanted = 0;
+            registration.waiting[side(direction)] = at.ticket.index;
+            emit!(self, at.task, Event::Reuse { alias, direction: shown });
+        } else if !self.begin_waiting_for_io(at, handle.index, direction) {
+            return;
+        }
+        self.park(at, Wait::Io { handle: handle.index, direction }, op);
+    }
+
+    /// The same where there is more to see to than to join a registration. Gives false if the
+    /// request is answered.
+    #[inline(never)]
+    fn begin_waiting_for_io(&mut self, at: &At, index: u32, direction: Direction) -> bool {
+        let (side, shown) = (side(direction), shown(direction));
+        let registration = self.registrations.at(index);
+        let (alias, waiting) = (registration.alias, registration.waiting[side]);
+        let op = || Op::Io { alias, direction: shown };
         if waiting != NONE && !self.is_gone(at, waiting) {
-            return self.answer(at, Err(Failure::Busy), op);
+            self.answer(at, Err(Failure::Busy), op);
+            return false;
         }
         if self.tasks.get(at.task).deferred.is_some() {
-            self.keep_or_undefer(at.task, handle.index, direction);
+            self.keep_or_undefer(at.task, index, direction);
         }
-        let registration = self.registrations.at(handle.index);
+        let registration = self.registrations.at(index);
         registration.unwanted = 0;
         if registration.ready[side] || registration.closed && direction == Direction::Read {
             registration.ready[side] = false;
-            return self.answer(at, Ok(Answer::Unit), op);
+            self.answer(at, Ok(Answer::Unit), op);
+            return false;
         }
         if registration.registered {
             registration.waiting[side] = at.ticket.index;
-            emit!(self, at.task, Event::Reuse { alias, direction: shown(direction) });
-        } else if let Err(error) = self.register(at, handle.index, direction) {
-            return self.answer(at, Err(Failure::Refused(error)), op);
+            emit!(self, at.task, Event::Reuse { alias, direction: shown });
+        } else if let Err(error) = self.register(at, index, direction) {
+            self.answer(at, Err(Failure::Refused(error)), op);
+            return false;
         }
-        self.park(at, Wait::Io { handle: handle.index, direction }, op);
+        true
     }
 
     /// Whether a ticket that waits for a descriptor was withdrawn in this very poll.
@@ -92,34 +111,25 @@ impl<M: Machine> Kernel<M> {
     #[inline(always)]
     pub(crate) fn arrive(&mut self, arrival: Arrival) {
         // A stale event is of a handle that is gone: the name does not match any more.
-        let Some(index) = self.registrations.find_token(arrival.token) else { return };
-        self.registrations.at(index).closed |= arrival.closed;
-        let (mut served, mut news) = (false, false);
-        if arrival.readable {
-            self.arrive_side(index, Direction::Read, &mut served, &mut news);
+        let Some((index, registration)) = self.registrations.find_token(arrival.token) else {
+            return;
+        };
+        registration.closed |= arrival.closed;
+        let (mut waiting, mut news) = ([NONE; 2], false);
+        for (side, here) in [arrival.readable, arrival.writable].into_iter().enumerate() {
+            if here {
+                waiting[side] = mem::replace(&mut registration.waiting[side], NONE);
+                if waiting[side] == NONE {
+                    news |= !mem::replace(&mut registration.ready[side], true);
+                }
+            }
         }
-        if arrival.writable {
-            self.arrive_side(index, Direction::Write, &mut served, &mut news);
+        let mut served = false;
+        for (ticket, direction) in waiting.into_iter().zip(BOTH) {
+            served |= ticket != NONE && self.wake_io(index, ticket, direction);
         }
         if !served {
             self.remember(index, arrival, news);
-        }
-    }
-
-    #[inline(always)]
-    fn arrive_side(
-        &mut self,
-        index: u32,
-        direction: Direction,
-        served: &mut bool,
-        news: &mut bool,
-    ) {
-        let registration = self.registrations.at(index);
-        let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
-        if waiting == NONE {
-            *news |= !mem::replace(&mut registration.ready[side(direction)], true);
-        } else {
-            *served |= self.wake_io(index, waiting, direction);
         }
     }
 

@@ -77,6 +77,14 @@ impl Registration {
         self.waiting == [NONE, NONE]
     }
 
+    /// Whether it is registered, nobody waits on that side, and nothing is remembered for it.
+    #[inline]
+    pub(crate) fn is_quiet(&self, direction: Direction) -> bool {
+        let side = side(direction);
+        let remembers = self.ready[side] || self.closed && direction == Direction::Read;
+        self.registered && self.waiting[side] == NONE && !remembers
+    }
+
     /// What the poller gives back with an event: the place, and enough of the serial number to
     /// tell a stale event.
     pub(crate) fn token(&self) -> u64 {
@@ -112,7 +120,7 @@ impl Registrations {
         if self.table.get(index).is_none_or(Option::is_none) {
             self.add(handle, descriptor, kind);
         }
-        self.table[index].as_mut().expect("made above")
+        self.at(handle.index)
     }
 
     #[cold]
@@ -158,11 +166,12 @@ impl Registrations {
         self.get(index).expect("it was found before, and handles are removed in posts only")
     }
 
-    /// The index behind an event's token, unless the event is stale.
-    pub(crate) fn find_token(&self, wanted: u64) -> Option<u32> {
+    /// What is behind an event's token, unless the event is stale.
+    #[inline]
+    pub(crate) fn find_token(&mut self, wanted: u64) -> Option<(u32, &mut Registration)> {
         let index = u32::try_from(wanted & 0xffff_ffff).expect("masked to 32 bits");
-        let found = self.table.get(index as usize)?.as_ref()?;
-        (found.token() == wanted).then_some(index)
+        let found = self.table.get_mut(index as usize)?.as_mut()?;
+        (found.token() == wanted).then_some((index, found))
     }
 
     pub(crate) fn find(&self, handle: HandleId) -> Option<u32> {
