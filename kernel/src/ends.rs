@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::scopes::Timing;
 use crate::tasks::{End, NONE, Place, State};
-use crate::trace::{Event, Exit, Seq};
+use crate::trace::{Event, Seq};
 
 impl<M: Machine> Kernel<M> {
     pub(crate) fn end_by_panic(
@@ -32,7 +32,7 @@ impl<M: Machine> Kernel<M> {
             // The future goes before its name: its requests are withdrawn, its scopes closed.
             self.drop_future(index);
         }
-        self.end_task(index, End::Panicked(message), run);
+        self.end_task(index, End::Panicked(message.into()), run);
     }
 
     /// Drops a task's future, and heeds what its parts post.
@@ -58,21 +58,19 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
         let task = self.tasks.get(index);
         let runs = task.state == State::Running;
-        let how = match end {
-            End::Panicked(_) => Exit::Panic,
-            End::Dropped => Exit::Dropped,
-            End::Output if task.cancel.as_ref().is_some_and(|cancel| cancel.delivered > 0) => {
-                Exit::Cancelled
-            }
-            End::Output => Exit::Ok,
-        };
         if task.waits > 0 || task.first_scope != NONE || task.pending > 0 {
             self.cut_loose(index);
         }
         if self.tasks.get(index).deferred.is_some() {
             self.undefer(index, crate::trace::Why::Exit);
         }
-        let exit = emit!(self, index, Event::Exit { how, cause }, self.ran());
+        let exit = emit!(
+            self,
+            index,
+            Event::Exit { how: self.tasks.get(index).exit(&end), cause },
+            self.ran()
+        );
+        let name = self.tasks.name_of(index);
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
             // Its place stays: the turn has counted it.
@@ -84,21 +82,23 @@ impl<M: Machine> Kernel<M> {
         task.end = Some(end);
         task.waker = None;
         task.news = None;
-        self.tasks.alive -= 1;
-        if let Place::Main = self.tasks.get(index).place {
+        if let Place::Main = task.place {
             self.main_ended = true;
-            self.tasks.get_mut(index).detached = true;
+            task.detached = true;
         }
-        if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
+        self.tasks.alive -= 1;
+        if let Some(locals) = self.gate.take_locals(name) {
             self.gate.aside(|| drop_quietly(locals));
         }
         if runs {
             self.end_last_run(index);
         }
-        self.wake_joiners(index, exit);
+        let task = self.tasks.get(index);
+        if task.first_joiner != NONE {
+            self.wake_joiners(index, exit);
+        }
         if self.tasks.get(index).detached {
-            let task = self.tasks.remove(index);
-            drop_quietly(task);
+            quietly(|| drop(self.tasks.remove(index)));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::waits::Wait;
 
 impl<M: Machine> Kernel<M> {
+    #[inline(never)]
     pub(crate) fn join(&mut self, at: &At, wanted: TaskRef, take: bool) {
         let op = || Op::Join { task: wanted.serial.get() };
         let found = self.tasks.find(wanted);
@@ -58,7 +59,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn output_of(&mut self, task: u32, take: bool) -> Ended {
         let ended = self.tasks.get_mut(task);
         match ended.end.clone().expect("an ended task has an end") {
-            End::Panicked(message) => Ended::Panicked(Box::new(message)),
+            End::Panicked(message) => Ended::Panicked(Box::new(message.into())),
             End::Dropped => Ended::Dropped,
             End::Output if !take => Ended::Output(None),
             End::Output => match std::mem::replace(&mut ended.place, Place::Away) {
@@ -70,11 +71,10 @@ impl<M: Machine> Kernel<M> {
 
     /// First come, first served: the first joiner that asked for the output has it.
     pub(crate) fn wake_joiners(&mut self, task: u32, exit: Seq) {
-        let id = self.tasks.get(task).id.get();
-        loop {
-            let joined = self.tasks.get(task);
-            let index = joined.first_joiner;
-            let Some(entry) = self.waits.get(index) else { break };
+        let joined = self.tasks.get(task);
+        let (id, mut index) = (joined.id.get(), joined.first_joiner);
+        while index != NONE {
+            let entry = self.waits.get(index).expect("a line holds parked tickets");
             let Wait::Join { take, .. } = entry.wait else {
                 unreachable!("only joiners stand in this line")
             };
@@ -93,6 +93,7 @@ impl<M: Machine> Kernel<M> {
             if taken {
                 emit!(self, joiner, Event::Join { task: id });
             }
+            index = after;
         }
     }
 

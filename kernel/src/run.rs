@@ -264,7 +264,9 @@ impl<M: Machine> Kernel<M> {
     /// A new task, not yet ready.
     pub(crate) fn add_task(&mut self, place: Place, parent: u64, site: Site) -> TaskRef {
         let task = self.tasks.add(place, parent, Some(site), self.deadlines.so_far);
-        self.tasks.get_mut(task.index).is_home_free = self.gate.is_home_free(task);
+        if !self.gate.is_home_free(task) {
+            self.tasks.get_mut(task.index).is_home_free = false;
+        }
         task
     }
 
@@ -273,15 +275,13 @@ impl<M: Machine> Kernel<M> {
     #[inline]
     pub(crate) fn make_ready(&mut self, index: u32, cause: Seq, came: Came) {
         let task = self.tasks.get_mut(index);
-        match task.state {
-            State::Parked => {
-                task.state = State::Ready;
-                (task.cause, task.came) = (cause, came);
-                task.ready_since = self.log.now;
-                self.ready.push_back(index);
-            }
-            State::Running => task.answered = true,
-            State::Ready | State::Ended => {}
+        if task.state == State::Parked {
+            task.state = State::Ready;
+            (task.cause, task.came) = (cause, came);
+            task.ready_since = self.log.now;
+            self.ready.push_back(index);
+        } else if task.state == State::Running {
+            task.answered = true;
         }
     }
 }

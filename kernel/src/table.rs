@@ -60,6 +60,8 @@ impl<M: Machine> Kernel<M> {
                 self.wait_for_io(at, handle, descriptor, kind, direction);
             }
             Request::OpenScope { limit, kind } => self.open_scope(at, limit, kind),
+            Request::Spawn(body) => self.spawn(at, body),
+            Request::Join { task, take } => self.join(at, task, take),
             Request::Clock => {
                 mem::forget(request);
                 self.log.now = self.machine.now();
@@ -83,8 +85,6 @@ impl<M: Machine> Kernel<M> {
     #[inline(never)]
     fn dispatch_other(&mut self, at: &At, request: Request) {
         match request {
-            Request::Spawn(body) => self.spawn(at, body),
-            Request::Join { task: wanted, take } => self.join(at, wanted, take),
             Request::Sleep { span } => self.sleep(at, span),
             Request::WallClock => {
                 let wall = self.machine.wall();
@@ -125,6 +125,8 @@ impl<M: Machine> Kernel<M> {
             Request::Yield { .. }
             | Request::Io { .. }
             | Request::OpenScope { .. }
+            | Request::Spawn(_)
+            | Request::Join { .. }
             | Request::Clock
             | Request::CurrentTask => unreachable!("served by the caller"),
         }
@@ -156,6 +158,7 @@ impl<M: Machine> Kernel<M> {
         entry.wait = Wait::Sleep { timer: Some(timer) };
     }
 
+    #[inline(never)]
     fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>) {
         let site = body.site();
         let parent = self.tasks.get(at.task).id.get();

@@ -15,7 +15,7 @@ use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef, Ticket};
 use crate::deadlines::Expiring;
 use crate::longrun::Came;
 use crate::pending::Source;
-use crate::trace::{Answered, Seq};
+use crate::trace::{Answered, Exit, Seq};
 
 /// The end of a list that is threaded through a table.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -47,7 +47,7 @@ pub(crate) enum State {
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     Output,
-    Panicked(String),
+    Panicked(Box<str>),
     Dropped,
 }
 
@@ -117,6 +117,20 @@ pub(crate) struct Task {
     pub(crate) is_home_free: bool,
     /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
     pub(crate) deferred: Option<(u32, bool)>,
+}
+
+impl Task {
+    /// How it ends, for the log.
+    pub(crate) fn exit(&self, end: &End) -> Exit {
+        match end {
+            End::Panicked(_) => Exit::Panic,
+            End::Dropped => Exit::Dropped,
+            End::Output if self.cancel.as_ref().is_some_and(|cancel| cancel.delivered > 0) => {
+                Exit::Cancelled
+            }
+            End::Output => Exit::Ok,
+        }
+    }
 }
 
 /// Keeps the name and the place of a task whose future is gone.
