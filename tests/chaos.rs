@@ -517,18 +517,25 @@ async fn program(seed: u64, clock: SimClock) -> Rc<World> {
     world.clone()
 }
 
-/// How the steps of a program ended, with a listener and without.
-fn told(seed: u64, traced: bool) -> Vec<Told> {
+/// How the steps of a program ended, with a listener and without; and how many traps it made and
+/// how many lines it had, or would have had.
+fn told(seed: u64, traced: bool) -> (Vec<Told>, u64, u64) {
     let machine = machine();
     let clock = machine.clock();
     let mut kernel = Kernel::with_options(machine, options(seed));
     if traced {
         kernel.trace_to(std::io::sink());
     }
-    match kernel.run(program(seed, clock)) {
+    let told = match kernel.run(program(seed, clock)) {
         Ok(world) => world.told.take(),
         Err(_) => Vec::new(),
-    }
+    };
+    let traps = kernel.counters().traps;
+    let lines = Rc::new(Cell::new(0));
+    let seen = lines.clone();
+    kernel.observe(move |line: &kernel::trace::Line<'_>| seen.set(line.seq));
+    let _ = kernel.run(async {});
+    (told, traps, lines.get())
 }
 
 /// Without a listener most arms are stores, and not posts in the order of all others.

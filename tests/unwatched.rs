@@ -1,34 +1,63 @@
 //! What tasks do, and how often they run, does not depend on whether anybody listens.
 
 use std::cell::RefCell;
+use std::future::{pending, poll_fn};
 use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
 
-use kernel::{Kernel, Sim};
-use traps::{clock, yield_now};
+use kernel::{Kernel, Sim, SimClock};
+use traps::{Interrupt, clock, ignore_after, sleep, spawn, timeout_after, timeout_at, yield_now};
 
-type Notes = Rc<RefCell<Vec<&'static str>>>;
+const MS: Duration = Duration::from_millis(1);
+
+/// What a program noted, with the time of each note.
+#[derive(Clone, Default)]
+struct Notes(Rc<RefCell<Vec<(u64, String)>>>, SimClock);
+
+impl Notes {
+    fn push(&self, text: impl ToString) {
+        self.0.borrow_mut().push((self.1.now().as_micros(), text.to_string()));
+    }
+
+    /// The program holds the CPU for so long.
+    fn burn(&self, span: Duration) {
+        self.1.advance(span);
+    }
+}
 
 /// Runs a program with an observer and without one: what it notes is the same, and the numbers
-/// that the log would have had.
-fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<&'static str> {
+/// that the log would have had, of events and of scopes, and how many traps there were.
+fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<String> {
     let run = |watched: bool| {
-        let notes = Notes::default();
-        let mut kernel = Kernel::new(Sim::new());
+        let sim = Sim::new();
+        let notes = Notes(Rc::default(), sim.clock());
+        let mut kernel = Kernel::new(sim);
         if watched {
             kernel.observe(|_: &kernel::trace::Line<'_>| {});
         }
         kernel.run(program(notes.clone())).unwrap();
-        // Whoever comes now learns the number of the next event.
-        let next = Rc::new(RefCell::new(0));
+        let counters = kernel.counters();
+        // Whoever comes now learns the numbers of the next event and of the next scope.
+        let next = Rc::new(RefCell::new((0, String::new())));
         let seen = next.clone();
-        kernel.observe(move |line: &kernel::trace::Line<'_>| *seen.borrow_mut() = line.seq);
-        kernel.run(async {}).unwrap();
-        let next = *next.borrow();
-        (notes.take(), next)
+        kernel.observe(move |line: &kernel::trace::Line<'_>| {
+            let text = line.event.to_string();
+            if text.contains("set_timeout") {
+                *seen.borrow_mut() = (line.seq, text);
+            }
+        });
+        kernel.run(async { timeout_after(MS, done()).await.unwrap() }).unwrap();
+        let next = next.borrow().clone();
+        (notes.0.take(), next, counters.traps, counters.scopes, counters.timers)
     };
     let (watched, unwatched) = (run(true), run(false));
     assert_eq!(watched, unwatched);
-    unwatched.0
+    unwatched.0.into_iter().map(|(_, note)| note).collect()
+}
+
+async fn done() -> Result<(), Interrupt> {
+    Ok(())
 }
 
 #[test]
@@ -38,14 +67,138 @@ fn two_branches_that_give_way_in_one_run_both_go_on() {
             clock().await;
             for _ in 0..3 {
                 yield_now().await.unwrap();
-                notes.borrow_mut().push("first");
+                notes.push("first");
             }
         };
         let second = async {
             yield_now().await.unwrap();
-            notes.borrow_mut().push("second");
+            notes.push("second");
         };
         futures_util::join!(first, second);
     });
     assert_eq!(notes, ["first", "second", "first", "first"]);
+}
+
+#[test]
+fn timeouts_that_are_over_at_once_have_their_numbers() {
+    let notes = same_unwatched(|notes| async move {
+        for span in [MS, 1000 * MS, Duration::MAX] {
+            timeout_after(span, done()).await.unwrap();
+            timeout_after(span, timeout_after(span, done())).await.unwrap();
+        }
+        timeout_after(None, done()).await.unwrap();
+        ignore_after(1000 * MS, done()).await.unwrap();
+        timeout_at(clock().await + 1000 * MS, done()).await.unwrap();
+        let late = timeout_after(1000 * MS, sleep(2000 * MS)).await.unwrap_err();
+        notes.push(late.scope().unwrap());
+    });
+    assert_eq!(notes, ["13"]);
+}
+
+/// A value that comes too late has a line of its own.
+#[test]
+fn timeouts_that_are_over_too_late_have_their_numbers() {
+    same_unwatched(|notes| async move {
+        for (span, burnt) in [(0, 0), (50, 49), (50, 50), (1000, 900), (1000, 999), (1000, 1000)] {
+            let work = || async {
+                notes.burn(burnt * MS);
+                done().await
+            };
+            timeout_after(span * MS, work()).await.unwrap();
+            timeout_at(clock().await + span * MS, work()).await.unwrap();
+            // What comes after one, in the same poll, does not make it late.
+            timeout_after(span * MS, work()).await.unwrap();
+            notes.burn(span * MS);
+            timeout_after(span * MS, work()).await.unwrap();
+        }
+    });
+}
+
+/// What a deadline counts from is the first poll, whatever that does.
+#[test]
+fn a_timeout_counts_from_its_first_poll() {
+    let notes = same_unwatched(|notes| async move {
+        for span in [50, 1000] {
+            let start = clock().await;
+            let work = async {
+                notes.burn(30 * MS);
+                sleep(2000 * MS).await
+            };
+            let late = timeout_after(span * MS, work).await.unwrap_err();
+            notes.push(late.deadline().unwrap().since(start).as_millis());
+            // One that has passed ends the first wait inside, in the same instant.
+            let work = async {
+                notes.burn(span * MS);
+                sleep(MS).await
+            };
+            timeout_after(span * MS, work).await.unwrap_err();
+            notes.push((clock().await.since(start).as_millis()) as u32 - span);
+        }
+    });
+    assert_eq!(notes, ["50", "50", "1000", "1000"]);
+}
+
+/// What happens inside has its place between the two lines.
+#[test]
+fn timeouts_around_what_is_filed_have_their_numbers() {
+    same_unwatched(|notes| async move {
+        for span in [50 * MS, 1000 * MS] {
+            // One that goes with what it began; one beside a request, one behind one.
+            let mut begun = Box::pin(timeout_after(span, sleep(MS)));
+            let polled = poll_fn(|cx| Poll::Ready(begun.as_mut().poll(cx).is_pending()));
+            assert!(polled.await);
+            drop(begun);
+            let both = futures_util::join!(timeout_after(span, done()), sleep(MS));
+            notes.push(format!("{both:?}"));
+            let both = futures_util::join!(sleep(MS), timeout_after(span, done()));
+            notes.push(format!("{both:?}"));
+            let both = futures_util::join!(
+                timeout_after(span, sleep(MS)),
+                timeout_after(span, done()),
+                timeout_after(span, sleep(MS)),
+            );
+            notes.push(format!("{both:?}"));
+            // Inside one that has passed.
+            let inner = async {
+                let late = sleep(2000 * MS).await;
+                timeout_after(1000 * MS, done()).await.unwrap();
+                let next = timeout_after(1000 * MS, sleep(MS)).await;
+                notes.push(format!("{next:?}"));
+                late
+            };
+            notes.push(format!("{:?}", timeout_after(span, inner).await));
+            timeout_after(1000 * MS, done()).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_panic_inside_a_timeout_leaves_the_numbers_as_they_are() {
+    same_unwatched(|notes| async move {
+        for span in [50 * MS, 1000 * MS] {
+            let dies = async move {
+                let dies = async { std::panic::resume_unwind(Box::new("by design")) };
+                timeout_after::<_, (), Interrupt>(span, dies).await
+            };
+            let mut task = spawn("dies", dies).await;
+            notes.push(task.join().await.is_err());
+        }
+    });
+}
+
+/// The scope of a future from another kernel has a number that the kernel here gives too.
+#[test]
+fn a_timeout_of_another_kernel_is_not_taken_for_one_of_this() {
+    let mut first = Kernel::new(Sim::new());
+    let mut left = Box::pin(timeout_after(1000 * MS, pending::<Result<(), Interrupt>>()));
+    first.run(poll_fn(|cx| Poll::Ready(left.as_mut().poll(cx).is_ready()))).unwrap();
+    let mut second = Kernel::new(Sim::new());
+    let ran = second.run(async {
+        let work = async {
+            drop(left);
+            sleep(2000 * MS).await
+        };
+        timeout_after(1000 * MS, work).await.unwrap_err().scope()
+    });
+    assert_eq!(ran.unwrap(), Some(1));
 }

@@ -3,13 +3,12 @@
 //! A kernel that is not swept pays one comparison a trap and one a run.
 
 use traps::Time;
-use traps::protocol::{ROOT, Request, ScopeId, ScopeKind};
+use traps::protocol::{ROOT, Request, ScopeId, ScopeKind, Site};
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
-use crate::table::At;
 use crate::testing::{Injected, Trap};
 use crate::trace::{Event, Op, Outcome, Timer};
 
@@ -50,26 +49,26 @@ impl<M: Machine> Kernel<M> {
     /// Notes a trap that is about to be dispatched, and interrupts its task if that is asked for.
     #[cold]
     #[inline(never)]
-    pub(crate) fn before_trap(&mut self, at: &At, request: &Request) {
+    pub(crate) fn before_trap(&mut self, task: u32, site: Site, request: &Request) {
         let op = self.shown(request).to_string();
-        let (task, name) = self.tasks.label(at.task);
+        let (id, name) = self.tasks.label(task);
         self.inject.seen.push(Trap {
             number: self.counts.traps,
-            task,
+            task: id,
             name: name.to_owned(),
             op,
-            site: format!("{}:{}", at.site.file(), at.site.line()),
+            site: format!("{}:{}", site.file(), site.line()),
         });
         let Some(what) = self.inject.what else { return };
         self.inject.from = u64::MAX;
         self.log.now = self.machine.now();
         match what {
             Injected::Cancellation => {
-                let run = self.tasks.get(at.task).cause;
-                self.cancel_task(at.task, None, "injected", run);
+                let run = self.tasks.get(task).cause;
+                self.cancel_task(task, None, "injected", run);
             }
             Injected::Timeout => {
-                let index = self.outermost(at.task);
+                let index = self.outermost(task);
                 let (number, until) = (self.scopes.get(index).serial.get(), self.log.now);
                 let event = Event::Arm { timer: Timer::Scope(number), until, at: None };
                 let armed = emit_for!(self, 0, "kernel", event);

@@ -13,6 +13,7 @@ use traps::SignalSet;
 use traps::deadline_table::DeadlineTable;
 use traps::gate::Gate;
 use traps::protocol::{Filed, SignalLine, Site};
+use traps::scope_table::ScopeTable;
 use traps::threads::Outlook;
 
 use crate::deadlines::Deadlines;
@@ -156,6 +157,8 @@ impl<M: Machine> Kernel<M> {
         gate.set_outside(epoch, wakes.clone());
         let queue = wakes.clone();
         let table = DeadlineTable::new(tick, machine.coarse_clock());
+        let clock = machine.thread_clock();
+        let names = ScopeTable::new(epoch, table.clone(), Box::new(clock));
         let outlook = Arc::new(Outlook::new(options.threads, machine.thread_clock()));
         let deliver: Deliver = Arc::new(move |done| {
             queue.push(Message::Done(done));
@@ -166,7 +169,7 @@ impl<M: Machine> Kernel<M> {
             log: Log::default(),
             tasks: Tasks::new(epoch),
             waits: Waits::default(),
-            scopes: Scopes::new(epoch),
+            scopes: Scopes::new(epoch, names),
             timers: TimeQueue::new(table),
             deadlines: Deadlines::default(),
             registrations: Registrations::default(),

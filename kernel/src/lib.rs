@@ -42,6 +42,7 @@
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
 mod bare;
+mod branches;
 mod deadlines;
 mod delivery;
 mod emit;

@@ -223,7 +223,7 @@ fn named(kind: Kind) -> Interrupted {
 /// What came out of a scope: what that is worth a reader's while.
 pub(crate) fn left(left: Left) -> Outcome<'static> {
     match left {
-        Left::Value | Left::Other => Outcome::Ok,
+        Left::Value { .. } | Left::Other => Outcome::Ok,
         Left::Interrupt { kind, scope, by } => Outcome::Interrupt {
             kind: named(kind),
             scope: scope.unwrap_or(0),

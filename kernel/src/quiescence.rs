@@ -106,7 +106,7 @@ impl<M: Machine> Kernel<M> {
         if self.is_closing() {
             return Err(Error::Shut);
         }
-        let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
+        let _running = Running::enter(&self.gate, self.epoch, self.scopes.table());
         let _closing = self.enter_closing();
         self.start()?;
         self.serve();

@@ -228,7 +228,10 @@ impl<M: Machine> Kernel<M> {
                 }
                 None => match self.gate.take_only() {
                     Some(post) => self.heed(post),
-                    None => self.serve_all(),
+                    None => match self.gate.take_opening() {
+                        Some(opening) => self.open_timeout(opening),
+                        None => self.serve_all(),
+                    },
                 },
             }
         }
@@ -237,9 +240,16 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn serve_all(&mut self) {
         let mut inbox = mem::take(&mut self.scratch.inbox);
         self.gate.take(&mut inbox);
-        for filed in inbox.drain(..) {
-            self.serve_one(filed);
+        let mut rest = inbox.drain(..);
+        let mut ahead = 0;
+        while let Some(filed) = rest.next() {
+            match filed {
+                Filed::Opening(_) if ahead > 0 => ahead -= 1,
+                Filed::Opening(first) => ahead = self.open_timeouts(first, rest.as_slice()),
+                filed => self.serve_one(filed),
+            }
         }
+        drop(rest);
         self.scratch.inbox = inbox;
     }
 
@@ -258,6 +268,7 @@ impl<M: Machine> Kernel<M> {
                 self.dispatch_again(&At { task, ticket, scope, site }, request);
             }
             Filed::Post(post) => self.heed(post),
+            Filed::Opening(opening) => self.open_timeout(opening),
         }
     }
 

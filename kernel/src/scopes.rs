@@ -5,17 +5,17 @@
 use std::collections::BTreeMap;
 use std::iter;
 use std::num::NonZeroU64;
+use std::rc::Rc;
 
-use slab::Slab;
 use traps::Time;
 use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
+use traps::scope_table::ScopeTable;
 
 use crate::pending::{Pending, Source};
 use crate::shields::Hold;
 use crate::tasks::{NONE, Tasks};
 use crate::timers::{TimeQueue, TimerId};
 use crate::trace::Seq;
-use crate::turn::Fired;
 
 /// Where a scope has its deadline from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) enum Timing {
     /// It stands for a connection deadline that fired without a guard; it encloses the whole task.
     Bare,
 }
+
+const OPEN: &str = "a scope that is asked for is open";
 
 /// Sets the serial numbers of those that are no scopes of anybody's code apart.
 const BARE: u64 = 1 << 63;
@@ -64,43 +66,48 @@ impl Scope {
     }
 }
 
-#[derive(Default)]
 pub(crate) struct Scopes {
-    slab: Slab<Scope>,
-    /// Scopes are numbered in order of opening.
-    numbers: u64,
+    /// By place, which the table gives out.
+    open: Vec<Option<Scope>>,
+    len: usize,
+    table: Rc<ScopeTable>,
     /// By task, in the order in which they came; a task without any has no entry.
     pub(crate) pending: BTreeMap<u32, Vec<Pending>>,
     epoch: u32,
 }
 
 impl Scopes {
-    pub(crate) fn new(epoch: u32) -> Scopes {
-        Scopes { epoch, ..Scopes::default() }
+    pub(crate) fn new(epoch: u32, table: Rc<ScopeTable>) -> Scopes {
+        Scopes { open: Vec::new(), len: 0, table, pending: BTreeMap::new(), epoch }
+    }
+
+    /// Names and places of scopes.
+    pub(crate) fn table(&self) -> &Rc<ScopeTable> {
+        &self.table
     }
 
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &Scope {
-        &self.slab[index as usize]
+        self.open[index as usize].as_ref().expect(OPEN)
     }
 
     /// A scope that may be gone.
     pub(crate) fn try_get(&self, index: u32) -> Option<&Scope> {
-        self.slab.get(index as usize)
+        self.open.get(index as usize)?.as_ref()
     }
 
     /// The same, to be changed.
     pub(crate) fn try_get_mut(&mut self, index: u32) -> Option<&mut Scope> {
-        self.slab.get_mut(index as usize)
+        self.open.get_mut(index as usize)?.as_mut()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Scope {
-        &mut self.slab[index as usize]
+        self.open[index as usize].as_mut().expect(OPEN)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slab.len()
+        self.len
     }
 
     /// Opens a scope.
@@ -113,9 +120,9 @@ impl Scopes {
         deadline: Time,
         site: Site,
     ) -> u32 {
-        self.numbers += 1;
-        let serial = NonZeroU64::new(self.numbers).expect("numbers start at 1");
-        self.add(tasks, serial, task, parent, kind, deadline, site)
+        let name = self.table.open();
+        self.add(tasks, name, task, parent, kind, deadline, site);
+        name.index
     }
 
     /// Lets a connection deadline that fired without a guard enclose the whole of its task. It has
@@ -130,26 +137,29 @@ impl Scopes {
     ) -> u32 {
         let serial = NonZeroU64::new(BARE | number).expect("it has a bit");
         let (kind, site) = (ScopeKind::Guard, std::panic::Location::caller());
-        let index = self.add(tasks, serial, task, ROOT, kind, deadline, site);
+        let name = ScopeId { index: self.table.take(), epoch: self.epoch, serial };
+        let index = name.index;
+        self.add(tasks, name, task, ROOT, kind, deadline, site);
         let scope = self.get_mut(index);
         (scope.timing, scope.timer) = (Timing::Bare, Some(slot));
         index
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of a scope")]
-    fn add(
+    pub(crate) fn add(
         &mut self,
         tasks: &mut Tasks,
-        serial: NonZeroU64,
+        name: ScopeId,
         task: u32,
         parent: u32,
         kind: ScopeKind,
         deadline: Time,
         site: Site,
-    ) -> u32 {
+    ) {
+        let index = name.index;
         let after = tasks.get(task).first_scope;
-        let index = self.slab.insert(Scope {
-            serial,
+        let scope = Scope {
+            serial: name.serial,
             task,
             parent,
             kind,
@@ -165,11 +175,15 @@ impl Scopes {
             before: NONE,
             after,
             children: 0,
-        });
-        let index = u32::try_from(index).expect("fewer than 2^32 scopes");
+        };
+        let place = index as usize;
+        if place >= self.open.len() {
+            self.open.resize_with(place + 1, || None);
+        }
+        self.open[place] = Some(scope);
+        self.len += 1;
         self.link(tasks, task, index);
         self.count_child(parent, 1);
-        index
     }
 
     fn count_child(&mut self, parent: u32, by: i32) {
@@ -203,7 +217,9 @@ impl Scopes {
     /// Takes a scope out of the tree; what still hangs on it moves to its parent.
     pub(crate) fn close(&mut self, tasks: &mut Tasks, index: u32) -> Scope {
         self.unlink(tasks, index);
-        let closed = self.slab.remove(index as usize);
+        let closed = self.open[index as usize].take().expect(OPEN);
+        self.len -= 1;
+        self.table.free(index);
         self.count_child(closed.parent, -1);
         let mut next = tasks.get(closed.task).first_scope;
         let mut left = closed.children;
@@ -256,7 +272,7 @@ impl Scopes {
         if scope.index == ROOT {
             return Some(ROOT);
         }
-        let found = self.slab.get(scope.index as usize)?;
+        let found = self.try_get(scope.index)?;
         (scope.epoch == self.epoch && found.serial == scope.serial).then_some(scope.index)
     }
 
@@ -337,55 +353,14 @@ impl Scopes {
         at
     }
 
-    /// The branches of `source` that an interrupt can reach: the innermost scopes of the task that
-    /// it reaches and that hold no other such scope. At least `source` itself. Scopes that nobody
-    /// is in are not counted.
-    pub(crate) fn branches(
-        &self,
-        tasks: &Tasks,
-        task: u32,
-        source: u32,
-        timers: &TimeQueue,
-    ) -> Vec<u32> {
-        if !self.has_inner(source) {
-            return vec![source];
-        }
-        let is_reached = |scope: &u32| {
-            !self.holds(*scope) && self.reaches(source, *scope) && !self.is_idle(*scope, timers)
-        };
-        let mut reached: Vec<u32> = self.each_of(tasks, task).filter(is_reached).collect();
-        if source == ROOT || reached.is_empty() {
-            reached.push(source);
-        }
-        if reached.len() > 1 {
-            let below = reached.iter().filter(|scope| **scope != ROOT);
-            let mut outer: Vec<u32> = below.map(|scope| self.get(*scope).parent).collect();
-            outer.sort_unstable();
-            reached.retain(|scope| outer.binary_search(scope).is_err());
-            // Oldest first: the order of opening.
-            reached.reverse();
-        }
-        reached
-    }
-
     /// Whether scopes hang below it.
     pub(crate) fn has_inner(&self, index: u32) -> bool {
         index == ROOT || self.get(index).children > 0
     }
 
-    /// Whether it is kept for the next guard, or only stands for something.
-    fn is_idle(&self, index: u32, timers: &TimeQueue) -> bool {
-        let scope = self.get(index);
-        match (scope.timing, scope.timer) {
-            (Timing::Own, _) => false,
-            (Timing::Guard, Some(slot)) => timers.owner(slot) != Fired::guard(index),
-            (Timing::Guard, None) | (Timing::Bare, _) => true,
-        }
-    }
-
     /// The number of the scope that was opened last.
     pub(crate) fn opened_so_far(&self) -> u64 {
-        self.numbers
+        self.table.opened_so_far()
     }
 
     /// The scope around `from`, unless that is a shield in force or the root is around it.

@@ -1,7 +1,9 @@
 //! How scopes open and close, and what becomes of interrupts when they do.
 
 use traps::Time;
-use traps::protocol::{Answer, InForce, Left, Limit, ROOT, ScopeId, ScopeKind};
+use traps::protocol::{
+    Answer, Filed, InForce, Left, Limit, Opening, ROOT, Reading, Request, ScopeId, ScopeKind,
+};
 
 use crate::emit::emit;
 use crate::kernel::Kernel;
@@ -12,7 +14,7 @@ use crate::scopes::{Scope, Timing};
 use crate::shields::Hold;
 use crate::table::At;
 use crate::timers::{Rank, TimerId};
-use crate::trace::{Event, Op, Timer};
+use crate::trace::{Event, Op, Outcome, Timer};
 use crate::turn::Fired;
 
 /// The trap that opens a scope, for the log.
@@ -60,16 +62,65 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// Opens a timeout, and those beside it: nothing is asked inside one of them before all are
+    /// open. Gives how many there were beside it.
+    pub(crate) fn open_timeouts(&mut self, first: Opening, rest: &[Filed]) -> usize {
+        self.open_timeout(first);
+        let mut beside = 0;
+        for filed in rest {
+            match filed {
+                Filed::Opening(opening) => {
+                    self.open_timeout(*opening);
+                    beside += 1;
+                }
+                Filed::Request { .. } => {}
+                // What ended, or was told, before the next one opened.
+                Filed::Post(_) => break,
+            }
+        }
+        beside
+    }
+
+    /// A timeout was opened by the task whose poll is being served.
+    pub(crate) fn open_timeout(&mut self, opening: Opening) {
+        let Opening { scope: name, parent, limit, reading, site } = opening;
+        let kind = ScopeKind::Timeout;
+        let Some(task) = self.acting() else {
+            // That poll was the task's last.
+            return self.scopes.table().free(name.index);
+        };
+        self.counts.traps += 1;
+        if self.counts.traps >= self.inject.from {
+            self.before_trap(task, site, &Request::OpenScope { limit, kind });
+        }
+        let now = match reading {
+            Reading::Exact(now) => now,
+            Reading::Bound(bound) => self.machine.now().min(bound),
+            Reading::None => self.log.now,
+        };
+        self.log.now = self.log.now.max(now);
+        let (parent, deadline) = (self.scopes.find(parent).unwrap_or(ROOT), limit.from(now));
+        self.scopes.add(&mut self.tasks, name, task, parent, kind, deadline, site);
+        self.scopes.table().set_deadline(name.index, deadline);
+        let seq = emit!(self, task, {
+            let op = shown(limit, kind, deadline, now);
+            let outcome = Outcome::Scope(name.serial.get());
+            Event::Trap { op, outcome, cause: None, at: Some(log::site(site)) }
+        });
+        self.scopes.get_mut(name.index).seq = seq;
+        if deadline != Time::NEVER {
+            let rank = || Rank { class: 1, seq: name.serial.get() };
+            let timer = self.timers.arm(deadline, Fired::scope(name.index), self.log.now, rank);
+            self.scopes.get_mut(name.index).timer = Some(timer);
+        }
+    }
+
     /// The point that a limit comes to when it is set now.
     pub(crate) fn point(&mut self, limit: Limit) -> Time {
         if limit != Limit::Never {
             self.log.now = self.machine.now();
         }
-        match limit {
-            Limit::Never | Limit::Deadline { .. } => Time::NEVER,
-            Limit::After(span) => self.log.now + span,
-            Limit::At(point) => point,
-        }
+        limit.from(self.log.now)
     }
 
     /// The nearest deadline in force in `scope`, a running grace included; of equal ones the
@@ -121,14 +172,26 @@ impl<M: Machine> Kernel<M> {
                 }
             }
         );
-        if left == Left::Value && deadline != Time::NEVER && self.machine.is_past(deadline) {
-            // The clock was read, so the line has that time.
-            self.log.now = self.machine.now();
-            let over = self.log.now.since(deadline);
-            emit!(self, task, Event::Late { scope: number, deadline, over });
+        if let Left::Value { by } = left
+            && deadline != Time::NEVER
+            && deadline <= by
+        {
+            self.tell_late(task, number, deadline, by);
         }
         self.leave_scope(index);
         self.scopes.close(&mut self.tasks, index);
+    }
+
+    /// A value came out of a timeout at that point or before, and perhaps after its deadline.
+    #[cold]
+    fn tell_late(&mut self, task: u32, scope: u64, deadline: Time, by: Time) {
+        let ended = self.machine.now().min(by);
+        if deadline <= ended {
+            // The clock was read, so the line has that time.
+            self.log.now = self.log.now.max(ended);
+            let over = ended.since(deadline);
+            emit!(self, task, Event::Late { scope, deadline, over });
+        }
     }
 
     /// What a scope's end means for the interrupts in it, whether it closes or is kept for the next

@@ -192,7 +192,7 @@ impl<M: Machine> Kernel<M> {
 
     /// See [`Kernel::shutdown`]. Goes on with what a run has begun.
     pub(crate) fn shut_down(&mut self, reason: &str) -> Result<(), Error> {
-        let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
+        let _running = Running::enter(&self.gate, self.epoch, self.scopes.table());
         let _closing = self.enter_closing();
         self.look();
         self.log.now = self.machine.now();

@@ -27,7 +27,7 @@ impl<M: Machine> Kernel<M> {
     #[inline(always)]
     pub(crate) fn dispatch(&mut self, at: &At, request: Request) {
         if self.counts.traps >= self.inject.from {
-            self.before_trap(at, &request);
+            self.before_trap(at.task, at.site, &request);
         }
         if self.tasks.get(at.task).pending > 0 {
             return self.dispatch_unless_pending(at, request);

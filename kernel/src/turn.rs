@@ -5,9 +5,10 @@
 use std::mem;
 use std::rc::Rc;
 
-use traps::deadline_table::{BARE, DeadlineTable, GUARD};
+use traps::deadline_table::{BARE, GUARD};
 use traps::gate::Gate;
 use traps::protocol::{HOME, Site};
+use traps::scope_table::ScopeTable;
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
@@ -27,8 +28,8 @@ use crate::waker::Message;
 pub(crate) struct Running(Rc<Gate>, u32);
 
 impl Running {
-    pub(crate) fn enter(gate: &Rc<Gate>, epoch: u32, deadlines: &Rc<DeadlineTable>) -> Running {
-        gate.enter(epoch, deadlines);
+    pub(crate) fn enter(gate: &Rc<Gate>, epoch: u32, scopes: &Rc<ScopeTable>) -> Running {
+        gate.enter(epoch, scopes);
         Running(gate.clone(), epoch)
     }
 }
@@ -42,7 +43,7 @@ impl Drop for Running {
 impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
-        let _running = Running::enter(&self.gate, self.epoch, self.timers.table());
+        let _running = Running::enter(&self.gate, self.epoch, self.scopes.table());
         let _closing = self.enter_closing();
         self.start()?;
         self.main_ended = false;
@@ -111,6 +112,8 @@ impl<M: Machine> Kernel<M> {
         let table = self.timers.table();
         table.listen(self.log.is_listening());
         self.log.count_untold(table.untold());
+        // A sweep wants to stand before each of them.
+        self.scopes.table().tell(self.log.is_listening() || self.inject.from != u64::MAX);
     }
 
     /// Steps 1 and 2: waits for the machine, and makes ready whom its arrivals concern.

@@ -190,7 +190,7 @@ impl<M: Machine> Kernel<M> {
             polls: self.counts.polls,
             registers: self.counts.registers,
             unregisters: self.counts.unregisters,
-            traps: self.counts.traps,
+            traps: self.counts.traps + self.scopes.table().untold(),
             rings: self.wakes.rings(),
             scans: self.timers.counters().scans,
             wakes: self.counts.wakes,

@@ -70,6 +70,7 @@ pub mod protocol;
 mod queue;
 mod queue_core;
 mod scope;
+pub mod scope_table;
 mod scope_terms;
 pub mod shutdown;
 mod signal;

@@ -15,7 +15,7 @@ pub use crate::answer::{Answer, Ended, Failure, TrapResult};
 pub use crate::cancellable::InForce;
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
-pub use crate::scope_terms::{Left, Limit, ScopeKind};
+pub use crate::scope_terms::{Left, Limit, Opening, Reading, ScopeKind};
 use crate::signal::{Signal, SignalSet};
 pub use crate::signals::SignalLine;
 use crate::threads::{LimiterCore, Work};
@@ -102,10 +102,9 @@ pub enum Request {
         /// The one direction waited for; a second waiter of it gets [`Failure::Busy`].
         direction: Direction,
     },
-    /// *Answers* with a new scope inside the current one.
+    /// *Answers* with a new scope inside the current one. A timeout opens without: [`Opening`].
     OpenScope {
-        /// Its own limit; the sooner of this and those around it is in force. Of a shield: its
-        /// grace, set when it first holds something back.
+        /// Its own limit; of a shield, its grace, set when it first holds something back.
         limit: Limit,
         /// What it is for.
         kind: ScopeKind,
@@ -364,6 +363,8 @@ pub enum Filed {
     },
     /// To be heeded.
     Post(Post),
+    /// To be opened, in the task that is being polled.
+    Opening(Opening),
 }
 
 /// One direction of a descriptor.

@@ -1,7 +1,8 @@
 //! Scopes: one mechanism for timeouts, branches and shields.
 //!
-//! A scope is opened by a trap, is the one in force while its inner future is polled, and is
-//! closed by a post. The tree of scopes, and what fires in it, is the kernel's.
+//! A scope is opened by a trap, a timeout without one; it is the one in force while its inner
+//! future is polled, and is closed by a post. The tree of scopes, and what fires in it, is the
+//! kernel's.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,7 +23,8 @@ pub(crate) struct Open {
     pub(crate) scope: ScopeId,
     parent: ScopeId,
     pub(crate) task: TaskRef,
-    pub(crate) deadline: Time,
+    /// `None` for a timeout: the kernel and its table know it.
+    pub(crate) deadline: Option<Time>,
 }
 
 pin_project! {
@@ -52,9 +54,10 @@ pin_project! {
     }
 }
 
+#[inline(always)]
 fn close(open: &mut Option<Open>, left: Left) {
     if let Some(open) = open.take() {
-        gate::post(Post::CloseScope { scope: open.scope, left });
+        gate::close_scope(open.scope, left);
     }
 }
 
@@ -92,20 +95,26 @@ impl<F: Future> Scoped<F> {
                     // One of another kernel, which may live and not run now.
                     close(this.open, Left::Other);
                 }
+                if kind == ScopeKind::Timeout {
+                    let site = this.call.site();
+                    let (scope, parent, task) = gate::open_timeout(limit, site);
+                    let open = Open { scope, parent, task, deadline: None };
+                    return Poll::Ready(*this.open.insert(open));
+                }
                 let place = this.open.filter(|open| open.scope.epoch == gate::epoch());
                 let polled = this.call.poll(cx, || Request::OpenScope { limit, kind });
                 let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else {
                     unreachable!("a trap is polled inside a task")
                 };
                 // Until its number is known: where it hangs. It may be read elsewhere.
-                let deadline = Time::NEVER;
+                let deadline = None;
                 let place = place.unwrap_or(Open { scope: parent, parent, task, deadline });
                 this.open.replace(place);
                 let answer = ready!(polled);
                 let Ok(Answer::Scope { scope, deadline }) = answer else {
                     unreachable!("rule: opening a scope is answered with a scope, not {answer:?}")
                 };
-                *this.open.insert(Open { scope, deadline, ..place })
+                *this.open.insert(Open { scope, deadline: Some(deadline), ..place })
             }
         };
         Poll::Ready(rehome(this.open, open))
@@ -158,7 +167,7 @@ fn rehome(place: &mut Option<Open>, open: Open) -> Open {
 #[inline]
 pub(crate) fn left<T, E: Interruptible>(result: &Result<T, E>) -> Left {
     match result.as_ref().map_err(Interruptible::interrupt) {
-        Ok(_) => Left::Value,
+        Ok(_) => Left::Value { by: gate::time_by_now() },
         Err(None) => Left::Other,
         Err(Some(why)) => Left::Interrupt { kind: why.kind(), scope: why.scope(), by: why.by() },
     }
@@ -184,7 +193,8 @@ where
         && let Some(interrupt) = error.interrupt_mut()
     {
         let outer = gate::timeout().expect("a timeout is polled inside a task");
-        own = interrupt.leave(open.scope, outer, open.deadline, site);
+        let deadline = open.deadline.unwrap_or_else(|| gate::deadline_of(open.scope));
+        own = interrupt.leave(open.scope, outer, deadline, site);
     }
     (result, own)
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::interrupt::Kind;
+use crate::protocol::{ScopeId, Site};
 use crate::task::TaskId;
 use crate::time::Time;
 
@@ -26,11 +27,53 @@ pub enum Limit {
     },
 }
 
+impl Limit {
+    /// The point that it comes to when it is set at `now`.
+    #[inline]
+    #[must_use]
+    pub fn from(self, now: Time) -> Time {
+        match self {
+            Limit::Never | Limit::Deadline { .. } => Time::NEVER,
+            Limit::After(span) => now + span,
+            Limit::At(point) => point,
+        }
+    }
+}
+
+/// What the clock said when a timeout was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Nobody asked: it does not matter.
+    None,
+    /// That.
+    Exact(Time),
+    /// At most that, by the coarse clock.
+    Bound(Time),
+}
+
+/// A timeout that a task opened, without a trap: nothing is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Named at the scope table.
+    pub scope: ScopeId,
+    /// The scope around it.
+    pub parent: ScopeId,
+    /// What was asked for.
+    pub limit: Limit,
+    /// What that counts from.
+    pub reading: Reading,
+    /// Where it was asked for.
+    pub site: Site,
+}
+
 /// What came out of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// A value: then lateness is worth a line.
-    Value,
+    Value {
+        /// It was there at this point or before, by the coarse clock.
+        by: Time,
+    },
     /// An interrupt, as it is named there.
     Interrupt {
         /// Its name.

@@ -38,7 +38,13 @@ fn limit(span: Option<Duration>) -> Limit {
 ///
 /// The sooner of this deadline and those around it is in force. A deadline that has passed ends
 /// the first trap inside that parks; a span of zero has passed at once, yet a first
-/// `sleep(ZERO)` completes. Costs one trap to open, no system call, no allocation.
+/// `sleep(ZERO)` completes.
+///
+/// Opens without a trap: `future` is polled at once. Costs no system call and no allocation; one
+/// whose `future` is ready at its first poll costs a place in a table for so long, and two readings
+/// of a clock. That is the coarse one for spans of 100 ms and more. Their deadline counts from the
+/// end of that poll, but from two ticks of that clock (of 4 ms on most machines) after its
+/// beginning at most; on a simulated machine, from its beginning.
 ///
 /// The error type is whichever carries the interrupt; where nothing else says which, write it:
 /// `Ok::<_, Interrupt>(())`.

@@ -22,7 +22,8 @@ pub fn cases() -> Vec<Case> {
     };
     let clock = "one reading of the coarse clock";
     let store = "three stores and a free list";
-    let scope = "two traps: a scope set and unset, its timer armed and cancelled, the clock";
+    let scope =
+        "a name and a place for its scope, taken and given back; two readings of the coarse clock";
     let memory = "cache misses: one of the table's columns each";
     let mut all = vec![
         case("timeout", "timeout_after, ready future, 0 others", 0, TIMEOUT_BAR, TIMEOUT, scope),

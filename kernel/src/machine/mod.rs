@@ -106,11 +106,6 @@ pub(crate) mod sealed {
         /// last exact reading.
         fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time>;
 
-        /// Whether `point` has passed; may be cheaper than reading the clock.
-        fn is_past(&mut self, point: Time) -> bool {
-            point <= self.now()
-        }
-
         /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`].
         fn mark(&mut self) -> u64;
 

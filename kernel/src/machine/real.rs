@@ -184,12 +184,6 @@ impl Machine for Real {
         })
     }
 
-    fn is_past(&mut self, point: Time) -> bool {
-        // The coarse clock costs a fifth of the exact one.
-        let coarse = sys::clock_monotonic_coarse().saturating_sub(self.start);
-        Time::ZERO + coarse + self.resolution * 2 >= point && point <= self.now()
-    }
-
     fn mark(&mut self) -> u64 {
         sys::clock_monotonic_coarse_nanos()
     }

@@ -101,11 +101,11 @@ where
         let mut open = ready!(scoped.as_mut().poll_open(cx));
         if *this.stage == Stage::Own {
             this.deadline.owner.set(GUARD | open.scope.index);
-            open.deadline = this.deadline.until.get();
+            open.deadline = Some(this.deadline.until.get());
         }
         let inner = ready!(scoped.as_mut().poll_inside(open, cx));
         if *this.stage == Stage::Own {
-            open.deadline = this.deadline.until.get();
+            open.deadline = Some(this.deadline.until.get());
         }
         let (result, _) = relabel(inner, open, scoped.call.site());
         if *this.stage == Stage::Own {

@@ -88,6 +88,12 @@ impl DeadlineTable {
         self.untold.get()
     }
 
+    /// So many lines are not told, of scopes that came and went.
+    #[inline]
+    pub(crate) fn count_untold(&self, lines: u64) {
+        self.untold.set(self.untold.get() + lines);
+    }
+
     /// Numbers a post to the kernel: what it is about is in flight until the kernel heeds it.
     pub(crate) fn post(&self) -> u64 {
         self.posted.set(self.posted.get() + 1);

@@ -41,8 +41,8 @@ pub(crate) fn polled_by(waker: &Waker) -> Option<(TaskRef, bool)> {
 
 /// A line for the log, which has its place among the arms that nobody is told of.
 pub(crate) fn note(note: Note) {
-    let counted = GATE.try_with(|gate| gate.deadlines.borrow().as_ref().map(|t| t.untold()));
-    let untold = counted.ok().flatten().unwrap_or(0);
+    let untold = |now: &Now| now.scopes.borrow().as_ref().map(|t| t.deadlines().untold());
+    let untold = now().and_then(untold).unwrap_or(0);
     post(Post::Note { note, untold });
 }
 

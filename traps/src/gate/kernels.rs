@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use super::register::Stage;
 use super::{EPOCHS, GATE, Gate};
-use crate::deadline_table::DeadlineTable;
 use crate::protocol::{Filed, Post};
+use crate::scope_table::ScopeTable;
 
 impl Gate {
     /// The gate of this thread.
@@ -55,13 +55,13 @@ impl Gate {
     /// # Panics
     ///
     /// If one runs already: a kernel does not run inside a kernel.
-    pub fn enter(&self, epoch: u32, deadlines: &Rc<DeadlineTable>) {
+    pub fn enter(&self, epoch: u32, scopes: &Rc<ScopeTable>) {
         assert!(
             super::epoch() == 0,
             "rule: one kernel runs on a thread at a time; `run` was called inside `run`"
         );
         self.now.epoch.set(epoch);
-        drop(self.deadlines.replace(Some(deadlines.clone())));
+        drop(self.now.scopes.replace(Some(scopes.clone())));
         let tables = &mut *self.now.tables.borrow_mut();
         tables.bring_home(epoch);
         for entry in mem::take(&mut tables.elsewhere) {
@@ -81,7 +81,7 @@ impl Gate {
         now.unfold();
         now.epoch.set(0);
         now.any_filed.set(false);
-        drop(self.deadlines.take());
+        drop(now.scopes.take());
         let mut requests = Vec::new();
         {
             let tables = &mut *self.now.tables.borrow_mut();
@@ -89,6 +89,8 @@ impl Gate {
                 match filed {
                     Filed::Post(post) => tables.elsewhere.push((epoch, post)),
                     request @ Filed::Request { .. } => requests.push(request),
+                    // Its task has ended.
+                    Filed::Opening(_) => {}
                 }
             }
         }
@@ -106,6 +108,7 @@ impl Gate {
         let filed = tables.filed.iter().filter(|filed| match filed {
             Filed::Request { .. } => true,
             Filed::Post(post) => wakes(post),
+            Filed::Opening(_) => false,
         });
         let elsewhere = tables.elsewhere.iter().filter(|(of, post)| *of == epoch && wakes(post));
         elsewhere.count() + if self.now.epoch.get() == epoch { filed.count() } else { 0 }

@@ -17,6 +17,7 @@ mod locals;
 mod now;
 mod outside;
 mod register;
+mod scopes;
 mod tables;
 
 pub use kernel_side::{Completion, First, is_running, post_wake_ticket, post_woken};
@@ -28,15 +29,14 @@ use now::{Now, now};
 use outside::Outsides;
 pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
 use register::Stage;
+pub(crate) use scopes::{close_scope, deadline_of, open_timeout, time_by_now};
 use tables::{END, State, Tables};
 
-use std::cell::RefCell;
 use std::mem;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
 use std::task::Context;
 
-use crate::deadline_table::DeadlineTable;
 use crate::interrupt::Interrupt;
 use crate::protocol::{
     Failure, Filed, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
@@ -50,8 +50,6 @@ pub struct Gate {
     now: &'static Now,
     locals: Locals,
     outsides: Outsides,
-    /// Those of the kernel that runs.
-    deadlines: RefCell<Option<Rc<DeadlineTable>>>,
 }
 
 thread_local! {
@@ -59,7 +57,6 @@ thread_local! {
         now: Now::of_this_thread(),
         locals: Locals::new(),
         outsides: Outsides::new(),
-        deadlines: RefCell::new(None),
     });
 }
 

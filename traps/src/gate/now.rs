@@ -7,11 +7,13 @@
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
 use std::ptr;
+use std::rc::Rc;
 use std::task::Waker;
 
 use super::register::{Register, Stage};
 use super::tables::Tables;
-use crate::protocol::{HOME, Post, ScopeId, TaskRef, Ticket, TrapResult};
+use crate::protocol::{HOME, Opening, Post, ScopeId, TaskRef, Ticket, TrapResult};
+use crate::scope_table::ScopeTable;
 
 /// What is being polled now, and for whom.
 #[derive(Clone, Copy)]
@@ -39,6 +41,10 @@ pub(super) struct Now {
     pub(super) any_filed: Cell<bool>,
     /// What the list consists of, as long as that is one post: most polls post no more.
     pub(super) only: Cell<Option<Post>>,
+    /// The same, as long as the list consists of one timeout that opened.
+    pub(super) opening: Cell<Option<Opening>>,
+    /// The scopes and deadlines of the kernel that runs.
+    pub(super) scopes: RefCell<Option<Rc<ScopeTable>>>,
     /// The last serial number that was given out.
     pub(super) serial: Cell<u64>,
     pub(super) register: Register,
@@ -77,6 +83,8 @@ impl Now {
             troubled: Cell::new(false),
             any_filed: Cell::new(false),
             only: Cell::new(None),
+            opening: Cell::new(None),
+            scopes: RefCell::new(None),
             serial: Cell::new(0),
             register: Register::new(),
             tables: RefCell::new(Tables::new()),

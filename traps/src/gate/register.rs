@@ -180,13 +180,16 @@ impl Now {
         register.begin(task, register.is_home_free.get());
     }
 
-    /// Puts the one post that was kept beside the list into it.
+    /// Puts the one post, or opening, that was kept beside the list into it.
     #[inline]
     pub(super) fn unfold(&self) {
-        if self.any_filed.get()
-            && let Some(post) = self.only.take()
-        {
+        if !self.any_filed.get() {
+            return;
+        }
+        if let Some(post) = self.only.take() {
             self.tables.borrow_mut().filed.push(Filed::Post(post));
+        } else if let Some(opening) = self.opening.take() {
+            self.tables.borrow_mut().filed.push(Filed::Opening(opening));
         }
     }
 

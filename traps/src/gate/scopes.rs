@@ -1,0 +1,90 @@
+//! Timeouts at the gate: they open without a trap.
+//!
+//! The kernel is told before it looks at what was filed inside. Where nobody listens, a timeout
+//! that is over by then is taken back: its scope was never anybody's.
+
+use super::now::{Now, now};
+use super::{Gate, Stage, outside, post};
+use crate::protocol::{Filed, Left, Limit, Opening, Post, ScopeId, Site, TaskRef};
+use crate::time::Time;
+
+/// Opens a timeout where a task is being polled: its scope, the one around it, and the task.
+#[inline]
+pub(crate) fn open_timeout(limit: Limit, site: Site) -> (ScopeId, ScopeId, TaskRef) {
+    let current = now().and_then(|now| Some((now, now.current()?)));
+    let Some((now, current)) = current else { outside(site) };
+    let opening = {
+        let scopes = now.scopes.borrow();
+        let table = scopes.as_ref().expect("who polls a task has a table of scopes");
+        let reading = table.reading(limit);
+        Opening { scope: table.open(), parent: current.scope, limit, reading, site }
+    };
+    if now.any_filed.replace(true) {
+        file_beside(now, opening);
+    } else {
+        now.opening.set(Some(opening));
+    }
+    (opening.scope, current.scope, current.task)
+}
+
+/// The same where something is filed already.
+#[cold]
+fn file_beside(now: &Now, opening: Opening) {
+    now.keep_order();
+    now.tables.borrow_mut().filed.push(Filed::Opening(opening));
+}
+
+/// Closes a scope.
+#[inline(never)]
+pub(crate) fn close_scope(scope: ScopeId, left: Left) {
+    if !now().is_some_and(|now| take_back(now, scope, left)) {
+        post(Post::CloseScope { scope, left });
+    }
+}
+
+/// Takes the opening of a scope back if it is all that is filed, nobody wants to know of it, and
+/// its end means nothing to others. A value that is late does: it has a line.
+#[inline]
+fn take_back(now: &Now, scope: ScopeId, left: Left) -> bool {
+    let Some(opening) = now.opening.get() else { return false };
+    let alone = now.register.stage.get() != Stage::Filed && !now.troubled.get();
+    if opening.scope != scope || !alone {
+        return false;
+    }
+    let scopes = now.scopes.borrow();
+    let taken = scopes.as_ref().is_some_and(|table| table.take_back(&opening, left));
+    if taken {
+        now.opening.set(None);
+        now.any_filed.set(false);
+    }
+    taken
+}
+
+/// It is this late at most, by the coarse clock of the kernel that runs.
+#[inline]
+pub(crate) fn time_by_now() -> Time {
+    let read = now().and_then(|now| Some(now.scopes.borrow().as_ref()?.deadlines().now()));
+    read.unwrap_or(Time::ZERO)
+}
+
+/// The deadline of a timeout that the kernel was told of.
+#[cold]
+pub(crate) fn deadline_of(scope: ScopeId) -> Time {
+    let found = now().and_then(|now| Some(now.scopes.borrow().as_ref()?.deadline(scope.index)));
+    found.unwrap_or(Time::NEVER)
+}
+
+impl Gate {
+    /// Takes what is filed, if that is one timeout that opened.
+    #[inline]
+    pub fn take_opening(&self) -> Option<Opening> {
+        let opening = self.now.opening.take()?;
+        debug_assert!(
+            self.now.tables.borrow().filed.is_empty(),
+            "a lone opening is all of the list"
+        );
+        self.now.any_filed.set(false);
+        self.now.register.behind.set(false);
+        Some(opening)
+    }
+}

@@ -1,0 +1,164 @@
+//! The scope table: the places, numbers and deadlines of scopes, shared by a kernel and its tasks.
+//!
+//! A timeout takes its name here and needs no trap for it. The tree of scopes is the kernel's.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::deadline_table::DeadlineTable;
+use crate::protocol::{Left, Limit, Opening, Reading, ScopeId};
+use crate::time::Time;
+
+/// Much more than the coarse clock may be late. A shorter timeout reads the exact one.
+const SHORT: Duration = Duration::from_millis(100);
+
+/// The names of the scopes of one kernel, and what a timeout reads.
+pub struct ScopeTable {
+    epoch: u32,
+    deadlines: Rc<DeadlineTable>,
+    /// The clock, exact.
+    clock: Box<dyn Fn() -> Time>,
+    /// Every scope is to be told to the kernel, which has lines for it or counts its trap.
+    told: Cell<bool>,
+    /// Scopes are numbered in order of opening.
+    numbers: Cell<u64>,
+    /// How many places there are, and those of them that are free.
+    places: Cell<u32>,
+    free: RefCell<Vec<u32>>,
+    /// By place: that of the timeout that is open there.
+    until: RefCell<Vec<Time>>,
+    /// Scopes that the kernel was not told of.
+    untold: Cell<u64>,
+}
+
+impl ScopeTable {
+    /// An empty table of the kernel with that number. `clock` is exact.
+    #[must_use]
+    pub fn new(
+        epoch: u32,
+        deadlines: Rc<DeadlineTable>,
+        clock: Box<dyn Fn() -> Time>,
+    ) -> Rc<ScopeTable> {
+        Rc::new(ScopeTable {
+            epoch,
+            deadlines,
+            clock,
+            told: Cell::new(true),
+            numbers: Cell::new(0),
+            places: Cell::new(0),
+            free: RefCell::new(Vec::new()),
+            until: RefCell::new(Vec::new()),
+            untold: Cell::new(0),
+        })
+    }
+
+    /// The deadlines of the same kernel.
+    #[must_use]
+    pub fn deadlines(&self) -> &Rc<DeadlineTable> {
+        &self.deadlines
+    }
+
+    /// Whether every scope is told to the kernel from now on.
+    pub fn tell(&self, told: bool) {
+        self.told.set(told);
+    }
+
+    /// How many scopes the kernel was not told of so far.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.untold.get()
+    }
+
+    /// Names a scope that opens.
+    #[inline]
+    #[must_use]
+    pub fn open(&self) -> ScopeId {
+        let number = self.numbers.get() + 1;
+        self.numbers.set(number);
+        let serial = NonZeroU64::new(number).expect("numbers start at 1");
+        ScopeId { index: self.take(), epoch: self.epoch, serial }
+    }
+
+    /// The number of the scope that was opened last.
+    #[must_use]
+    pub fn opened_so_far(&self) -> u64 {
+        self.numbers.get()
+    }
+
+    /// Gives out a place. O(1), allocates nothing.
+    #[inline]
+    #[must_use]
+    pub fn take(&self) -> u32 {
+        if let Some(index) = self.free.borrow_mut().pop() {
+            return index;
+        }
+        let index = self.places.get();
+        self.places.set(index + 1);
+        index
+    }
+
+    /// Takes a place back. O(1), allocates where more come back than ever did.
+    #[inline]
+    pub fn free(&self, index: u32) {
+        self.free.borrow_mut().push(index);
+    }
+
+    /// The kernel was told of a timeout, which has that deadline.
+    pub fn set_deadline(&self, index: u32, deadline: Time) {
+        let until = &mut *self.until.borrow_mut();
+        let place = index as usize;
+        if place >= until.len() {
+            until.resize(place + 1, Time::NEVER);
+        }
+        until[place] = deadline;
+    }
+
+    pub(crate) fn deadline(&self, index: u32) -> Time {
+        self.until.borrow().get(index as usize).copied().unwrap_or(Time::NEVER)
+    }
+
+    /// What a limit counts from.
+    #[inline]
+    pub(crate) fn reading(&self, limit: Limit) -> Reading {
+        match limit {
+            Limit::After(span) if span < SHORT => Reading::Exact((self.clock)()),
+            Limit::After(_) | Limit::At(_) => Reading::Bound(self.deadlines.now()),
+            Limit::Never | Limit::Deadline { .. } => Reading::None,
+        }
+    }
+
+    /// Lets a timeout go that the kernel was not told of, unless somebody wants to know of it or
+    /// it may be over. The lines that it would have had keep their numbers.
+    #[inline]
+    pub(crate) fn take_back(&self, opening: &Opening, left: Left) -> bool {
+        if self.told.get() || matches!(left, Left::Value { by } if may_be_over(opening, by)) {
+            return false;
+        }
+        self.free(opening.scope.index);
+        self.untold.set(self.untold.get() + 1);
+        self.deadlines.count_untold(2);
+        true
+    }
+}
+
+/// Whether the deadline may have passed by then.
+#[inline]
+fn may_be_over(opening: &Opening, by: Time) -> bool {
+    let earliest = match (opening.limit, opening.reading) {
+        // It was opened before, but not by so much.
+        (Limit::After(span), Reading::Bound(bound)) => bound + (span - SHORT),
+        (Limit::After(span), Reading::Exact(now)) => now + span,
+        (Limit::At(point), _) => point,
+        _ => return false,
+    };
+    earliest <= by
+}
+
+impl fmt::Debug for ScopeTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopeTable").field("opened", &self.numbers).finish_non_exhaustive()
+    }
+}
