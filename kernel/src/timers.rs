@@ -337,7 +337,7 @@ mod tests {
     const SECOND: u64 = 1_000_000;
 
     fn queue() -> TimeQueue {
-        let clock = Box::new(|_| Time::ZERO);
+        let clock = Box::new(|| Time::ZERO);
         TimeQueue::new(DeadlineTable::new(Duration::from_micros(TICK), clock))
     }
 
@@ -505,7 +505,7 @@ mod tests {
     fn spread_out(count: u32, from: u64, over: u64, every: u64, polls: u64) -> (u64, u64) {
         let mut queue = TimeQueue::new(DeadlineTable::new(
             Duration::from_millis(300), // the default
-            Box::new(|_| Time::ZERO),
+            Box::new(|| Time::ZERO),
         ));
         for n in 0..count {
             arm(&mut queue, from + u64::from(n) * over / u64::from(count), n, 0);

@@ -20,7 +20,7 @@ fn rank() -> Rank {
 
 /// Arms a timer that is far off and takes it out again, beside so many others.
 pub fn arm_and_cancel(others: u64, count: u64) -> f64 {
-    let table = DeadlineTable::new(Duration::from_millis(300), Box::new(|_| Time::ZERO));
+    let table = DeadlineTable::new(Duration::from_millis(300), Box::new(|| Time::ZERO));
     let mut queue = TimeQueue::new(table);
     let now = Time::ZERO;
     let after = |span: Duration| now + span;

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use traps::Signal;
 use traps::Time;
+use traps::deadline_table::CoarseClock;
 use traps::protocol::Descriptor;
 
 use crate::jobs::JobView;
@@ -102,9 +103,8 @@ pub(crate) mod sealed {
         /// Reads the clock. Never goes back.
         fn now(&mut self) -> Time;
 
-        /// A clock for arms: cheap, never early, late by two of its ticks at most. It is given the
-        /// last exact reading.
-        fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time>;
+        /// A clock for arms: cheap, never early, late by two of its ticks at most.
+        fn coarse_clock(&self) -> Box<dyn CoarseClock>;
 
         /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`].
         fn mark(&mut self) -> u64;

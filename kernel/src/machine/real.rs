@@ -1,6 +1,5 @@
 //! Linux, through mio: the only file that reads a clock or the environment, or polls.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,6 +10,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use traps::Signal;
 use traps::Time;
+use traps::deadline_table::CoarseClock;
 use traps::protocol::Descriptor;
 
 use super::sealed::Machine;
@@ -152,6 +152,27 @@ fn unscripted() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
+/// The coarse clock, in nanoseconds.
+struct Ticks {
+    /// What it shows at kernel time zero if it lags as far as it may.
+    start: u64,
+    lag: u64,
+}
+
+impl CoarseClock for Ticks {
+    fn reading(&self) -> u64 {
+        sys::clock_monotonic_coarse_nanos()
+    }
+
+    fn latest(&self, reading: u64) -> Time {
+        Time::from_micros(reading.saturating_sub(self.start).div_ceil(1000))
+    }
+
+    fn lag(&self) -> u64 {
+        self.lag
+    }
+}
+
 impl Machine for Real {
     fn clock_name(&self) -> &'static str {
         "real"
@@ -165,23 +186,12 @@ impl Machine for Real {
         since(self.start)
     }
 
-    fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time> {
+    fn coarse_clock(&self) -> Box<dyn CoarseClock> {
+        let lag = (Time::ZERO + self.resolution).as_micros();
         // It lags by less than two ticks, but for a virtual processor that was not run and missed
         // some. Then the turn's own reading is nearer, which is seldom a tick old: only where both
         // happen at once is the bound too low.
-        let start = nanos(self.start.saturating_sub(2 * self.resolution));
-        let tick = (Time::ZERO + self.resolution).as_micros();
-        // What was made of a reading serves until the clock moves, some hundred times a second.
-        let last = Cell::new((Duration::ZERO, 0));
-        Box::new(move |exact| {
-            let reading = sys::clock_monotonic_coarse();
-            let (known, mut bound) = last.get();
-            if reading != known {
-                bound = nanos(reading).saturating_sub(start).div_ceil(1000);
-                last.set((reading, bound));
-            }
-            Time::from_micros(bound.max(exact.as_micros() + tick))
-        })
+        Box::new(Ticks { start: nanos(self.start.saturating_sub(2 * self.resolution)), lag })
     }
 
     fn mark(&mut self) -> u64 {

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use traps::Signal;
 use traps::Time;
+use traps::deadline_table::CoarseClock;
 use traps::protocol::{Descriptor, Direction};
 
 use super::sealed::Machine;
@@ -239,9 +240,9 @@ impl Machine for Sim {
         self.clock.now()
     }
 
-    fn coarse_clock(&self) -> Box<dyn Fn(Time) -> Time> {
+    fn coarse_clock(&self) -> Box<dyn CoarseClock> {
         let clock = self.clock();
-        Box::new(move |_| clock.now())
+        Box::new(move || clock.now())
     }
 
     fn mark(&mut self) -> u64 {

@@ -18,7 +18,7 @@ use crate::gate;
 use crate::interrupt::Interruptible;
 use crate::protocol::{Answer, DeadlineName, Left, Limit, Post, Request, Site};
 use crate::scope::Open;
-use crate::time::Time;
+use crate::time::{Time, micros};
 
 mod guard;
 
@@ -59,7 +59,7 @@ impl DeadlineSlot {
 /// socket. A value of an earlier turn stands. A cancellation wins against both (row D29).
 ///
 /// Costs 16 bytes in the deadline table, and one scope once it guards. To arm is a reading of the
-/// clock and three stores: no trap, no allocation, no system call where Linux reads its clock
+/// clock and one store: no trap, no allocation, no system call where Linux reads its clock
 /// without one, and no heap operation for a tick or more (rows D2 to D5, D19), else one push.
 ///
 /// ```no_run
@@ -83,8 +83,7 @@ pub struct ConnectionDeadline {
     /// Who is interrupted: the task, or the scope of the guard that is running.
     owner: Cell<u32>,
     guards: Cell<bool>,
-    /// The last post about it, and the last of those that armed it.
-    post: Cell<u64>,
+    /// The last post that armed it.
     arm: Cell<u64>,
 }
 
@@ -111,7 +110,6 @@ impl Future for NewConnectionDeadline {
                 scope: Cell::new(None),
                 owner: Cell::new(BARE | slot.name.task),
                 guards: Cell::new(false),
-                post: Cell::new(0),
                 arm: Cell::new(0),
                 slot,
             },
@@ -135,19 +133,25 @@ impl ConnectionDeadline {
     ///
     /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it. Outside a
     /// guard it is not among those that [`current_deadline`](crate::current_deadline) tells of.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn arm(&self, span: Duration) {
-        self.arm_from(span, Location::caller());
+        // All of it in the caller: a span that is known there costs nothing to convert.
+        let DeadlineSlot { table, name } = &self.slot;
+        let (span, now) = (micros(span), table.now());
+        match table.push_back(name.slot, span, now) {
+            Some(until) => self.until.set(until),
+            None => self.arm_anyhow(span, now, Location::caller()),
+        }
     }
 
-    #[inline]
-    fn arm_from(&self, span: Duration, site: Site) {
-        if span.is_zero() {
-            return self.disarm();
+    /// The same where it is more than one store.
+    #[inline(never)]
+    fn arm_anyhow(&self, span: u64, now: Time, site: Site) {
+        match span {
+            0 => self.disarm(),
+            span => self.set(Time::from_micros(now.as_micros().saturating_add(span)), now, site),
         }
-        let now = self.now();
-        self.set(now + span, now, site);
     }
 
     /// The same to a point of kernel time, which may have passed: then it fires at the next trap
@@ -163,15 +167,13 @@ impl ConnectionDeadline {
         if until >= FIRED {
             self.disarm();
             if self.fired() {
-                self.post(Time::NEVER, site);
-                self.arm.set(self.post.get());
+                self.arm.set(self.post(Time::NEVER, site));
             }
             return;
         }
         self.until.set(until);
         let DeadlineSlot { table, name } = &self.slot;
-        let late = table.is_in_flight(self.post.get());
-        if late || !table.set(name.slot, until, now, self.owner.get()) {
+        if !table.set(name.slot, until, now, self.owner.get()) {
             self.post(until, site);
         }
     }
@@ -197,8 +199,7 @@ impl ConnectionDeadline {
     pub fn disarm(&self) {
         self.until.set(Time::NEVER);
         let DeadlineSlot { table, name } = &self.slot;
-        let late = table.is_in_flight(self.post.get());
-        if late || !table.clear(name.slot, self.owner.get()) && !self.fired() {
+        if !table.clear(name.slot, self.owner.get()) && !self.fired() {
             self.post(Time::NEVER, Location::caller());
         }
     }
@@ -254,13 +255,14 @@ impl ConnectionDeadline {
 
     /// Asks the kernel to set it.
     #[cold]
-    fn post(&self, until: Time, site: Site) {
-        self.post.set(self.slot.table.post());
+    fn post(&self, until: Time, site: Site) -> u64 {
+        let number = self.slot.table.post();
         if until != Time::NEVER {
-            self.arm.set(self.post.get());
+            self.arm.set(number);
         }
         let (deadline, owner) = (self.slot.name, self.owner.get());
         gate::post(Post::SetDeadline { deadline, until, owner, site });
+        number
     }
 
     /// A guard begins, outermost of this deadline: it has the deadline's scope, if there is one.
@@ -275,7 +277,7 @@ impl ConnectionDeadline {
             self.owner.set(GUARD | open.scope.index);
         }
         match limit {
-            Limit::After(span) => self.arm_from(span, site),
+            Limit::After(span) => self.arm_anyhow(micros(span), self.now(), site),
             Limit::At(until) => self.set(until, self.now(), site),
             Limit::Never | Limit::Deadline { .. } => unreachable!("a guard has a span or a point"),
         }
@@ -294,9 +296,8 @@ impl ConnectionDeadline {
         self.guards.set(false);
         self.scope.set(open);
         self.owner.set(BARE | name.task);
-        let late = table.is_in_flight(self.post.get());
-        if late || gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
-            self.post.set(table.post());
+        if gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
+            table.post();
             let (deadline, owner) = (*name, self.owner.get());
             let scope = open.map(|open| open.scope);
             gate::post(Post::LeaveGuard { deadline, scope, owner });

@@ -114,6 +114,21 @@ impl Columns {
         self.soonest = if self.waiting == 0 { Time::NEVER } else { soonest };
     }
 
+    /// Sets a deadline that is set here to another time. False, and nothing is changed, if it is
+    /// not, or if that is no time.
+    #[inline(always)]
+    pub(super) fn put(&mut self, slot: u32, at: Time) -> bool {
+        match self.at.get_mut(slot as usize) {
+            Some(before) if *before < FIRED && at < FIRED => *before = at,
+            _ => return false,
+        }
+        self.stores += 1;
+        if at < self.soonest {
+            self.soonest = at;
+        }
+        true
+    }
+
     /// Sets a deadline that waits here to a time, and gives it an owner: the short way of an arm.
     /// False, and nothing is changed, if it is near or has fired.
     #[inline]

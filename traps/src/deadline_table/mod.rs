@@ -9,7 +9,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::time::Time;
+use crate::time::{Time, micros};
 
 mod columns;
 
@@ -22,14 +22,46 @@ pub const GUARD: u32 = 0b11 << 30;
 /// Marks an owner as the task of a connection deadline that is armed without a guard.
 pub const BARE: u32 = 0b10 << 30;
 
+/// A clock for arms: it may be coarse, but what is made of it is never early.
+pub trait CoarseClock {
+    /// What it shows, in units of its own. Each arm reads it: it is to be cheap.
+    fn reading(&self) -> u64;
+
+    /// What time it may be at the most while it shows that.
+    fn latest(&self, reading: u64) -> Time;
+
+    /// How long it may show the same, in microseconds: an exact reading is a bound for that long.
+    fn lag(&self) -> u64;
+}
+
+/// One that is exact.
+impl<F: Fn() -> Time> CoarseClock for F {
+    fn reading(&self) -> u64 {
+        self().as_micros()
+    }
+
+    fn latest(&self, reading: u64) -> Time {
+        Time::from_micros(reading)
+    }
+
+    fn lag(&self) -> u64 {
+        0
+    }
+}
+
 /// The deadlines of one kernel, shared with the connection deadlines that it gave out.
 pub struct DeadlineTable {
-    /// A reading that is never early, and late by a tick or two of a coarse clock.
-    clock: Box<dyn Fn(Time) -> Time>,
-    /// The kernel's last exact reading, for the clock to lean on.
-    exact: Cell<Time>,
+    clock: Box<dyn CoarseClock>,
+    /// What it showed last: until it moves, some hundred times a second, `latest` is known.
+    shown: Cell<u64>,
+    /// Now, never early: by the clock or by the kernel's last exact reading, whichever is later.
+    latest: Cell<Time>,
+    lag: u64,
     /// In microseconds.
     tick: u64,
+    /// A span of this or more is a store: the tick, if no arm is to be told, and if all those are
+    /// heeded that were. One comparison for all three.
+    simple_from: Cell<u64>,
     /// Every arm and disarm is to be told to the kernel, which has a line for it.
     listening: Cell<bool>,
     /// All arms and disarms that were not told: their lines keep their numbers.
@@ -41,13 +73,18 @@ pub struct DeadlineTable {
 }
 
 impl DeadlineTable {
-    /// An empty table. `clock` is read by arms; it may be coarse, but never early.
+    /// An empty table. `clock` is read by arms.
     #[must_use]
-    pub fn new(tick: Duration, clock: Box<dyn Fn(Time) -> Time>) -> Rc<DeadlineTable> {
+    pub fn new(tick: Duration, clock: Box<dyn CoarseClock>) -> Rc<DeadlineTable> {
+        let (shown, lag) = (clock.reading(), clock.lag());
+        let tick = micros(tick);
         Rc::new(DeadlineTable {
+            shown: Cell::new(shown),
+            latest: Cell::new(clock.latest(shown)),
             clock,
-            exact: Cell::new(Time::ZERO),
-            tick: (Time::ZERO + tick).as_micros(),
+            lag,
+            tick,
+            simple_from: Cell::new(simple_from(tick)),
             listening: Cell::new(false),
             untold: Cell::new(0),
             posted: Cell::new(0),
@@ -72,13 +109,23 @@ impl DeadlineTable {
     /// The kernel has read its clock.
     #[inline]
     pub fn set_exact(&self, now: Time) {
-        self.exact.set(now);
+        let bound = Time::from_micros(now.as_micros().saturating_add(self.lag));
+        self.latest.set(self.latest.get().max(bound));
     }
 
     /// Whether arms and disarms are told to the kernel from now on.
     #[inline]
     pub fn listen(&self, listening: bool) {
-        self.listening.set(listening);
+        if listening != self.listening.replace(listening) {
+            self.look();
+        }
+    }
+
+    /// Which spans are a store may have changed.
+    #[cold]
+    fn look(&self) {
+        let told = self.listening.get() || self.is_any_in_flight();
+        self.simple_from.set(if told { u64::MAX } else { simple_from(self.tick) });
     }
 
     /// How many arms and disarms the kernel was not told of so far.
@@ -97,33 +144,66 @@ impl DeadlineTable {
     /// Numbers a post to the kernel: what it is about is in flight until the kernel heeds it.
     pub(crate) fn post(&self) -> u64 {
         self.posted.set(self.posted.get() + 1);
+        self.look();
         self.posted.get()
     }
 
     /// The kernel heeds the next post.
     pub fn heed(&self) {
         self.heeded.set(self.heeded.get() + 1);
+        self.look();
     }
 
-    /// Whether the kernel has yet to heed that post: then a store would overtake it.
+    /// Whether the kernel has yet to heed that post.
     #[inline]
     pub(crate) fn is_in_flight(&self, post: u64) -> bool {
         self.heeded.get() < post
     }
 
-    /// Reads the clock.
+    /// Whether the kernel has yet to heed any: a store might overtake it.
     #[inline]
-    pub(crate) fn now(&self) -> Time {
-        (self.clock)(self.exact.get())
+    fn is_any_in_flight(&self) -> bool {
+        self.is_in_flight(self.posted.get())
     }
 
-    /// Sets a far deadline to a point a tick or more from `now`, or to `NEVER`: a store. False if
-    /// it takes more than that; then the kernel is to be asked.
+    /// Reads the clock.
+    #[inline(always)]
+    pub(crate) fn now(&self) -> Time {
+        let shown = self.clock.reading();
+        if shown != self.shown.get() {
+            self.learn(shown);
+        }
+        self.latest.get()
+    }
+
+    /// The clock has moved.
+    #[cold]
+    fn learn(&self, shown: u64) {
+        self.shown.set(shown);
+        self.latest.set(self.latest.get().max(self.clock.latest(shown)));
+    }
+
+    /// Moves a far deadline that is set, and whose owner stays, to `span` microseconds after `now`:
+    /// one store. Where it is set to, or `None` if that is not all it takes.
+    #[inline(always)]
+    pub(crate) fn push_back(&self, slot: u32, span: u64, now: Time) -> Option<Time> {
+        let (at, is_never) = now.as_micros().overflowing_add(span);
+        let at = Time::from_micros(at);
+        if is_never || span < self.simple_from.get() {
+            return None;
+        }
+        let moved = self.columns.try_borrow_mut().is_ok_and(|mut columns| columns.put(slot, at));
+        self.untold.set(self.untold.get() + u64::from(moved));
+        moved.then_some(at)
+    }
+
+    /// Sets a far deadline to a point a tick or more from `now`: a store. False if it takes more
+    /// than that; then the kernel is to be asked.
     #[inline]
     pub(crate) fn set(&self, slot: u32, at: Time, now: Time, owner: u32) -> bool {
-        let simple = at >= self.horizon(now)
-            && !self.listening.get()
-            && self.columns.borrow_mut().rearm(slot, at, owner);
+        let span = at.as_micros().saturating_sub(now.as_micros());
+        let simple =
+            span >= self.simple_from.get() && self.columns.borrow_mut().rearm(slot, at, owner);
         self.untold.set(self.untold.get() + u64::from(simple));
         simple
     }
@@ -131,6 +211,9 @@ impl DeadlineTable {
     /// Takes a far deadline back and gives it another owner. False as for `set`.
     #[inline]
     pub(crate) fn clear(&self, slot: u32, owner: u32) -> bool {
+        if self.is_any_in_flight() {
+            return false;
+        }
         let columns = &mut *self.columns.borrow_mut();
         let at = columns.at(slot);
         if columns.place(slot) != Place::Far || at == FIRED {
@@ -153,8 +236,80 @@ impl DeadlineTable {
     }
 }
 
+/// The shortest span that is a store where none is to be told. Zero is none: it disarms.
+fn simple_from(tick: u64) -> u64 {
+    tick.max(1)
+}
+
 impl fmt::Debug for DeadlineTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeadlineTable").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shows tens of microseconds, up to two of them late.
+    struct Tens(Rc<Cell<u64>>);
+
+    impl CoarseClock for Tens {
+        fn reading(&self) -> u64 {
+            self.0.get()
+        }
+
+        fn latest(&self, reading: u64) -> Time {
+            Time::from_micros(10 * reading + 20)
+        }
+
+        fn lag(&self) -> u64 {
+            10
+        }
+    }
+
+    fn us(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    #[test]
+    fn d12_an_arm_counts_from_the_later_of_the_coarse_clock_and_the_exact_reading() {
+        let shown = Rc::new(Cell::new(0));
+        let table = DeadlineTable::new(Duration::ZERO, Box::new(Tens(shown.clone())));
+        assert_eq!(table.now(), us(20));
+        table.set_exact(us(9)); // the coarse one is ahead of it
+        assert_eq!(table.now(), us(20));
+        table.set_exact(us(13));
+        assert_eq!(table.now(), us(23));
+        shown.set(1); // ticks were missed: the exact reading is ahead of it
+        table.set_exact(us(95));
+        assert_eq!(table.now(), us(105));
+        shown.set(10);
+        assert_eq!(table.now(), us(120));
+        table.set_exact(us(101));
+        assert_eq!(table.now(), us(120));
+    }
+
+    #[test]
+    fn d19_an_arm_is_no_store_where_one_is_told_or_in_flight() {
+        let table = DeadlineTable::new(Duration::from_micros(5), Box::new(|| us(100)));
+        let slot = table.columns().claim(0, 1);
+        assert_eq!(table.push_back(slot, 50, us(100)), None, "it is not set");
+        assert!(table.set(slot, us(150), us(100), 0));
+        let pushed = || table.push_back(slot, 5, us(100));
+        assert_eq!(pushed(), Some(us(105)));
+        assert_eq!(table.push_back(slot, 4, us(100)), None, "that is near");
+        assert_eq!(table.push_back(slot, u64::MAX - 101, us(100)), None, "that is the mark");
+        assert_eq!(table.push_back(slot, u64::MAX, us(100)), None, "that is never");
+        table.listen(true);
+        assert_eq!(pushed(), None);
+        let (_, second) = (table.post(), table.post());
+        table.listen(false);
+        table.heed();
+        assert!(table.is_in_flight(second));
+        assert_eq!(pushed(), None);
+        table.heed();
+        assert_eq!(pushed(), Some(us(105)));
+        assert_eq!((table.untold(), table.columns().at(slot)), (3, us(105)));
     }
 }
