@@ -21,7 +21,7 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub(crate) scope: ScopeId,
-    parent: ScopeId,
+    pub(crate) parent: ScopeId,
     pub(crate) task: TaskRef,
     /// `None` for a timeout: the kernel and its table know it.
     pub(crate) deadline: Option<Time>,

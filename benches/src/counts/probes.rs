@@ -43,7 +43,7 @@ enum Kind {
 const CASE: [u64; 2] = [10_000, 20_000];
 
 /// `(name, case of bench micro, allocations too)`.
-const CASES: [(&str, &str, bool); 11] = [
+const CASES: [(&str, &str, bool); 12] = [
     ("answer", "answer", true),
     ("answer5", "answer5", false),
     ("clock", "clock", false),
@@ -53,6 +53,7 @@ const CASES: [(&str, &str, bool); 11] = [
     ("spawn_join1000", "spawn_join1000", true),
     ("timeout", "timeout", true),
     ("rearm", "rearm", true),
+    ("guard", "guard", true),
     ("arm_cancel", "arm_cancel:1000", true),
     ("traced_yield", "trace_memory", true),
 ];

@@ -23,6 +23,7 @@ use crate::time::{Time, micros};
 mod guard;
 
 pub use guard::Guard;
+use guard::Stage;
 
 /// A place in the deadline table, given back when it is dropped.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub struct ConnectionDeadline {
     slot: DeadlineSlot,
     /// What was armed last, for the labels of its interrupts.
     until: Cell<Time>,
-    /// The scope of its guards, while none of them has it.
+    /// The scope of its guards, once it is open.
     scope: Cell<Option<Open>>,
     /// Who is interrupted: the task, or the scope of the guard that is running.
     owner: Cell<u32>,
@@ -145,7 +146,18 @@ impl ConnectionDeadline {
         }
     }
 
-    /// The same where it is more than one store.
+    /// The same with a span in microseconds, from the start.
+    #[inline]
+    fn arm_from(&self, span: u64, site: Site) {
+        let DeadlineSlot { table, name } = &self.slot;
+        let now = table.now();
+        match table.begin(name.slot, span, now, self.owner.get()) {
+            Some(until) => self.until.set(until),
+            None => self.arm_anyhow(span, now, site),
+        }
+    }
+
+    /// The same where it is more than a store.
     #[inline(never)]
     fn arm_anyhow(&self, span: u64, now: Time, site: Site) {
         match span {
@@ -265,23 +277,46 @@ impl ConnectionDeadline {
         number
     }
 
-    /// A guard begins, outermost of this deadline: it has the deadline's scope, if there is one.
-    fn enter(&self, limit: Limit, site: Site) -> Option<Open> {
-        self.guards.set(true);
-        let mut scope = self.scope.take();
-        if scope.is_some_and(|open| Some(open.task) != gate::task()) {
+    /// A guard begins, outermost of this deadline, and arms it.
+    #[inline]
+    fn enter(&self, arm: impl FnOnce()) -> Stage {
+        let task = gate::task();
+        let scope = self.scope.get();
+        match scope {
+            Some(open) if Some(open.task) == task => self.owner.set(GUARD | open.scope.index),
             // It was left in another task, and may have ended with it.
-            self.close(scope.take());
+            _ => {
+                self.assert_here();
+                self.close(self.scope.take());
+            }
         }
-        if let Some(open) = scope {
+        self.guards.set(true);
+        arm();
+        if self.scope.get().is_some() { Stage::Kept } else { Stage::Own }
+    }
+
+    /// Elsewhere its slot is some other timer's.
+    #[inline]
+    fn assert_here(&self) {
+        let rule = "rule: a connection deadline is used in the kernel that made it";
+        assert!(self.slot.name.epoch == gate::epoch(), "{rule}");
+    }
+
+    /// The scope of its guards, if that hangs where this is called.
+    #[inline]
+    fn kept_here(&self) -> Option<Open> {
+        let open = self.scope.get()?;
+        let here = gate::scope() == Some(open.parent) && gate::task() == Some(open.task);
+        here.then_some(Open { deadline: Some(self.until.get()), ..open })
+    }
+
+    /// A guard has the scope, opened just now or moved.
+    fn keep(&self, open: Option<Open>) {
+        self.scope.set(open);
+        if let Some(open) = open {
             self.owner.set(GUARD | open.scope.index);
+            self.slot.table.own(self.slot.name.slot, self.owner.get());
         }
-        match limit {
-            Limit::After(span) => self.arm_anyhow(micros(span), self.now(), site),
-            Limit::At(until) => self.set(until, self.now(), site),
-            Limit::Never | Limit::Deadline { .. } => unreachable!("a guard has a span or a point"),
-        }
-        scope
     }
 
     fn close(&self, scope: Option<Open>) {
@@ -291,24 +326,32 @@ impl ConnectionDeadline {
     }
 
     /// That guard ends.
-    fn leave(&self, open: Option<Open>) {
+    #[inline]
+    fn leave(&self) {
         let DeadlineSlot { table, name } = &self.slot;
         self.guards.set(false);
-        self.scope.set(open);
         self.owner.set(BARE | name.task);
         if gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
-            table.post();
-            let (deadline, owner) = (*name, self.owner.get());
-            let scope = open.map(|open| open.scope);
-            gate::post(Post::LeaveGuard { deadline, scope, owner });
+            self.post_leave();
         }
+    }
+
+    #[cold]
+    fn post_leave(&self) {
+        let DeadlineSlot { table, name } = &self.slot;
+        table.post();
+        let (deadline, owner) = (*name, self.owner.get());
+        let scope = self.scope.get().map(|open| open.scope);
+        gate::post(Post::LeaveGuard { deadline, scope, owner });
     }
 }
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
-        // Before the slot, on which it hangs.
-        self.close(self.scope.take());
+        // Before the slot, on which it hangs. That of a guard that was leaked is leaked with it.
+        if !self.guards.get() {
+            self.close(self.scope.take());
+        }
     }
 }
 

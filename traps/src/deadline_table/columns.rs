@@ -103,7 +103,7 @@ impl Columns {
         }
     }
 
-    /// Sets a time. The one place that lowers `soonest` or forgets it. O(1).
+    /// Sets a time. O(1).
     #[inline]
     pub fn store(&mut self, slot: u32, at: Time) {
         let before = mem::replace(&mut self.at[slot as usize], at);
@@ -129,20 +129,49 @@ impl Columns {
         true
     }
 
-    /// Sets a deadline that waits here to a time, and gives it an owner: the short way of an arm.
-    /// False, and nothing is changed, if it is near or has fired.
-    #[inline]
-    pub fn rearm(&mut self, slot: u32, at: Time, owner: u32) -> bool {
-        debug_assert!(at < FIRED, "an arm has a time");
-        let (before, about) = (&mut self.at[slot as usize], &mut self.about[slot as usize]);
-        if about.place < FAR || *before == FIRED {
+    /// Sets a deadline that waits here to a time, set or not, and gives it an owner. False, and
+    /// nothing is changed, if it is near or has fired, or if that is no time.
+    #[inline(always)]
+    pub(super) fn rearm(&mut self, slot: u32, at: Time, owner: u32) -> bool {
+        let slot = slot as usize;
+        let (Some(before), Some(about)) = (self.at.get_mut(slot), self.about.get_mut(slot)) else {
+            return false;
+        };
+        if about.place < FAR || *before == FIRED || at >= FIRED {
             return false;
         }
         self.waiting += usize::from(*before == Time::NEVER);
-        self.stores += 1;
-        self.soonest = self.soonest.min(at);
         (*before, about.owner) = (at, owner);
+        self.stores += 1;
+        if at < self.soonest {
+            self.soonest = at;
+        }
         true
+    }
+
+    /// Takes back a deadline that is set here, and gives it an owner. False, and nothing is
+    /// changed, if it is not.
+    #[inline(always)]
+    pub(super) fn take_back(&mut self, slot: u32, owner: u32) -> bool {
+        let slot = slot as usize;
+        match (self.at.get_mut(slot), self.about.get_mut(slot)) {
+            (Some(at), Some(about)) if *at < FIRED => (*at, about.owner) = (Time::NEVER, owner),
+            _ => return false,
+        }
+        self.waiting -= 1;
+        if self.waiting == 0 {
+            self.soonest = Time::NEVER;
+        }
+        true
+    }
+
+    /// Gives a slot that is not near another owner; false if it is.
+    pub(super) fn give(&mut self, slot: u32, owner: u32) -> bool {
+        let far = self.place(slot) == Place::Far;
+        if far {
+            self.set_owner(slot, owner);
+        }
+        far
     }
 
     /// When the deadline of a far slot is due.

@@ -187,14 +187,30 @@ impl DeadlineTable {
     /// one store. Where it is set to, or `None` if that is not all it takes.
     #[inline(always)]
     pub(crate) fn push_back(&self, slot: u32, span: u64, now: Time) -> Option<Time> {
+        self.store(span, now, |columns, at| columns.put(slot, at))
+    }
+
+    /// Sets a far deadline that was not set, and gives it an owner. As `push_back`.
+    #[inline(always)]
+    pub(crate) fn begin(&self, slot: u32, span: u64, now: Time, owner: u32) -> Option<Time> {
+        self.store(span, now, |columns, at| columns.rearm(slot, at, owner))
+    }
+
+    #[inline(always)]
+    fn store(
+        &self,
+        span: u64,
+        now: Time,
+        store: impl FnOnce(&mut Columns, Time) -> bool,
+    ) -> Option<Time> {
         let (at, is_never) = now.as_micros().overflowing_add(span);
         let at = Time::from_micros(at);
         if is_never || span < self.simple_from.get() {
             return None;
         }
-        let moved = self.columns.try_borrow_mut().is_ok_and(|mut columns| columns.put(slot, at));
-        self.untold.set(self.untold.get() + u64::from(moved));
-        moved.then_some(at)
+        let stored = self.columns.try_borrow_mut().is_ok_and(|mut columns| store(&mut columns, at));
+        self.untold.set(self.untold.get() + u64::from(stored));
+        stored.then_some(at)
     }
 
     /// Sets a far deadline to a point a tick or more from `now`: a store. False if it takes more
@@ -202,32 +218,31 @@ impl DeadlineTable {
     #[inline]
     pub(crate) fn set(&self, slot: u32, at: Time, now: Time, owner: u32) -> bool {
         let span = at.as_micros().saturating_sub(now.as_micros());
-        let simple =
-            span >= self.simple_from.get() && self.columns.borrow_mut().rearm(slot, at, owner);
-        self.untold.set(self.untold.get() + u64::from(simple));
-        simple
+        self.begin(slot, span, now, owner).is_some()
     }
 
     /// Takes a far deadline back and gives it another owner. False as for `set`.
     #[inline]
     pub(crate) fn clear(&self, slot: u32, owner: u32) -> bool {
-        if self.is_any_in_flight() {
-            return false;
+        let quiet = self.simple_from.get() != u64::MAX;
+        if !quiet || !self.columns.borrow_mut().take_back(slot, owner) {
+            return self.clear_unset(slot, owner);
         }
-        let columns = &mut *self.columns.borrow_mut();
-        let at = columns.at(slot);
-        if columns.place(slot) != Place::Far || at == FIRED {
-            return false;
-        }
-        if at != Time::NEVER {
-            if self.listening.get() {
-                return false;
-            }
-            self.untold.set(self.untold.get() + 1);
-            columns.store(slot, Time::NEVER);
-        }
-        columns.set_owner(slot, owner);
+        self.untold.set(self.untold.get() + 1);
         true
+    }
+
+    /// The same for one that is not set, perhaps, or is to be told.
+    fn clear_unset(&self, slot: u32, owner: u32) -> bool {
+        let unset = !self.is_any_in_flight() && self.columns.borrow().at(slot) == Time::NEVER;
+        unset && self.columns.borrow_mut().give(slot, owner)
+    }
+
+    /// Gives a deadline to another owner, unless it has fired.
+    pub(crate) fn own(&self, slot: u32, owner: u32) {
+        if !self.has_fired(slot) {
+            self.columns.borrow_mut().set_owner(slot, owner);
+        }
     }
 
     #[inline]
