@@ -106,10 +106,11 @@ impl TimeQueue {
         now: Time,
         rank: impl FnOnce() -> Rank,
     ) -> TimerId {
+        let far = at >= self.table.horizon(now);
         let mut columns = self.table.columns();
         let slot = columns.claim(owner.0, 0);
-        if at >= self.table.horizon(now) {
-            columns.store(slot, at);
+        if far {
+            columns.set(slot, at);
             return TimerId(slot);
         }
         drop(columns);
@@ -154,13 +155,16 @@ impl TimeQueue {
 
     /// Takes a timer out. O(1) if it is far, O(log near) if it is near.
     pub(crate) fn disarm(&mut self, id: TimerId) {
-        let place = self.table.columns().place(id.0);
-        match place {
-            Place::Far => {}
-            Place::Near(position) => self.pull(position),
+        let mut columns = self.table.columns();
+        match columns.place(id.0) {
+            Place::Far => columns.release(id.0),
+            Place::Near(position) => {
+                drop(columns);
+                self.pull(position);
+                self.table.columns().release(id.0);
+            }
             Place::Hole => unreachable!("an owner forgets a timer that fired or was disarmed"),
         }
-        self.table.columns().release(id.0);
     }
 
     /// When a timer is due; `NEVER` for one that has fired or is disarmed.

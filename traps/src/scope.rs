@@ -44,13 +44,21 @@ pin_project! {
             let mut this = this.project();
             // What is inside goes first, so that the kernel never sees a scope close around it.
             this.inner.set(None);
-            if !this.call.is_filed() {
-                close(this.open, Left::Other);
-            } else if let Some(Ok(Answer::Scope { scope, .. })) = this.call.abandon() {
-                // Opened, and never polled inside.
-                gate::post(Post::CloseScope { scope, left: Left::Other });
+            if this.call.is_filed() || this.open.is_some() {
+                abandon(this.call, this.open);
             }
         }
+    }
+}
+
+/// A scope's future is dropped before its end.
+#[cold]
+fn abandon(call: &mut Call, open: &mut Option<Open>) {
+    if !call.is_filed() {
+        close(open, Left::Other);
+    } else if let Some(Ok(Answer::Scope { scope, .. })) = call.abandon() {
+        // Opened, and never polled inside.
+        gate::post(Post::CloseScope { scope, left: Left::Other });
     }
 }
 
@@ -80,7 +88,7 @@ impl<F: Future> Scoped<F> {
         cx: &mut Context<'_>,
     ) -> Poll<(Open, Inner<F::Output>)> {
         let open = ready!(self.as_mut().poll_open(cx));
-        self.poll_inside(open, cx).map(|inner| (open, inner))
+        self.poll_inside(open.scope, cx).map(|inner| (open, inner))
     }
 
     /// Opens the scope, unless it is open.
@@ -124,20 +132,20 @@ impl<F: Future> Scoped<F> {
     #[inline]
     pub(crate) fn poll_inside(
         self: Pin<&mut Self>,
-        open: Open,
+        scope: ScopeId,
         cx: &mut Context<'_>,
     ) -> Poll<Inner<F::Output>> {
         let mut this = self.project();
         let before = gate::filed_so_far();
         let polled = {
             let is_timeout = matches!(this.kind, ScopeKind::Timeout | ScopeKind::Guard);
-            let _scope = gate::enter_scope(open.scope, is_timeout);
+            let _scope = gate::enter_scope(scope, is_timeout);
             let inner = this.inner.as_mut().as_pin_mut();
             inner.expect("rule: a future is not polled after it was ready").poll(cx)
         };
         match polled {
             Poll::Ready(value) => Poll::Ready(Inner::Value(value)),
-            Poll::Pending => match gate::take_bare(open.scope, before) {
+            Poll::Pending => match gate::take_bare(scope, before) {
                 Some(interrupt) => Poll::Ready(Inner::Bare(interrupt)),
                 None => Poll::Pending,
             },

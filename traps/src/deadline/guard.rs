@@ -12,12 +12,12 @@ use pin_project_lite::pin_project;
 use super::ConnectionDeadline;
 use crate::call::Call;
 use crate::interrupt::Interruptible;
-use crate::protocol::{DeadlineName, Limit, ScopeKind, Site};
-use crate::scope::{Open, Scoped, left, relabel};
+use crate::protocol::{DeadlineName, Limit, ScopeId, ScopeKind, Site};
+use crate::scope::{Inner, Scoped, left, relabel};
 use crate::time::{Time, micros};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+enum Stage {
     New,
     /// It runs on the deadline's own slot, in the scope that the deadline keeps.
     Kept,
@@ -44,10 +44,9 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
             if matches!(*this.stage, Stage::Kept | Stage::Own) {
-                let mut scoped = this.scoped.project();
                 // What is inside goes first, as in any scope. A scope that is being opened is
                 // closed by the trap that asked for it.
-                scoped.inner.set(None);
+                this.scoped.project().inner.set(None);
                 this.deadline.leave();
             }
         }
@@ -77,12 +76,13 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let this = self.project();
         let (mut scoped, stage, deadline) = (this.scoped, this.stage, *this.deadline);
-        if *stage == Stage::New {
-            *stage = begin(deadline, scoped.limit, scoped.call.site());
-        }
-        let kept = if *stage == Stage::Kept { deadline.kept_here() } else { None };
-        let mut open = match kept {
-            Some(open) => open,
+        let kept = match *stage {
+            Stage::New => begin(deadline, stage, scoped.limit, scoped.call.site()),
+            Stage::Kept => deadline.kept_here(),
+            Stage::Own | Stage::Nested | Stage::Free => None,
+        };
+        let scope = match kept {
+            Some(scope) => scope,
             None => {
                 deadline.assert_here();
                 if *stage == Stage::Free {
@@ -93,13 +93,18 @@ where
                 ready!(poll_open(deadline, stage, scoped.as_mut(), cx))
             }
         };
-        let inner = ready!(scoped.as_mut().poll_inside(open, cx));
-        let own = *stage == Stage::Kept;
-        if own {
-            open.deadline = Some(deadline.until.get());
-        }
-        let (result, _) = relabel(inner, open, scoped.call.site());
-        if own {
+        let result = match ready!(scoped.as_mut().poll_inside(scope, cx)) {
+            Inner::Value(Ok(value)) => Ok(value),
+            inner => {
+                let open = match *stage {
+                    Stage::Kept => deadline.open(),
+                    _ => scoped.open,
+                };
+                let open = open.expect("a guard is polled inside its scope");
+                relabel(inner, open, scoped.call.site()).0
+            }
+        };
+        if *stage == Stage::Kept {
             scoped.project().inner.set(None);
             *stage = Stage::Free;
             deadline.leave();
@@ -110,16 +115,32 @@ where
     }
 }
 
-/// Arms the deadline for the first poll of a guard.
-#[inline]
-fn begin(deadline: &ConnectionDeadline, limit: Limit, site: Site) -> Stage {
+/// Arms the deadline for the first poll of a guard. The scope, if that is kept and hangs here.
+fn begin(
+    deadline: &ConnectionDeadline,
+    stage: &mut Stage,
+    limit: Limit,
+    site: Site,
+) -> Option<ScopeId> {
     match limit {
-        Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => Stage::Free,
-        _ if deadline.guards.get() => Stage::Nested,
-        Limit::After(span) => deadline.enter(|| deadline.arm_from(micros(span), site)),
-        Limit::At(until) => deadline.enter(|| deadline.set(until, deadline.now(), site)),
+        Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => {
+            *stage = Stage::Free;
+            return None;
+        }
+        _ if deadline.guards.get() => {
+            *stage = Stage::Nested;
+            return None;
+        }
+        _ => {}
+    }
+    let kept = deadline.enter();
+    match limit {
+        Limit::After(span) => deadline.arm_from(micros(span), site),
+        Limit::At(until) => deadline.arm_until(until, site),
         Limit::Never | Limit::Deadline { .. } => unreachable!("a guard has a span or a point"),
     }
+    *stage = if deadline.scope.get().is_some() { Stage::Kept } else { Stage::Own };
+    kept
 }
 
 /// Where the scope is not the one that is kept, or that was left somewhere else.
@@ -129,9 +150,9 @@ fn poll_open<F: Future>(
     stage: &mut Stage,
     mut scoped: Pin<&mut Scoped<F>>,
     cx: &mut Context<'_>,
-) -> Poll<Open> {
+) -> Poll<ScopeId> {
     if *stage == Stage::Nested {
-        return scoped.poll_open(cx);
+        return scoped.poll_open(cx).map(|open| open.scope);
     }
     {
         let scoped = scoped.as_mut().project();
@@ -145,5 +166,5 @@ fn poll_open<F: Future>(
     let open = ready!(scoped.as_mut().poll_open(cx));
     *stage = Stage::Kept;
     deadline.keep(scoped.project().open.take());
-    Poll::Ready(Open { deadline: Some(deadline.until.get()), ..open })
+    Poll::Ready(open.scope)
 }

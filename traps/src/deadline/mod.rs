@@ -16,14 +16,13 @@ use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
 use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::Interruptible;
-use crate::protocol::{Answer, DeadlineName, Left, Limit, Post, Request, Site};
+use crate::protocol::{Answer, DeadlineName, Left, Limit, Post, Request, ScopeId, Site};
 use crate::scope::Open;
 use crate::time::{Time, micros};
 
 mod guard;
 
 pub use guard::Guard;
-use guard::Stage;
 
 /// A place in the deadline table, given back when it is dropped.
 #[derive(Debug)]
@@ -171,7 +170,13 @@ impl ConnectionDeadline {
     #[inline]
     #[track_caller]
     pub fn arm_at(&self, until: Time) {
-        self.set(until, self.now(), Location::caller());
+        self.arm_until(until, Location::caller());
+    }
+
+    #[inline]
+    fn arm_until(&self, until: Time, site: Site) {
+        // When it fires does not hang on this reading: only when it is looked at first.
+        self.set(until, self.slot.table.latest(), site);
     }
 
     #[inline]
@@ -277,22 +282,28 @@ impl ConnectionDeadline {
         number
     }
 
-    /// A guard begins, outermost of this deadline, and arms it.
+    /// A guard begins, outermost of this deadline. The scope, if that is kept and hangs here.
     #[inline]
-    fn enter(&self, arm: impl FnOnce()) -> Stage {
-        let task = gate::task();
-        let scope = self.scope.get();
-        match scope {
-            Some(open) if Some(open.task) == task => self.owner.set(GUARD | open.scope.index),
-            // It was left in another task, and may have ended with it.
-            _ => {
-                self.assert_here();
-                self.close(self.scope.take());
-            }
+    fn enter(&self) -> Option<ScopeId> {
+        let kept = self.kept_here();
+        match kept {
+            Some(scope) => self.owner.set(GUARD | scope.index),
+            None => self.look_for_scope(),
         }
         self.guards.set(true);
-        arm();
-        if self.scope.get().is_some() { Stage::Kept } else { Stage::Own }
+        kept
+    }
+
+    #[cold]
+    fn look_for_scope(&self) {
+        self.assert_here();
+        match self.scope.get() {
+            Some(open) if Some(open.task) == gate::task() => {
+                self.owner.set(GUARD | open.scope.index);
+            }
+            // It was left in another task, and may have ended with it.
+            _ => self.close(self.scope.take()),
+        }
     }
 
     /// Elsewhere its slot is some other timer's.
@@ -304,10 +315,21 @@ impl ConnectionDeadline {
 
     /// The scope of its guards, if that hangs where this is called.
     #[inline]
-    fn kept_here(&self) -> Option<Open> {
-        let open = self.scope.get()?;
-        let here = gate::scope() == Some(open.parent) && gate::task() == Some(open.task);
-        here.then_some(Open { deadline: Some(self.until.get()), ..open })
+    fn kept_here(&self) -> Option<ScopeId> {
+        let Open { scope, parent, task, .. } = self.scope.get()?;
+        // What is compared tells it: a task's number is its own in its kernel, and so is a scope's
+        // but for the root, which has its task's number and an index of its own.
+        let (here, now) = (gate::scope(), gate::task());
+        let same = here.map(|here| here.serial) == Some(parent.serial)
+            && here.is_some_and(|here| here.index == parent.index)
+            && now.map(|now| now.serial) == Some(task.serial)
+            && now.is_some_and(|now| now.epoch == task.epoch);
+        same.then_some(scope)
+    }
+
+    /// The same wherever it hangs, with its deadline.
+    fn open(&self) -> Option<Open> {
+        self.scope.get().map(|open| Open { deadline: Some(self.until.get()), ..open })
     }
 
     /// A guard has the scope, opened just now or moved.

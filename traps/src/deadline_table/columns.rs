@@ -91,9 +91,13 @@ impl Columns {
     /// Makes a hole of a slot that is not near. O(1).
     #[inline]
     pub fn release(&mut self, slot: u32) {
-        self.store(slot, Time::NEVER);
-        let owner = mem::replace(&mut self.free, slot);
-        self.about[slot as usize] = About { owner, place: HOLE };
+        let (at, about) = (&mut self.at[slot as usize], &mut self.about[slot as usize]);
+        let before = mem::replace(at, Time::NEVER);
+        *about = About { owner: self.free, place: HOLE };
+        self.free = slot;
+        if before < FIRED {
+            self.count_out();
+        }
         self.len -= 1;
         if self.len == 0 {
             // All holes: begin anew, without waiting for a scan that may never come.
@@ -103,15 +107,45 @@ impl Columns {
         }
     }
 
+    /// Something waits no more.
+    #[inline(always)]
+    fn count_out(&mut self) {
+        self.waiting -= 1;
+        if self.waiting == 0 {
+            self.soonest = Time::NEVER;
+        }
+    }
+
+    /// Something has a time.
+    #[inline(always)]
+    fn count_in(&mut self, at: Time) {
+        self.stores += 1;
+        if at < self.soonest {
+            self.soonest = at;
+        }
+    }
+
+    /// Sets a time in a slot that was claimed just now. O(1).
+    #[inline]
+    pub fn set(&mut self, slot: u32, at: Time) {
+        if at < FIRED {
+            self.at[slot as usize] = at;
+            self.waiting += 1;
+            self.count_in(at);
+        }
+    }
+
     /// Sets a time. O(1).
     #[inline]
     pub fn store(&mut self, slot: u32, at: Time) {
         let before = mem::replace(&mut self.at[slot as usize], at);
-        self.waiting += usize::from(at < FIRED);
-        self.waiting -= usize::from(before < FIRED);
-        self.stores += u64::from(at < FIRED);
-        let soonest = if at < FIRED { self.soonest.min(at) } else { self.soonest };
-        self.soonest = if self.waiting == 0 { Time::NEVER } else { soonest };
+        if at < FIRED {
+            self.waiting += 1;
+            self.count_in(at);
+        }
+        if before < FIRED {
+            self.count_out();
+        }
     }
 
     /// Sets a deadline that is set here to another time. False, and nothing is changed, if it is
@@ -122,10 +156,7 @@ impl Columns {
             Some(before) if *before < FIRED && at < FIRED => *before = at,
             _ => return false,
         }
-        self.stores += 1;
-        if at < self.soonest {
-            self.soonest = at;
-        }
+        self.count_in(at);
         true
     }
 
@@ -142,10 +173,7 @@ impl Columns {
         }
         self.waiting += usize::from(*before == Time::NEVER);
         (*before, about.owner) = (at, owner);
-        self.stores += 1;
-        if at < self.soonest {
-            self.soonest = at;
-        }
+        self.count_in(at);
         true
     }
 
@@ -158,10 +186,7 @@ impl Columns {
             (Some(at), Some(about)) if *at < FIRED => (*at, about.owner) = (Time::NEVER, owner),
             _ => return false,
         }
-        self.waiting -= 1;
-        if self.waiting == 0 {
-            self.soonest = Time::NEVER;
-        }
+        self.count_out();
         true
     }
 
