@@ -116,6 +116,7 @@ where
 }
 
 /// Arms the deadline for the first poll of a guard. The scope, if that is kept and hangs here.
+#[inline(always)]
 fn begin(
     deadline: &ConnectionDeadline,
     stage: &mut Stage,
