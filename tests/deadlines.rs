@@ -905,6 +905,25 @@ fn d19_a_store_does_not_overtake_a_post() {
     assert_eq!(ran.unwrap(), (("ok", false), ("ok", false)));
 }
 
+/// Armed by another branch between the guard's first poll and its second.
+#[test]
+fn d2_what_is_armed_while_a_guard_is_opened_is_the_guards() {
+    async fn program() -> (&'static str, &'static str) {
+        let deadline = connection_deadline().await;
+        let other = async {
+            clock().await; // answered in the same run as the guard's own trap, and read before it
+            deadline.disarm();
+            deadline.arm(SECOND);
+            sleep(5 * SECOND).await
+        };
+        let (slept, guarded) = join(other, deadline.guard(9 * SECOND, sleep(5 * SECOND))).await;
+        (short(&slept), short(&guarded))
+    }
+    let watched = check_quietly("d2", Sim::new(), program());
+    let unwatched = Kernel::new(Sim::new()).run(program());
+    assert_eq!((watched.output, unwatched.unwrap()), (("ok", "TT"), ("ok", "TT")));
+}
+
 #[test]
 fn d10_each_firing_is_known_also_where_posts_were_made_before() {
     let mut kernel = Kernel::new(Sim::new());

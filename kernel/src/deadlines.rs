@@ -70,7 +70,16 @@ impl<M: Machine> Kernel<M> {
             self.timers.rearm(timer, Time::NEVER, self.log.now, deadline.number);
         }
         self.move_deadline(deadline, until, Some(site));
-        self.timers.set_owner(timer, Owner(owner));
+        if !self.is_guards(timer) {
+            self.timers.set_owner(timer, Owner(owner));
+        }
+    }
+
+    /// Whether a guard has that connection deadline, perhaps one that does not know its scope yet.
+    fn is_guards(&self, timer: TimerId) -> bool {
+        let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return false };
+        let scope = self.scopes.try_get(index);
+        scope.is_some_and(|scope| scope.timing == Timing::Guard && scope.timer == Some(timer))
     }
 
     /// The outermost guard of one ends: it is disarmed, and its scope is left open but empty.
