@@ -131,11 +131,17 @@ pub(crate) enum Parsed {
 /// The same bytes come to the same end however they were cut: what is refused is what the shortest
 /// prefix that decides it is refused for.
 pub(crate) fn parse(bytes: &[u8], config: &Config) -> Parsed {
-    let window = &bytes[..bytes.len().min(config.limits.head)];
+    let window = within(bytes, config);
     match plain(window, config) {
         Some(head) => Parsed::Head(head),
         None => parse_any(window, config),
     }
+}
+
+/// Of `bytes`, what can be a head.
+#[inline]
+pub(crate) fn within<'b>(bytes: &'b [u8], config: &Config) -> &'b [u8] {
+    &bytes[..bytes.len().min(config.limits.head)]
 }
 
 /// The same for any head, or for what is none.
@@ -292,9 +298,8 @@ fn inspect(
     })
 }
 
-/// Reads the fields of a head. Not inlined: there the loop has the registers to itself.
-#[inline(never)]
-pub(crate) fn read_fields(
+/// Reads the fields of a head.
+fn read_fields(
     bytes: &[u8],
     fields: &[httparse::Header<'_>],
     strict: bool,

@@ -1,54 +1,54 @@
-//! Heads as nearly all are: told in one pass over the request line, without a doubt left.
+//! Heads as nearly all are: told in one pass, without a doubt left.
 //!
 //! Pure, and only a short cut: what is not plain is [`parse`](super::head::parse)'s, and what is,
-//! that one would take for the same.
+//! that one would take for the same. Nothing is kept of a field but what it says of the message.
+//! It looks at eight bytes at a time where what ends a run of them is simple to tell.
 
-use httparse::Status;
-
+use super::chunked::TOKEN;
 use super::config::Config;
 use super::fields::Seen;
-use super::head::{Framing, Head, Method, Span, Version, read_fields};
-
-/// Field lines that such a head has at most. They lie on the stack, and are made each time.
-const LINES: usize = 16;
+use super::head::{Framing, Head, Method, Span, Version};
+use super::host::run_of;
+use crate::limits::FIELDS;
 
 /// The head at the beginning of `window`, if it is whole and plain: GET, HEAD or POST of a path, in
 /// lines that end as they must, and nothing to be refused.
+#[inline]
 pub(crate) fn plain(window: &[u8], config: &Config) -> Option<Head> {
-    let (method, no_body, at) = match window {
-        [b'G', b'E', b'T', b' ', b'/', ..] => (Method::Get, false, 4),
-        [b'H', b'E', b'A', b'D', b' ', b'/', ..] => (Method::Get, true, 5),
-        [b'P', b'O', b'S', b'T', b' ', b'/', ..] => (Method::Post, false, 5),
-        _ => return None,
+    // As arrays, which are compared by the word.
+    let (method, no_body, at) = if window.first_chunk() == Some(b"GET /") {
+        (Method::Get, false, 4)
+    } else if window.first_chunk() == Some(b"HEAD /") {
+        (Method::Get, true, 5)
+    } else if window.first_chunk() == Some(b"POST /") {
+        (Method::Post, false, 5)
+    } else {
+        return None;
     };
-    let query = at + count(&window[at..], |byte| TARGET[byte as usize] && byte != b'?');
-    let end = query + count(&window[query..], |byte| TARGET[byte as usize]);
-    let version = match window.get(end..end + 11)? {
-        b" HTTP/1.1\r\n" => Version::Http11,
-        b" HTTP/1.0\r\n" => Version::Http10,
-        _ => return None,
+    let query = run(window, at, |word| no_target(word) | equal(word, b'?'));
+    let end = match window.get(query)? {
+        b'?' => run(window, query, no_target),
+        _ => query,
     };
     let start = end + 11;
-    let (limits, strict) = (&config.limits, !config.bare_lf);
+    let line: &[u8; 11] = window.get(end..start)?.try_into().ok()?;
+    let version = if line == b" HTTP/1.1\r\n" {
+        Version::Http11
+    } else if line == b" HTTP/1.0\r\n" {
+        Version::Http10
+    } else {
+        return None;
+    };
+    let limits = &config.limits;
     if end + 9 > limits.request_line {
         return None;
     }
-    let mut lines = [httparse::EMPTY_HEADER; LINES];
-    let lines = &mut lines[..limits.fields.min(LINES)];
-    let Ok(Status::Complete((len, lines))) = httparse::parse_headers(&window[start..], lines)
-    else {
-        return None;
-    };
-    let bytes = &window[..start + len];
-    if strict && !bytes.ends_with(b"\r\n\r\n") {
-        return None;
-    }
     let mut seen = Seen::default();
-    read_fields(bytes, lines, strict, version, &mut seen).ok()?;
+    let len = fields(window, start, limits.fields.min(FIELDS), version, &mut seen)?;
     let (framing, keep_alive) = seen.finish(version, limits).ok()?;
-    u32::try_from(bytes.len()).ok()?;
+    u32::try_from(len).ok()?;
     Some(Head {
-        len: bytes.len(),
+        len,
         method,
         no_body,
         version,
@@ -62,21 +62,92 @@ pub(crate) fn plain(window: &[u8], config: &Config) -> Option<Head> {
     })
 }
 
-/// How many bytes there are until one is not `such`.
-fn count(bytes: &[u8], such: impl Fn(u8) -> bool) -> usize {
-    bytes.iter().take_while(|byte| such(**byte)).count()
+/// Reads the field lines from `at` on, `most` at most, and the empty line. Gives where that ends.
+fn fields(
+    window: &[u8],
+    mut at: usize,
+    most: usize,
+    version: Version,
+    seen: &mut Seen,
+) -> Option<usize> {
+    let mut left = most;
+    loop {
+        let line = window.get(at..)?;
+        if let [b'\r', b'\n', ..] = line {
+            return Some(at + 2);
+        }
+        left = left.checked_sub(1)?;
+        let colon = run_of(&TOKEN, line);
+        if colon == 0 || line.get(colon) != Some(&b':') {
+            return None;
+        }
+        let mut value = colon + 1;
+        while let Some(b' ' | b'\t') = line.get(value) {
+            value += 1;
+        }
+        let end = run(line, value, no_value);
+        let (Some([b'\r', b'\n']), Some(text)) = (line.get(end..end + 2), line.get(value..end))
+        else {
+            return None;
+        };
+        seen.field(&line[..colon], trim_end(text), version).ok()?;
+        at += end + 2;
+    }
 }
 
-/// Visible ASCII but for what begins a fragment.
-static TARGET: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = b'!';
-    while byte <= b'~' {
-        table[byte as usize] = byte != b'#';
-        byte += 1;
+#[inline]
+fn trim_end(mut text: &[u8]) -> &[u8] {
+    while let [before @ .., b' ' | b'\t'] = text {
+        text = before;
     }
-    table
-};
+    text
+}
+
+/// The place of the first byte from `at` on that `ends` marks, or of the end.
+#[inline]
+fn run(bytes: &[u8], mut at: usize, ends: impl Fn(u64) -> u64) -> usize {
+    while let Some(word) = bytes.get(at..at + 8) {
+        let marks = ends(u64::from_le_bytes(word.try_into().expect("it is eight")));
+        if marks != 0 {
+            return at + (marks.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let (Some(last), left @ 1..) = (bytes.last_chunk(), bytes.len().saturating_sub(at)) else {
+        return bytes.len();
+    };
+    // Zeros follow the end, and end every run.
+    let marks = ends(u64::from_le_bytes(*last) >> (8 * (8 - left)));
+    at + (marks.trailing_zeros() / 8) as usize
+}
+
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+
+/// Marks, by its high bit, the first byte of a word that is below `bound`, and perhaps some after
+/// it; none where there is none. `bound` is ASCII.
+#[inline]
+fn below(word: u64, bound: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGH
+}
+
+/// The same for bytes that are `byte`.
+#[inline]
+fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// Marks what is no part of a target: all but visible ASCII, and what begins a fragment.
+#[inline]
+fn no_target(word: u64) -> u64 {
+    below(word, b'!') | equal(word, b'#') | equal(word, 0x7f) | word & HIGH
+}
+
+/// Marks what ends a value. A tab is among it: it is seldom there, and another's matter.
+#[inline]
+fn no_value(word: u64) -> u64 {
+    below(word, b' ') | equal(word, 0x7f)
+}
 
 #[cfg(test)]
 mod tests {
@@ -92,6 +163,28 @@ mod tests {
         for line in ["PUT /", "GET x", "GET *", "GET /#a", "GET / ", "GET /\u{e9}", "get /"] {
             let head = format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n");
             assert_eq!(plain(head.as_bytes(), &config), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_run_ends_where_it_does_byte_by_byte() {
+        let is_target = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
+        let is_value = |byte: u8| byte >= b' ' && byte != 0x7f;
+        for len in 8..28 {
+            for place in 0..len {
+                for byte in 0..=255 {
+                    let mut bytes = vec![b'~'; len];
+                    bytes[place] = byte;
+                    bytes[len - 1 - place / 2] = 0x80 | byte;
+                    for at in 0..=len.min(place + 2) {
+                        let end = |such: &dyn Fn(u8) -> bool| {
+                            at + bytes[at..].iter().take_while(|byte| such(**byte)).count()
+                        };
+                        assert_eq!(run(&bytes, at, no_target), end(&is_target), "{bytes:?}");
+                        assert_eq!(run(&bytes, at, no_value), end(&is_value), "{bytes:?}");
+                    }
+                }
+            }
         }
     }
 }

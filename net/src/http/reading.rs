@@ -6,8 +6,9 @@ use std::task::Context;
 
 use super::config::Config;
 use super::connection::{Connection, note_expired};
-use super::head::{Head, Parsed, parse};
+use super::head::{Head, Parsed, parse, within};
 use super::phase::Phase;
+use super::plain::plain;
 use super::status::Refusal;
 use super::wire::Trouble;
 use crate::limits::EMPTY_LINES;
@@ -60,7 +61,13 @@ impl<S: Stream> Connection<'_, S> {
         if let [b'\r' | b'\n', ..] = rest {
             return Ok(None);
         }
-        let Parsed::Head(head) = parse(rest, self.config) else { return Ok(None) };
+        let head = match plain(within(rest, self.config), self.config) {
+            Some(head) => head,
+            None => match parse(rest, self.config) {
+                Parsed::Head(head) => head,
+                Parsed::Partial | Parsed::Refused { .. } => return Ok(None),
+            },
+        };
         wire.watch.leave();
         Ok(Some(self.begin(head)))
     }
