@@ -32,6 +32,13 @@ pub trait Stream {
     /// that a waiting connection owns no buffer.
     fn readable(&mut self) -> impl Future<Output = io::Result<()>>;
 
+    /// Whether a wait for the first byte of all had better begin with a read: it costs no more than
+    /// the look that [`readable`](Stream::readable) takes, and most often finds a request. `false`
+    /// is always right.
+    fn reads_first(&self) -> bool {
+        false
+    }
+
     /// Says that nothing more will be written.
     ///
     /// # Errors
@@ -76,6 +83,10 @@ impl<S: Stream> Stream for &mut S {
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         (**self).readable()
+    }
+
+    fn reads_first(&self) -> bool {
+        (**self).reads_first()
     }
 
     fn shutdown(&mut self) -> io::Result<()> {

@@ -289,6 +289,10 @@ impl Stream for TcpStream {
         Readable::new(&self.io, &mut self.input, Location::caller())
     }
 
+    fn reads_first(&self) -> bool {
+        true
+    }
+
     fn shutdown(&mut self) -> io::Result<()> {
         TcpStream::shutdown(self, Shutdown::Write)
     }

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use super::busy::Paused;
 use super::date::Date;
 use super::inbox::Inbox;
 use super::seats::Seats;
@@ -153,6 +154,8 @@ impl Default for Deadlines {
 pub(crate) struct Buffers {
     pub(crate) inbox: Inbox,
     pub(crate) out: Vec<u8>,
+    /// What else it has, while it is handed on.
+    pub(crate) paused: Option<Paused>,
 }
 
 /// Spare buffers, so that a connection that waits for its next request owns none.
@@ -165,7 +168,8 @@ impl Pool {
     pub(crate) fn take(&self) -> Box<Buffers> {
         let spare = self.0.borrow_mut().pop();
         spare.unwrap_or_else(|| {
-            Box::new(Buffers { inbox: Inbox::default(), out: Vec::with_capacity(WRITE_BUFFER) })
+            let out = Vec::with_capacity(WRITE_BUFFER);
+            Box::new(Buffers { inbox: Inbox::default(), out, paused: None })
         })
     }
 

@@ -7,22 +7,23 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::take;
-use std::ops::ControlFlow::{self, Break, Continue};
+use std::ops::ControlFlow::{Break, Continue};
 use std::ops::Deref;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::busy::{Todo, be_busy, serve_at_once, serve_on};
 use super::caught::{Caught, catch, limited};
-use super::config::{Buffers, Config, Deadlines};
+use super::config::{Config, Deadlines};
 use super::head::Head;
 use super::inbox::Inbox;
 use super::parting::{After, STOPS};
-use super::phase::{Phase, Watch};
+use super::phase::Phase;
 use super::reading::{Next, Refused};
 use super::request::Request;
 use super::response::Response;
-use super::seats::{Seat, Waits};
+use super::seats::Seat;
 use super::settle::request;
 use super::share::may_go_on;
 use super::wire::{Line, Trouble, Wire, attend};
@@ -116,8 +117,10 @@ where
     async move {
         let _ = &held;
         line.seat.begin().await;
+        let mut reads_first = line.stream.reads_first();
         loop {
-            let came = match line.wait().await {
+            let waited = if take(&mut reads_first) { Ok(()) } else { line.wait().await };
+            let came = match waited {
                 Ok(()) => true,
                 Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
                 Err(_) if line.config.is_draining() => false,
@@ -127,11 +130,24 @@ where
                 let todo = if came { Todo::Next } else { Todo::Leave };
                 Poll::Ready(serve_at_once(&mut line, &*handler, todo, cx))
             };
-            let busy = match poll_fn(serve).await {
+            let served = match poll_fn(serve).await {
+                // The first answer of a connection, and of a second: nothing else is waited for.
+                Ok(Continue(buffers)) if buffers.wants_date() => {
+                    line.seat.read_date(&line.config).await;
+                    let mut buffers = Some(buffers);
+                    let serve = |cx: &mut Context<'_>| {
+                        let buffers = buffers.take().expect("it is ready at its first poll");
+                        Poll::Ready(serve_on(&mut line, &*handler, buffers, cx))
+                    };
+                    poll_fn(serve).await
+                }
+                served => served,
+            };
+            let busy = match served {
                 Ok(Break(After::Next)) => continue,
                 Ok(Break(_)) => break line.end(Ok(())),
                 // In a box: who waits for a request has no room for all that an answer may need.
-                Ok(Continue(desk)) => Box::pin(be_busy(&mut line, &*handler, desk)),
+                Ok(Continue(buffers)) => Box::pin(be_busy(&mut line, &*handler, buffers)),
                 Err(trouble) => break line.end(Err(trouble)),
             };
             match busy.await {
@@ -142,94 +158,14 @@ where
     }
 }
 
-/// What is to be done next on a busy connection.
-enum Todo {
-    /// To read the next head.
-    Next,
-    /// The same, where not all of it is here.
-    InPieces,
-    /// To answer the request in hand.
-    Answer,
-    /// To answer for the server, and close.
-    Refuse(Refused),
-    /// To let others run.
-    GiveWay,
-    /// To close after an answer.
-    Part(After),
-    /// To close because the server stops.
-    Leave,
-    /// Nothing.
-    Over(After),
-}
-
-/// What a busy connection has, while it is handed on.
-struct Desk {
-    buffers: Box<Buffers>,
-    wire: Wire<()>,
-    head: Head,
-    todo: Todo,
-}
-
-/// Does what is to be done on a connection as far as it takes no wait. Gives what is needed for the
-/// rest.
-fn serve_at_once<S, C, H>(
-    line: &mut Line<S, C>,
-    handler: &H,
-    todo: Todo,
-    cx: &mut Context<'_>,
-) -> Result<ControlFlow<After, Desk>, Trouble>
-where
-    S: Stream,
-    C: Deref<Target = Config>,
-    H: Handler,
-{
-    let Line { stream, seat, config } = line;
-    seat.waits.set(Waits::Busy);
-    let mut buffers = config.pool.take();
-    let watch = Watch::new(seat.clone(), !seat.has_asked());
-    let wire = RefCell::new(Wire::new(stream, take(&mut buffers.out), watch));
-    let inbox = &mut buffers.inbox;
-    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
-    let todo = connection.go_on_at_once(todo, handler, cx);
-    let head = connection.head;
-    match todo {
-        Ok(Todo::Over(after)) => {
-            config.pool.give(buffers, wire.into_inner().into_buffer());
-            Ok(Break(after))
-        }
-        Ok(todo) => {
-            let wire = wire.into_inner().over(());
-            Ok(Continue(Desk { buffers, wire, head, todo }))
-        }
-        Err(trouble) => {
-            config.pool.give(buffers, wire.into_inner().into_buffer());
-            Err(trouble)
-        }
-    }
-}
-
-/// Does the rest.
-async fn be_busy<S, H, C>(line: &mut Line<S, C>, handler: &H, desk: Desk) -> Result<After, Trouble>
-where
-    S: Stream,
-    H: Handler,
-    C: Deref<Target = Config>,
-{
-    let Line { stream, config, .. } = line;
-    let Desk { mut buffers, wire, head, todo } = desk;
-    let wire = RefCell::new(wire.over(stream));
-    let mut connection = Connection { wire: &wire, inbox: &mut buffers.inbox, head, config };
-    let end = connection.go_on(todo, handler).await;
-    config.pool.give(buffers, wire.into_inner().into_buffer());
-    end
-}
-
 /// A connection that is busy.
 pub(super) struct Connection<'c, S> {
     pub(super) wire: &'c RefCell<Wire<S>>,
     pub(super) inbox: &'c mut Inbox,
     /// Of the request in hand.
     pub(super) head: Head,
+    /// To it, while the date is read; and whether the connection may go on after it.
+    pub(super) answer: Option<(Response, bool)>,
     pub(super) config: &'c Config,
 }
 
@@ -237,7 +173,11 @@ pub(super) struct Connection<'c, S> {
 impl<S: Stream> Connection<'_, S> {
     /// Does what is to be done, in order, until nothing more is here or the connection ends. Begins
     /// with what takes a wait.
-    async fn go_on<H: Handler>(&mut self, todo: Todo, handler: &H) -> Result<After, Trouble> {
+    pub(super) async fn go_on<H: Handler>(
+        &mut self,
+        todo: Todo,
+        handler: &H,
+    ) -> Result<After, Trouble> {
         let mut todo = todo;
         loop {
             todo = match todo {
@@ -255,6 +195,11 @@ impl<S: Stream> Connection<'_, S> {
                 Todo::Answer => {
                     let after = self.answer(handler).await?;
                     self.after_answer(after)
+                }
+                Todo::Settle => {
+                    let seat = self.wire.borrow().watch.seat.clone();
+                    seat.read_date(self.config).await;
+                    Todo::Settle
                 }
                 Todo::GiveWay => {
                     self.wire.borrow_mut().give_way(self.config).await?;
@@ -274,7 +219,7 @@ impl<S: Stream> Connection<'_, S> {
     }
 
     /// Does what takes no wait. Gives what is then to be done.
-    fn go_on_at_once<H: Handler>(
+    pub(super) fn go_on_at_once<H: Handler>(
         &mut self,
         todo: Todo,
         handler: &H,
@@ -288,9 +233,10 @@ impl<S: Stream> Connection<'_, S> {
                     None => return Ok(Todo::InPieces),
                 },
                 Todo::Answer => match self.answer_at_once(handler) {
-                    Some(after) => self.after_answer(after),
+                    Some(todo) => todo,
                     None => return Ok(Todo::Answer),
                 },
+                Todo::Settle if !self.wire.borrow().is_date_old() => self.settle(),
                 Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),
                 todo => return Ok(todo),
             };
@@ -326,8 +272,9 @@ impl<S: Stream> Connection<'_, S> {
         if leaves { Todo::Leave } else { Todo::Next }
     }
 
-    /// Has a request answered by a handler that does so at once, if nothing else takes a wait.
-    fn answer_at_once<H: Handler>(&mut self, handler: &H) -> Option<After> {
+    /// Has a request answered by a handler that does so at once, if nothing but the date takes a
+    /// wait. Gives what is then to be done.
+    fn answer_at_once<H: Handler>(&mut self, handler: &H) -> Option<Todo> {
         let mut request = request(&self.head, self.inbox, self.wire, self.config);
         if self.config.is_draining() || !request.is_settled_at_once() {
             return None;
@@ -336,8 +283,23 @@ impl<S: Stream> Connection<'_, S> {
             Ok(response) => response?,
             Err(_) => request.outlet.broken(),
         };
-        request.outlet.keep_alive = may_go_on(&self.head, self.wire, self.config);
-        Some(request.settle_at_once(&response))
+        let keep_alive = may_go_on(&self.head, self.wire, self.config);
+        if request.outlet.is_date_old() {
+            self.answer = Some((response, keep_alive));
+            return Some(Todo::Settle);
+        }
+        request.outlet.keep_alive = keep_alive;
+        let after = request.settle_at_once(&response);
+        Some(self.after_answer(after))
+    }
+
+    /// Gathers the answer that is there.
+    fn settle(&mut self) -> Todo {
+        let (response, keep_alive) = self.answer.take().expect("it was kept for the date");
+        let mut request = request(&self.head, self.inbox, self.wire, self.config);
+        request.outlet.keep_alive = keep_alive;
+        let after = request.settle_at_once(&response);
+        self.after_answer(after)
     }
 
     /// Has a request answered.
@@ -359,7 +321,7 @@ impl<S: Stream> Connection<'_, S> {
                 None => return Ok(After::Close),
             },
         };
-        if request.is_settled_at_once() && !response.is_large() {
+        if request.is_settled_at_once() && !request.outlet.is_date_old() && !response.is_large() {
             return Ok(request.settle_at_once(&response));
         }
         Box::pin(request.settle(&response)).await

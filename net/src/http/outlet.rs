@@ -157,7 +157,8 @@ impl<S: Stream> Outlet<'_, S> {
 
     /// Reads the date for the next heads.
     pub(crate) async fn read_date(&mut self) {
-        self.wire.borrow_mut().read_date(self.config).await;
+        let seat = self.wire.borrow().watch.seat.clone();
+        seat.read_date(self.config).await;
     }
 
     /// Gathers the head of the answer.

@@ -57,9 +57,10 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     line.seat.begin().await;
     let Line { stream, seat, config } = &mut line;
     let mut buffers = config.pool.take();
-    let Buffers { inbox, out } = &mut *buffers;
+    let Buffers { inbox, out, .. } = &mut *buffers;
     let wire = RefCell::new(Wire::new(stream, take(out), Watch::new(seat.clone(), false)));
-    let mut connection = Connection { wire: &wire, inbox, head: Head::REFUSED, config };
+    let mut connection =
+        Connection { wire: &wire, inbox, head: Head::REFUSED, answer: None, config };
     let end = connection.refuse(FULL, false).await;
     line.end(end.map(drop))
 }

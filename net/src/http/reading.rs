@@ -28,6 +28,7 @@ pub(super) enum Next {
 }
 
 /// What is to be answered for the server, and whether without a body.
+#[derive(Debug)]
 pub(super) struct Refused {
     pub(super) refusal: Refusal,
     pub(super) no_body: bool,

@@ -7,9 +7,10 @@ use std::fmt::Display;
 use std::rc::Rc;
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Time, connection_deadline};
+use traps::{ConnectionDeadline, Time, connection_deadline, wall_clock};
 
 use super::caps::Caps;
+use super::config::Config;
 use crate::limits::FIRST_BYTE;
 
 /// What a connection waits for, as far as it matters for a drain.
@@ -46,7 +47,7 @@ pub(crate) struct Seat {
     deadline: OnceCell<ConnectionDeadline>,
     pub(crate) waits: Cell<Waits>,
     /// Until when the date that was read last is right, on the kernel's clock.
-    pub(crate) dated: Cell<Time>,
+    dated: Cell<Time>,
     place: Cell<u32>,
     /// What the log calls it: the how manieth connection of the server it is.
     number: u64,
@@ -156,6 +157,20 @@ impl Seat {
     /// The deadline of whoever has waited before.
     pub(crate) fn deadline(&self) -> &ConnectionDeadline {
         self.deadline.get().expect("the first wait makes it")
+    }
+
+    /// Whether the date that was read last is no longer right.
+    #[inline]
+    pub(crate) fn is_date_old(&self) -> bool {
+        self.deadline().now() >= self.dated.get()
+    }
+
+    /// Reads the date. A trap, needed once a second; when the time of day is set, what it says is
+    /// late by less than that.
+    pub(crate) async fn read_date(&self, config: &Config) {
+        let now = self.deadline().now();
+        let left = config.date.set(wall_clock().await);
+        self.dated.set(now + left);
     }
 
     /// How many requests that makes.

@@ -42,11 +42,10 @@ pub(super) fn request<'r, S>(
 }
 
 impl<S: Stream> Request<'_, S> {
-    /// Whether [`settle_at_once`](Request::settle_at_once) does for an answer that is not large:
-    /// nothing is to be waited for, as nearly always.
+    /// Whether [`settle_at_once`](Request::settle_at_once) does for an answer that is not large,
+    /// once the date is known: nothing else is to be waited for, as nearly always.
     pub(super) fn is_settled_at_once(&self) -> bool {
-        let is_over = matches!(self.body, Body::End);
-        is_over && !self.outlet.is_full() && !self.outlet.is_date_old()
+        matches!(self.body, Body::End) && !self.outlet.is_full()
     }
 
     /// Gathers the answer, and says how the connection goes on.

@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use traps::{Guard, Time, wall_clock, yield_now};
+use traps::{Guard, Time, yield_now};
 
 use super::config::Config;
 use super::phase::{Limit, Phase, Watch};
@@ -248,17 +248,7 @@ impl<S: Stream> Wire<S> {
     /// Whether the date that was read last is no longer right.
     #[inline]
     pub(crate) fn is_date_old(&self) -> bool {
-        let seat = &*self.watch.seat;
-        seat.deadline().now() >= seat.dated.get()
-    }
-
-    /// Reads the date. A trap, needed once a second; when the time of day is set, what it says is
-    /// late by less than that.
-    pub(crate) async fn read_date(&mut self, config: &Config) {
-        let seat = &*self.watch.seat;
-        let now = seat.deadline().now();
-        let left = config.date.set(wall_clock().await);
-        seat.dated.set(now + left);
+        self.watch.seat.is_date_old()
     }
 
     /// Ends the stream so that the peer sees that something is missing.
