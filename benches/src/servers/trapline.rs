@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -72,14 +72,34 @@ struct Shared {
     out: Cell<Vec<u8>>,
 }
 
-/// The deadline of a connection, or none.
-struct Phase(Option<ConnectionDeadline>);
+/// The deadline of a connection, if it is to have one: made before its first wait, armed anew for
+/// each. What takes no wait needs none.
+enum Phase {
+    Never,
+    Later,
+    Made(ConnectionDeadline),
+}
 
 impl Phase {
     #[inline]
-    fn begin(&self, span: Duration) {
-        if let Some(deadline) = &self.0 {
+    async fn begin(&mut self, span: Duration) {
+        if let Phase::Later = self {
+            *self = Phase::Made(connection_deadline().await);
+        }
+        if let Phase::Made(deadline) = self {
             deadline.arm(span);
+        }
+    }
+}
+
+/// Writes all; only a wait for room begins the phase of it.
+async fn write_all(stream: &mut TcpStream, out: &[u8], phase: &mut Phase) -> io::Result<()> {
+    let mut write = stream.write_all(out);
+    match poll_fn(|cx| Poll::Ready(Pin::new(&mut write).poll(cx))).await {
+        Poll::Ready(done) => done,
+        Poll::Pending => {
+            phase.begin(WRITE).await;
+            write.await
         }
     }
 }
@@ -104,14 +124,13 @@ async fn read_now<T>(
 }
 
 async fn conn(mut stream: TcpStream, shared: Rc<Shared>, how: How) -> io::Result<()> {
-    let deadline = if how.deadlines { Some(connection_deadline().await) } else { None };
-    let phase = Phase(deadline);
+    let mut phase = if how.deadlines { Phase::Later } else { Phase::Never };
     let (mut kept, mut next) = (Kept::default(), Next::Request);
     // A client that connects asks soon: most often its request is here already.
     let mut fresh = true;
     while next != Next::Close {
-        phase.begin(next.span());
         if !std::mem::take(&mut fresh) {
+            phase.begin(next.span()).await;
             stream.readable().await?;
         }
         let mut out = shared.out.take();
@@ -128,8 +147,7 @@ async fn conn(mut stream: TcpStream, shared: Rc<Shared>, how: How) -> io::Result
             Some(_) => {}
             None => continue,
         }
-        phase.begin(WRITE);
-        stream.write_all(&out).await?;
+        write_all(&mut stream, &out, &mut phase).await?;
         out.clear();
         shared.out.set(out);
     }

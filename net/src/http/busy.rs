@@ -4,10 +4,11 @@
 //! It hands on what a busy connection has, and may not know a request.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::mem::take;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Deref;
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use super::config::{Buffers, Config};
 use super::connection::{Connection, Handler};
@@ -54,7 +55,7 @@ pub(crate) struct Paused {
 
 impl Buffers {
     /// Whether an answer is there, and goes out as soon as the date is known.
-    pub(super) fn wants_date(&self) -> bool {
+    fn wants_date(&self) -> bool {
         matches!(self.paused, Some(Paused { todo: Todo::Settle, .. }))
     }
 
@@ -65,9 +66,46 @@ impl Buffers {
     }
 }
 
+/// Does what is to be done on a connection on which something came, or to be left if nothing did.
+pub(super) async fn be_busy<S, H, C>(
+    line: &mut Line<S, C>,
+    handler: &H,
+    came: bool,
+) -> Result<After, Trouble>
+where
+    S: Stream,
+    H: Handler,
+    C: Deref<Target = Config>,
+{
+    let begin = |cx: &mut Context<'_>| {
+        let todo = if came { Todo::Next } else { Todo::Leave };
+        Poll::Ready(serve_at_once(line, handler, todo, cx))
+    };
+    let mut buffers = match poll_fn(begin).await? {
+        Break(after) => return Ok(after),
+        Continue(buffers) => buffers,
+    };
+    // The first answer of a connection, and of a second: nothing else is waited for.
+    if buffers.wants_date() {
+        line.seat.read_date(&line.config).await;
+        let mut dated = Some(buffers);
+        let go_on = |cx: &mut Context<'_>| {
+            let buffers = dated.take().expect("it is ready at its first poll");
+            Poll::Ready(serve_on(line, handler, buffers, cx))
+        };
+        buffers = match poll_fn(go_on).await? {
+            Break(after) => return Ok(after),
+            Continue(buffers) => buffers,
+        };
+    }
+    line.seat.begin().await;
+    // In a box: who waits for a request has no room for all that an answer may need.
+    Box::pin(serve(line, handler, buffers)).await
+}
+
 /// Does what is to be done on a connection as far as it takes no wait. Gives what is needed for the
 /// rest.
-pub(super) fn serve_at_once<S, C, H>(
+fn serve_at_once<S, C, H>(
     line: &mut Line<S, C>,
     handler: &H,
     todo: Todo,
@@ -92,7 +130,7 @@ where
 }
 
 /// The same for one that was handed on.
-pub(super) fn serve_on<S, C, H>(
+fn serve_on<S, C, H>(
     line: &mut Line<S, C>,
     handler: &H,
     mut buffers: Box<Buffers>,
@@ -140,7 +178,7 @@ fn pause<S>(
 }
 
 /// Does the rest.
-pub(super) async fn be_busy<S, H, C>(
+async fn serve<S, H, C>(
     line: &mut Line<S, C>,
     handler: &H,
     mut buffers: Box<Buffers>,

@@ -7,13 +7,12 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::take;
-use std::ops::ControlFlow::{Break, Continue};
 use std::ops::Deref;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::busy::{Todo, be_busy, serve_at_once, serve_on};
+use super::busy::{Todo, be_busy};
 use super::caught::{Caught, catch, limited};
 use super::config::{Config, Deadlines};
 use super::head::Head;
@@ -116,41 +115,21 @@ where
 {
     async move {
         let _ = &held;
-        line.seat.begin().await;
         let mut reads_first = line.stream.reads_first();
         loop {
-            let waited = if take(&mut reads_first) { Ok(()) } else { line.wait().await };
-            let came = match waited {
-                Ok(()) => true,
-                Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
-                Err(_) if line.config.is_draining() => false,
-                Err(_) => break line.end(Ok(())),
-            };
-            let serve = |cx: &mut Context<'_>| {
-                let todo = if came { Todo::Next } else { Todo::Leave };
-                Poll::Ready(serve_at_once(&mut line, &*handler, todo, cx))
-            };
-            let served = match poll_fn(serve).await {
-                // The first answer of a connection, and of a second: nothing else is waited for.
-                Ok(Continue(buffers)) if buffers.wants_date() => {
-                    line.seat.read_date(&line.config).await;
-                    let mut buffers = Some(buffers);
-                    let serve = |cx: &mut Context<'_>| {
-                        let buffers = buffers.take().expect("it is ready at its first poll");
-                        Poll::Ready(serve_on(&mut line, &*handler, buffers, cx))
-                    };
-                    poll_fn(serve).await
+            let came = if take(&mut reads_first) {
+                true
+            } else {
+                line.seat.begin().await;
+                match line.wait().await {
+                    Ok(()) => true,
+                    Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
+                    Err(_) if line.config.is_draining() => false,
+                    Err(_) => break line.end(Ok(())),
                 }
-                served => served,
             };
-            let busy = match served {
-                Ok(Break(After::Next)) => continue,
-                Ok(Break(_)) => break line.end(Ok(())),
-                // In a box: who waits for a request has no room for all that an answer may need.
-                Ok(Continue(buffers)) => Box::pin(be_busy(&mut line, &*handler, buffers)),
-                Err(trouble) => break line.end(Err(trouble)),
-            };
-            match busy.await {
+            // What it keeps from one wait to the next lies where the guard of that wait lay.
+            match be_busy(&mut line, &*handler, came).await {
                 Ok(After::Next) => {}
                 end => break line.end(end.map(drop)),
             }

@@ -5,13 +5,13 @@
 //! each: `head`, `plain`, `target`, `fields` and `chunked` are pure functions over bytes; `inbox`
 //! is what was read and not yet used; `wire` is the stream, what is to be written, and every wait;
 //! `request` and `response` are what a handler sees, `outlet` how its answer goes out; `connection`
-//! is the order of events, `busy` what a connection has meanwhile, `reading` how a request begins, `settle` how it ends, `parting` how the
-//! connection does, `share` what it may have before others have their turn; `seats` is what the
-//! server sees of all connections, `caps` what the log says of limits that were hit. [`serve`] is
-//! all of it behind a listener. For handlers there are `router`, `form`, `json`, and `blocking` for
-//! those that need threads, `files` with its `conditions`, `events`. `client` is the other end.
-//! Which rules of HTTP the server keeps is on a page of its own,
-//! [`conformance`](crate::guide::conformance).
+//! is the order of events, `busy` what a connection has meanwhile, `reading` how a request begins,
+//! `settle` how it ends, `parting` how the connection does, `share` what it may have before others
+//! have their turn; `seats` is what the server sees of all connections, `caps` what the log says of
+//! limits that were hit. [`serve`] is all of it behind a listener. For handlers there are `router`,
+//! `form`, `json`, and `blocking` for those that need threads, `files` with its `conditions`,
+//! `events`. `client` is the other end. Which rules of HTTP the server keeps is on a page of its
+//! own, [`conformance`](crate::guide::conformance).
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 

@@ -78,10 +78,10 @@ impl Limit {
 }
 
 impl Watch {
-    /// Of a connection that has waited. If that was for the first byte of its first head, the limit
-    /// of that wait is the head's.
+    /// Of a connection on which something came. If it has waited for the first byte of its first head,
+    /// the limit of that wait is the head's.
     pub(crate) fn new(seat: Rc<Seat>, first: bool) -> Watch {
-        let total = first.then(|| (Phase::Head, seat.deadline().until()));
+        let total = first.then(|| (Phase::Head, seat.until()));
         Watch { seat, total, rate: None, counting: false, begun: Time::ZERO }
     }
 

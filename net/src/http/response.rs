@@ -29,8 +29,7 @@ use crate::limits::GATHER;
 #[must_use = "a response is sent by returning it from the handler"]
 pub struct Response {
     status: u16,
-    /// A whole line, or empty.
-    content_type: &'static str,
+    content_type: ContentType,
     /// Whole lines.
     fields: Vec<u8>,
     pub(crate) length: Option<u64>,
@@ -50,7 +49,7 @@ impl Response {
         assert!((200..600).contains(&status), "rule: a final status is from 200 to 599");
         Response {
             status,
-            content_type: "",
+            content_type: ContentType::None,
             fields: Vec::new(),
             length: None,
             body: Cow::Borrowed(&[]),
@@ -87,7 +86,7 @@ impl Response {
 
     /// Puts a text into the body, as `text/plain`.
     pub fn with_text(mut self, text: impl Into<Cow<'static, str>>) -> Response {
-        self.content_type = "Content-Type: text/plain; charset=utf-8\r\n";
+        self.content_type = ContentType::Text;
         self.body = match text.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -99,7 +98,7 @@ impl Response {
     pub fn with_json(mut self, value: impl ToJson) -> Response {
         let mut text = String::new();
         value.write_json(&mut text);
-        self.content_type = "Content-Type: application/json\r\n";
+        self.content_type = ContentType::Json;
         self.body = Cow::Owned(text.into_bytes());
         self
     }
@@ -146,7 +145,7 @@ impl Response {
             return Err(InvalidHeader::Value);
         }
         if name.eq_ignore_ascii_case("content-type") {
-            self.content_type = "";
+            self.content_type = ContentType::None;
         }
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.fields.extend_from_slice(part);
@@ -181,6 +180,7 @@ impl Response {
     }
 
     /// Writes the head behind what is in `out`.
+    #[inline]
     pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
@@ -188,21 +188,13 @@ impl Response {
         body: BodyField,
         connection: ConnectionField,
     ) {
-        match status::line(self.status) {
-            Some(line) => out.extend_from_slice(line),
-            None => {
-                out.extend_from_slice(b"HTTP/1.1 ");
-                write_decimal(out, u64::from(self.status), b" \r\n");
-            }
-        }
-        out.extend_from_slice(self.content_type.as_bytes());
-        match body {
-            BodyField::Length(length) => {
-                out.extend_from_slice(b"Content-Length: ");
+        match (self.status, self.content_type, body) {
+            // As nearly all begin; so long as it is fixed it takes no call to be copied.
+            (200, ContentType::Text, BodyField::Length(length)) => {
+                out.extend_from_slice(TEXT_HEAD);
                 write_decimal(out, length, b"\r\n");
             }
-            BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-            BodyField::None => {}
+            _ => self.write_beginning(out, body),
         }
         match connection {
             ConnectionField::None => {}
@@ -214,7 +206,43 @@ impl Response {
         }
         out.extend_from_slice(tail);
     }
+
+    /// Writes the status line and what is said of the body.
+    fn write_beginning(&self, out: &mut Vec<u8>, body: BodyField) {
+        match status::line(self.status) {
+            Some(line) => out.extend_from_slice(line),
+            None => {
+                out.extend_from_slice(b"HTTP/1.1 ");
+                write_decimal(out, u64::from(self.status), b" \r\n");
+            }
+        }
+        out.extend_from_slice(match self.content_type {
+            ContentType::None => b"",
+            ContentType::Text => TEXT,
+            ContentType::Json => b"Content-Type: application/json\r\n",
+        });
+        match body {
+            BodyField::Length(length) => {
+                out.extend_from_slice(b"Content-Length: ");
+                write_decimal(out, length, b"\r\n");
+            }
+            BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            BodyField::None => {}
+        }
+    }
 }
+
+/// The line that says what a body is, where it is the server's to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ContentType {
+    None,
+    Text,
+    Json,
+}
+
+const TEXT: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
+const TEXT_HEAD: &[u8; 74] = b"HTTP/1.1 200 OK\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: ";
 
 /// Which field frames the body of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,17 +291,29 @@ impl From<InvalidHeader> for io::Error {
     }
 }
 
-/// Writes `n` in decimal, and then `end`, which has three bytes at most.
-pub(crate) fn write_decimal(out: &mut Vec<u8>, mut n: u64, end: &[u8]) {
-    let mut digits = [0; 23];
-    let mut at = 20;
-    digits[at..at + end.len()].copy_from_slice(end);
+/// Writes `n` in decimal, and then `end`.
+#[inline]
+pub(crate) fn write_decimal<const END: usize>(out: &mut Vec<u8>, n: u64, end: &[u8; END]) {
+    let digit = |n: u64| b'0' + (n % 10) as u8;
+    // Of a few digits, without a loop or a call.
+    match n {
+        0..10 => out.push(digit(n)),
+        10..100 => out.extend_from_slice(&[digit(n / 10), digit(n)]),
+        100..1000 => out.extend_from_slice(&[digit(n / 100), digit(n / 10), digit(n)]),
+        _ => write_digits(out, n),
+    }
+    out.extend_from_slice(end);
+}
+
+fn write_digits(out: &mut Vec<u8>, mut n: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
     loop {
         at -= 1;
         digits[at] = b'0' + (n % 10) as u8;
         n /= 10;
         if n == 0 {
-            break out.extend_from_slice(&digits[at..20 + end.len()]);
+            break out.extend_from_slice(&digits[at..]);
         }
     }
 }

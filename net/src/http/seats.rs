@@ -43,7 +43,7 @@ pub(crate) struct Seats {
 /// What the server can see of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
-    /// The one deadline of all its phases, made at its first wait.
+    /// The one deadline of all its phases, made before its first wait.
     deadline: OnceCell<ConnectionDeadline>,
     pub(crate) waits: Cell<Waits>,
     /// Until when the date that was read last is right, on the kernel's clock.
@@ -145,6 +145,12 @@ impl Seats {
     }
 }
 
+/// Reads the date of the answers; says until when it is right.
+pub(crate) async fn read_date(clock: &ConnectionDeadline, config: &Config) -> Time {
+    let now = clock.now();
+    now + config.date.set(wall_clock().await)
+}
+
 impl Seat {
     /// Makes the deadline, if there is none.
     pub(crate) async fn begin(&self) {
@@ -159,18 +165,32 @@ impl Seat {
         self.deadline.get().expect("the first wait makes it")
     }
 
-    /// Whether the date that was read last is no longer right.
+    /// Until when its deadline was armed last; never before the first wait.
+    #[inline]
+    pub(crate) fn until(&self) -> Time {
+        self.deadline.get().map_or(Time::NEVER, ConnectionDeadline::until)
+    }
+
+    /// The date is right until then, as was found out for another connection just now.
+    pub(crate) fn set_dated(&self, until: Time) {
+        self.dated.set(until);
+    }
+
+    /// Whether the date that was read last is no longer right. Before the first wait no time has
+    /// passed since it was seated.
     #[inline]
     pub(crate) fn is_date_old(&self) -> bool {
-        self.deadline().now() >= self.dated.get()
+        match self.deadline.get() {
+            Some(deadline) => deadline.now() >= self.dated.get(),
+            None => self.dated.get() == Time::ZERO,
+        }
     }
 
     /// Reads the date. A trap, needed once a second; when the time of day is set, what it says is
     /// late by less than that.
     pub(crate) async fn read_date(&self, config: &Config) {
-        let now = self.deadline().now();
-        let left = config.date.set(wall_clock().await);
-        self.dated.set(now + left);
+        self.begin().await;
+        self.dated.set(read_date(self.deadline(), config).await);
     }
 
     /// How many requests that makes.

@@ -6,11 +6,12 @@ use std::io;
 use std::rc::Rc;
 
 use traps::shutdown::{has_begun, hold};
-use traps::spawn;
+use traps::{Time, connection_deadline, spawn};
 
 use super::config::Config;
 use super::connection::{Handler, live};
 use super::parting::turn_away;
+use super::seats::read_date;
 use super::wire::Line;
 use crate::listener::TcpListener;
 
@@ -35,6 +36,9 @@ pub async fn serve<H: Handler + 'static>(
     let ours = config.clone();
     listener.on_exhausted(move || ours.seats.make_room());
     let limit = config.limits.connections;
+    // Its clock tells when the date is to be read again, once for all that come meanwhile.
+    let clock = connection_deadline().await;
+    let mut dated = Time::ZERO;
     // Whoever keeps coming does not keep those from ending who have nothing to do.
     let mut late = listener.backlog();
     while late > 0
@@ -56,8 +60,12 @@ pub async fn serve<H: Handler + 'static>(
             .await;
             continue;
         }
+        if clock.now() >= dated {
+            dated = read_date(&clock, &config).await;
+        }
         // Seated here: others may be accepted before the task first runs.
         let line = Line::new(stream, config.seats.take(), config);
+        line.seat.set_dated(dated);
         // Nobody joins it: its failures end with it.
         spawn("conn", live(line, handler, hold)).await;
     }
