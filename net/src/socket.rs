@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
+use std::mem::take;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -55,6 +56,40 @@ pub(crate) struct Input {
     pub(crate) drained: bool,
 }
 
+impl Input {
+    /// Reads what is there; `None` where nothing is, or the budget is spent.
+    #[inline]
+    pub(crate) fn try_read(
+        &mut self,
+        io: &Io<Socket>,
+        buf: &mut [u8],
+    ) -> Option<io::Result<usize>> {
+        if self.drained && !buf.is_empty() || !take_budget() {
+            return None;
+        }
+        let done = retried(|| (&io.0).read(buf));
+        // Nothing waited, so no edge is lost.
+        self.drained = match &done {
+            Some(Ok(n)) => 0 < *n && *n < buf.len(),
+            Some(Err(_)) => false,
+            None => true,
+        };
+        done
+    }
+}
+
+/// What an operation comes to; `None` where it would block.
+#[inline]
+fn retried(mut operation: impl FnMut() -> io::Result<usize>) -> Option<io::Result<usize>> {
+    loop {
+        match operation() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return Some(done),
+        }
+    }
+}
+
 /// What is known about writing.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
@@ -63,6 +98,22 @@ pub(crate) struct Output {
     pub(crate) full: bool,
     /// Bytes that the system has taken.
     pub(crate) written: u64,
+}
+
+impl Output {
+    /// Writes what there is room for; `None` where there is none, or the budget is spent.
+    #[inline]
+    pub(crate) fn try_write(&mut self, io: &Io<Socket>, buf: &[u8]) -> Option<io::Result<usize>> {
+        if take(&mut self.full) && !buf.is_empty() || !take_budget() {
+            return None;
+        }
+        let done = retried(|| (&io.0).write(buf));
+        if let Some(Ok(n)) = &done {
+            self.full = *n < buf.len();
+            self.written += *n as u64;
+        }
+        done
+    }
 }
 
 /// The future of a read.

@@ -2,6 +2,8 @@
 
 use std::future::Future;
 use std::io::{self, IoSlice};
+use std::pin::pin;
+use std::task::{Context, Poll};
 
 use traps::protocol::Site;
 
@@ -32,6 +34,16 @@ pub trait Stream {
     /// that a waiting connection owns no buffer.
     fn readable(&mut self) -> impl Future<Output = io::Result<()>>;
 
+    /// Reads what is there already; `None` where that takes a wait. Of whoever is polled with `cx`.
+    fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+        at_once(pin!(self.read(buf)).poll(cx))
+    }
+
+    /// Writes what there is room for already; `None` where that takes a wait. As `try_read`.
+    fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+        at_once(pin!(self.write(buf)).poll(cx))
+    }
+
     /// Whether a wait for the first byte of all had better begin with a read: it costs no more than
     /// the look that [`readable`](Stream::readable) takes, and most often finds a request. `false`
     /// is always right.
@@ -55,6 +67,14 @@ pub trait Stream {
     /// The system's.
     fn reset(&mut self) -> io::Result<()> {
         self.shutdown()
+    }
+}
+
+/// What came of a wait that was given up at its first poll.
+fn at_once<T>(polled: Poll<T>) -> Option<T> {
+    match polled {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
     }
 }
 
@@ -83,6 +103,14 @@ impl<S: Stream> Stream for &mut S {
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         (**self).readable()
+    }
+
+    fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+        (**self).try_read(buf, cx)
+    }
+
+    fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+        (**self).try_write(buf, cx)
     }
 
     fn reads_first(&self) -> bool {

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::panic::Location;
+use std::task::Context;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Type};
@@ -287,6 +288,16 @@ impl Stream for TcpStream {
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         Readable::new(&self.io, &mut self.input, Location::caller())
+    }
+
+    #[inline]
+    fn try_read(&mut self, buf: &mut [u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
+        self.input.try_read(&self.io, buf)
+    }
+
+    #[inline]
+    fn try_write(&mut self, buf: &[u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
+        self.output.try_write(&self.io, buf)
     }
 
     fn reads_first(&self) -> bool {

@@ -5,14 +5,13 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Real};
 use net::http::{Config, Deadlines, Limits};
-use net::{TcpListener, TcpStream};
+use net::{Stream, TcpListener, TcpStream};
 use traps::admission::Gate;
 use traps::{ConnectionDeadline, connection_deadline, spawn};
 
@@ -94,12 +93,11 @@ impl Phase {
 
 /// Writes all; only a wait for room begins the phase of it.
 async fn write_all(stream: &mut TcpStream, out: &[u8], phase: &mut Phase) -> io::Result<()> {
-    let mut write = stream.write_all(out);
-    match poll_fn(|cx| Poll::Ready(Pin::new(&mut write).poll(cx))).await {
-        Poll::Ready(done) => done,
-        Poll::Pending => {
+    match poll_fn(|cx| Poll::Ready(stream.try_write(out, cx))).await.transpose()? {
+        Some(n) if n == out.len() => Ok(()),
+        n => {
             phase.begin(WRITE).await;
-            write.await
+            stream.write_all(&out[n.unwrap_or(0)..]).await
         }
     }
 }
@@ -113,12 +111,8 @@ async fn read_now<T>(
 ) -> Option<io::Result<T>> {
     poll_fn(|cx| {
         let input = &mut **shared.input.borrow_mut();
-        let read = pin!(stream.read(input)).poll(cx);
-        Poll::Ready(match read {
-            Poll::Ready(Ok(n)) => Some(Ok(take(&input[..n]))),
-            Poll::Ready(Err(error)) => Some(Err(error)),
-            Poll::Pending => None,
-        })
+        let read = stream.try_read(input, cx);
+        Poll::Ready(read.map(|read| read.map(|n| take(&input[..n]))))
     })
     .await
 }

@@ -151,10 +151,10 @@ where
     pause(buffers, wire.into_inner(), head, answer, config, done)
 }
 
-/// Hands a connection on, or gives back what it had.
+/// Gives back what a connection had that is busy no longer, or hands it on.
 #[inline]
 fn pause<S>(
-    mut buffers: Box<Buffers>,
+    buffers: Box<Buffers>,
     wire: Wire<S>,
     head: Head,
     answer: Option<(Response, bool)>,
@@ -166,15 +166,24 @@ fn pause<S>(
             config.pool.give(buffers, wire.into_buffer());
             Ok(Break(after))
         }
-        Ok(todo) => {
-            buffers.paused = Some(Paused { wire: wire.over(()), head, answer, todo });
-            Ok(Continue(buffers))
-        }
+        Ok(todo) => Ok(Continue(hand_on(buffers, wire.over(()), head, answer, todo))),
         Err(trouble) => {
             config.pool.give(buffers, wire.into_buffer());
             Err(trouble)
         }
     }
+}
+
+#[cold]
+fn hand_on(
+    mut buffers: Box<Buffers>,
+    wire: Wire<()>,
+    head: Head,
+    answer: Option<(Response, bool)>,
+    todo: Todo,
+) -> Box<Buffers> {
+    buffers.paused = Some(Paused { wire, head, answer, todo });
+    buffers
 }
 
 /// Does the rest.

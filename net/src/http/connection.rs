@@ -120,7 +120,9 @@ where
             let came = if take(&mut reads_first) {
                 true
             } else {
-                line.seat.begin().await;
+                if line.seat.is_new() {
+                    line.seat.begin().await;
+                }
                 match line.wait().await {
                     Ok(()) => true,
                     Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
@@ -258,17 +260,19 @@ impl<S: Stream> Connection<'_, S> {
         if self.config.is_draining() || !request.is_settled_at_once() {
             return None;
         }
-        let response = match catch(|| handler.at_once(&mut request)) {
-            Ok(response) => response?,
-            Err(_) => request.outlet.broken(),
-        };
+        // Written where it stays: it is large.
+        let mut answer = None;
+        if catch(|| answer = handler.at_once(&mut request)).is_err() {
+            answer = Some(request.outlet.broken());
+        }
+        let response = answer.as_ref()?;
         let keep_alive = may_go_on(&self.head, self.wire, self.config);
         if request.outlet.is_date_old() {
-            self.answer = Some((response, keep_alive));
+            self.answer = answer.map(|response| (response, keep_alive));
             return Some(Todo::Settle);
         }
         request.outlet.keep_alive = keep_alive;
-        let after = request.settle_at_once(&response);
+        let after = request.settle_at_once(response);
         Some(self.after_answer(after))
     }
 

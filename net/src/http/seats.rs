@@ -160,6 +160,12 @@ impl Seat {
         }
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(crate) fn is_new(&self) -> bool {
+        self.deadline.get().is_none()
+    }
+
     /// The deadline of whoever has waited before.
     pub(crate) fn deadline(&self) -> &ConnectionDeadline {
         self.deadline.get().expect("the first wait makes it")

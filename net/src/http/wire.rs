@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Deref;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -148,10 +148,7 @@ impl<S: Stream> Wire<S> {
         cx: &mut Context<'_>,
     ) -> io::Result<Option<usize>> {
         let size = buffer.len();
-        let n = match pin!(self.stream.read(buffer)).poll(cx) {
-            Poll::Ready(done) => Some(done?),
-            Poll::Pending => None,
-        };
+        let n = self.stream.try_read(buffer, cx).transpose()?;
         self.drained = n.is_none_or(|n| n < size);
         self.ended = n == Some(0);
         Ok(n)
@@ -181,12 +178,11 @@ impl<S: Stream> Wire<S> {
     /// Writes what was gathered, as far as that takes no wait. Whether it was all.
     pub(crate) fn try_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         while !self.out.is_empty() {
-            let written = pin!(self.stream.write(&self.out)).poll(cx);
-            match written {
-                Poll::Ready(Ok(0)) => return Err(ErrorKind::WriteZero.into()),
+            match self.stream.try_write(&self.out, cx).transpose()? {
+                Some(0) => return Err(ErrorKind::WriteZero.into()),
                 // Noted at once: whoever is dropped in the next wait has not written it twice.
-                Poll::Ready(n) => self.written(n?),
-                Poll::Pending => return Ok(false),
+                Some(n) => self.written(n),
+                None => return Ok(false),
             }
         }
         Ok(true)
