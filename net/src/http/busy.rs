@@ -125,6 +125,10 @@ where
     let mut connection =
         Connection { wire: &wire, inbox, head: Head::REFUSED, answer: None, config };
     let done = connection.go_on_at_once(todo, handler, cx);
+    if let Ok(Todo::Over(after)) = done {
+        config.pool.give(buffers, wire.into_inner().into_buffer());
+        return Ok(Break(after));
+    }
     let Connection { head, answer, .. } = connection;
     pause(buffers, wire.into_inner(), head, answer, config, done)
 }
@@ -151,10 +155,11 @@ where
     pause(buffers, wire.into_inner(), head, answer, config, done)
 }
 
-/// Gives back what a connection had that is busy no longer, or hands it on.
-#[inline]
+/// Hands a connection on, or gives back what it had that is busy no longer. Most are not handed on:
+/// then nothing of it is to be moved.
+#[cold]
 fn pause<S>(
-    buffers: Box<Buffers>,
+    mut buffers: Box<Buffers>,
     wire: Wire<S>,
     head: Head,
     answer: Option<(Response, bool)>,
@@ -166,24 +171,15 @@ fn pause<S>(
             config.pool.give(buffers, wire.into_buffer());
             Ok(Break(after))
         }
-        Ok(todo) => Ok(Continue(hand_on(buffers, wire.over(()), head, answer, todo))),
+        Ok(todo) => {
+            buffers.paused = Some(Paused { wire: wire.over(()), head, answer, todo });
+            Ok(Continue(buffers))
+        }
         Err(trouble) => {
             config.pool.give(buffers, wire.into_buffer());
             Err(trouble)
         }
     }
-}
-
-#[cold]
-fn hand_on(
-    mut buffers: Box<Buffers>,
-    wire: Wire<()>,
-    head: Head,
-    answer: Option<(Response, bool)>,
-    todo: Todo,
-) -> Box<Buffers> {
-    buffers.paused = Some(Paused { wire, head, answer, todo });
-    buffers
 }
 
 /// Does the rest.

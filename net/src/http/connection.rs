@@ -210,12 +210,13 @@ impl<S: Stream> Connection<'_, S> {
         loop {
             todo = match todo {
                 Todo::Next => match self.next_at_once(cx)? {
+                    // As nearly always.
+                    Some(Next::Head) => match self.answer_at_once(handler) {
+                        Some(todo) => todo,
+                        None => return Ok(Todo::Answer),
+                    },
                     Some(next) => self.after_next(next),
                     None => return Ok(Todo::InPieces),
-                },
-                Todo::Answer => match self.answer_at_once(handler) {
-                    Some(todo) => todo,
-                    None => return Ok(Todo::Answer),
                 },
                 Todo::Settle if !self.wire.borrow().is_date_old() => self.settle(),
                 Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),

@@ -10,10 +10,10 @@ use super::status::Refusal;
 /// What the fields that matter said so far.
 #[derive(Default)]
 pub(crate) struct Seen {
-    host: bool,
+    pub(crate) host: bool,
     length: Option<u64>,
     chunked: bool,
-    close: bool,
+    pub(crate) close: bool,
     keep_alive: bool,
     pub(crate) expects: bool,
 }

@@ -53,6 +53,20 @@ fn is_address(address: &[u8]) -> bool {
     })
 }
 
+/// How long the name is, with its port if it has one, that `bytes` begin with. It may be empty, and
+/// more of a host may follow it.
+#[inline]
+pub(crate) fn plain_host(bytes: &[u8]) -> usize {
+    let name = run_of(&NAME, bytes);
+    match &bytes[name..] {
+        [b':', rest @ ..] => {
+            let digits = rest.iter().take(5).take_while(|byte| byte.is_ascii_digit());
+            name + 1 + digits.count()
+        }
+        _ => name,
+    }
+}
+
 /// How many bytes `bytes` begins with that are in `table`.
 #[inline]
 pub(crate) fn run_of(table: &[bool; 256], bytes: &[u8]) -> usize {

@@ -162,6 +162,7 @@ impl<S: Stream> Outlet<'_, S> {
     }
 
     /// Gathers the head of the answer.
+    #[inline(always)]
     pub(crate) fn write_head(&mut self, response: &Response, field: BodyField, version: Version) {
         let connection = match (self.keep_alive, version) {
             (false, _) => ConnectionField::Close,

@@ -8,7 +8,7 @@ use super::chunked::TOKEN;
 use super::config::Config;
 use super::fields::Seen;
 use super::head::{Framing, Head, Method, Span, Version};
-use super::host::run_of;
+use super::host::{plain_host, run_of};
 use crate::limits::FIELDS;
 
 /// The head at the beginning of `window`, if it is whole and plain: GET, HEAD or POST of a path, in
@@ -63,6 +63,7 @@ pub(crate) fn plain(window: &[u8], config: &Config) -> Option<Head> {
 }
 
 /// Reads the field lines from `at` on, `most` at most, and the empty line. Gives where that ends.
+#[inline]
 fn fields(
     window: &[u8],
     mut at: usize,
@@ -73,26 +74,49 @@ fn fields(
     let mut left = most;
     loop {
         let line = window.get(at..)?;
-        if let [b'\r', b'\n', ..] = line {
+        if line.first_chunk() == Some(b"\r\n") {
             return Some(at + 2);
         }
         left = left.checked_sub(1)?;
-        let colon = run_of(&TOKEN, line);
-        if colon == 0 || line.get(colon) != Some(&b':') {
-            return None;
-        }
-        let mut value = colon + 1;
-        while let Some(b' ' | b'\t') = line.get(value) {
-            value += 1;
-        }
-        let end = run(line, value, no_value);
-        let (Some([b'\r', b'\n']), Some(text)) = (line.get(end..end + 2), line.get(value..end))
-        else {
-            return None;
+        at += match frequent(line, seen) {
+            Some(len) => len,
+            None => field(line, version, seen)?,
         };
-        seen.field(&line[..colon], trim_end(text), version).ok()?;
-        at += end + 2;
     }
+}
+
+/// Reads the line. Gives its length. Not inlined: there it has the registers to itself.
+#[inline(never)]
+fn field(line: &[u8], version: Version, seen: &mut Seen) -> Option<usize> {
+    let colon = run_of(&TOKEN, line);
+    if colon == 0 || line.get(colon) != Some(&b':') {
+        return None;
+    }
+    let mut value = colon + 1;
+    while let Some(b' ' | b'\t') = line.get(value) {
+        value += 1;
+    }
+    let end = run(line, value, no_value);
+    if line.get(end..end + 2)? != b"\r\n" {
+        return None;
+    }
+    seen.field(&line[..colon], trim_end(line.get(value..end)?), version).ok()?;
+    Some(end + 2)
+}
+
+/// Reads the line if it is one of those that most heads have, written as most are. Gives its length.
+#[inline]
+fn frequent(line: &[u8], seen: &mut Seen) -> Option<usize> {
+    if line.first_chunk() == Some(b"Host: ") {
+        let end = 6 + plain_host(&line[6..]);
+        let whole = line.get(end..end + 2)? == b"\r\n" && !seen.host;
+        seen.host |= whole;
+        return whole.then_some(end + 2);
+    }
+    const CLOSE: &[u8; 19] = b"Connection: close\r\n";
+    let closes = line.first_chunk() == Some(CLOSE);
+    seen.close |= closes;
+    closes.then_some(CLOSE.len())
 }
 
 #[inline]

@@ -151,20 +151,16 @@ impl<T> Router<T> {
     /// The answer to be given: 404 for a path that there is not, 405 with `Allow` for a method that
     /// the path has not, and for OPTIONS, where no route is for it, 204 with `Allow`; for `*` with
     /// the methods of all paths.
+    #[inline]
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<Found<'_, T>, Response> {
         let method = request.method();
-        let asked = request.path_bytes();
-        let Some((path, rest)) = self.path_of(asked) else {
+        let Some((path, rest)) = self.path_of(request.path_bytes()) else {
             return Err(self.nowhere(request));
         };
         request.set_form(path.form);
         match path.routes.iter().find(|(known, _)| *known == method) {
             Some((_, route)) => Ok(Found { route, rest }),
-            None if method == Method::Options => Err(options(&path.allow)),
-            None => {
-                let answer = path.form.error(405, "the method is not allowed here\n");
-                Err(allowing(answer, &path.allow))
-            }
+            None => Err(path.refuse(method)),
         }
     }
 }
@@ -187,13 +183,28 @@ impl<T> Router<T> {
         match self.paths.iter().find(plain) {
             Some(path) if path.is_whole() || !asked.contains(&b'%') => Some((path, path.len)),
             None if !asked.contains(&b'%') => None,
-            // A longer one may be written so.
-            _ => self.paths.iter().find_map(|path| Some((path, path.end_in(asked)?))),
+            _ => self.path_written(asked),
         }
+    }
+
+    /// The same for one with percent signs: a longer one than it plainly is may be written so.
+    #[cold]
+    fn path_written(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
+        self.paths.iter().find_map(|path| Some((path, path.end_in(asked)?)))
     }
 }
 
 impl<T> Path<T> {
+    /// The answer to a method that it has not.
+    #[cold]
+    fn refuse(&self, method: Method) -> Response {
+        if method == Method::Options {
+            return options(&self.allow);
+        }
+        let answer = self.form.error(405, "the method is not allowed here\n");
+        allowing(answer, &self.allow)
+    }
+
     /// Whether `path` is this, without a percent sign in what the pattern names.
     #[inline]
     fn is_plainly(&self, path: &[u8]) -> bool {

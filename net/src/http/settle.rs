@@ -49,6 +49,7 @@ impl<S: Stream> Request<'_, S> {
     }
 
     /// Gathers the answer, and says how the connection goes on.
+    #[inline]
     pub(super) fn settle_at_once(&mut self, response: &Response) -> After {
         let doubt = self.decide(response);
         if !response.sent {
@@ -104,6 +105,7 @@ impl<S: Stream> Request<'_, S> {
     }
 
     /// Gathers the head of the answer. Gives the body that is to follow it.
+    #[inline]
     fn write_head<'a>(&mut self, response: &'a Response) -> &'a [u8] {
         let (body, field) = match response.has_body() {
             true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
