@@ -1,8 +1,9 @@
 //! Sockets over the loopback interface, on the real machine.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{Ipv6Addr, Shutdown, SocketAddr};
+use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Real};
@@ -342,5 +343,42 @@ fn a_reset_is_met_by_the_peer_instead_of_an_end() {
         drop(server);
         let met = client.read(&mut [0; 8]).await;
         assert_eq!(met.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    });
+}
+
+#[test]
+fn a_try_takes_what_is_there_and_the_wait_after_it_misses_nothing() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        let mut buf = [0; 100];
+        // The first wait registers the socket; later ones go by its edges.
+        for _ in 0..3 {
+            let tried = poll_fn(|cx| Poll::Ready(server.try_read(&mut buf, cx))).await;
+            assert!(tried.is_none(), "{tried:?}");
+            client.write_all(b"hello").await.unwrap();
+            server.readable().await.unwrap();
+            let tried = poll_fn(|cx| Poll::Ready(server.try_read(&mut buf, cx))).await;
+            assert_eq!(tried.unwrap().unwrap(), 5);
+        }
+        let piece = pattern(SMALL);
+        let mut written = 0;
+        while let Some(n) = poll_fn(|cx| Poll::Ready(server.try_write(&piece, cx))).await {
+            written += n.unwrap();
+        }
+        assert_eq!(server.written(), written as u64);
+        let more = traps::spawn("more", async move {
+            server.write_all(&pattern(SMALL)).await?;
+            let tried = poll_fn(|cx| Poll::Ready(server.try_read(&mut buf, cx))).await;
+            assert!(tried.is_none(), "{tried:?}");
+            server.readable().await?;
+            let tried = poll_fn(|cx| Poll::Ready(server.try_read(&mut buf, cx))).await;
+            assert_eq!(tried.unwrap()?, 0);
+            io::Result::Ok(())
+        });
+        let mut more = more.await;
+        client.shutdown(Shutdown::Write).unwrap();
+        let read = read_to_end(&mut client).await.unwrap();
+        assert_eq!(read.len(), written + SMALL);
+        more.join().await.unwrap().unwrap();
     });
 }
