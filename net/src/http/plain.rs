@@ -104,7 +104,7 @@ fn field(line: &[u8], version: Version, seen: &mut Seen) -> Option<usize> {
     Some(end + 2)
 }
 
-/// Reads the line if it is one of those that most heads have, written as most are. Gives its length.
+/// Reads the line if it is one of those that most heads have, as most write it. Gives its length.
 #[inline]
 fn frequent(line: &[u8], seen: &mut Seen) -> Option<usize> {
     if line.first_chunk() == Some(b"Host: ") {
