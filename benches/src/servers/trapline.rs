@@ -91,59 +91,69 @@ impl Phase {
     }
 }
 
-/// Writes all; only a wait for room begins the phase of it.
+/// Writes all. Only a wait for room begins the phase of it, in a box: who waits for a request has no
+/// room for that.
 async fn write_all(stream: &mut TcpStream, out: &[u8], phase: &mut Phase) -> io::Result<()> {
     match poll_fn(|cx| Poll::Ready(stream.try_write(out, cx))).await.transpose()? {
         Some(n) if n == out.len() => Ok(()),
-        n => {
-            phase.begin(WRITE).await;
-            stream.write_all(&out[n.unwrap_or(0)..]).await
-        }
+        n => Box::pin(write_rest(stream, &out[n.unwrap_or(0)..], phase)).await,
     }
+}
+
+async fn write_rest(stream: &mut TcpStream, rest: &[u8], phase: &mut Phase) -> io::Result<()> {
+    phase.begin(WRITE).await;
+    stream.write_all(rest).await
 }
 
 /// Reads what is there into the buffer of all and hands it to `take`: `None` if that would wait.
 /// The buffer is borrowed for this one poll.
-async fn read_now<T>(
+fn read_now<T>(
     stream: &mut TcpStream,
     shared: &Shared,
     mut take: impl FnMut(&[u8]) -> T,
-) -> Option<io::Result<T>> {
-    poll_fn(|cx| {
+) -> impl Future<Output = Option<io::Result<T>>> {
+    poll_fn(move |cx| {
         let input = &mut **shared.input.borrow_mut();
         let read = stream.try_read(input, cx);
         Poll::Ready(read.map(|read| read.map(|n| take(&input[..n]))))
     })
-    .await
 }
 
-async fn conn(mut stream: TcpStream, shared: Rc<Shared>, how: How) -> io::Result<()> {
-    let mut phase = if how.deadlines { Phase::Later } else { Phase::Never };
-    let (mut kept, mut next) = (Kept::default(), Next::Request);
-    // A client that connects asks soon: most often its request is here already.
-    let mut fresh = true;
-    while next != Next::Close {
-        if !std::mem::take(&mut fresh) {
-            phase.begin(next.span()).await;
-            stream.readable().await?;
-        }
-        let mut out = shared.out.take();
-        let take = |bytes: &[u8]| {
-            if how.echo {
-                out.extend_from_slice(bytes);
-            } else {
-                next = kept.answer(bytes, &mut out);
+/// The life of a connection. Not an `async fn`: that has its arguments twice.
+#[allow(clippy::manual_async_fn, reason = "many wait in this")]
+fn conn(
+    mut stream: TcpStream,
+    shared: Rc<Shared>,
+    how: How,
+) -> impl Future<Output = io::Result<()>> {
+    async move {
+        let mut phase = if how.deadlines { Phase::Later } else { Phase::Never };
+        let (mut kept, mut next) = (Kept::default(), Next::Request);
+        // A client that connects asks soon: most often its request is here already.
+        let mut fresh = true;
+        while next != Next::Close {
+            if !std::mem::take(&mut fresh) {
+                phase.begin(next.span()).await;
+                stream.readable().await?;
             }
-            bytes.len()
-        };
-        match read_now(&mut stream, &shared, take).await.transpose()? {
-            Some(0) => break,
-            Some(_) => {}
-            None => continue,
+            let mut out = shared.out.take();
+            let take = |bytes: &[u8]| {
+                if how.echo {
+                    out.extend_from_slice(bytes);
+                } else {
+                    next = kept.answer(bytes, &mut out);
+                }
+                bytes.len()
+            };
+            match read_now(&mut stream, &shared, take).await.transpose()? {
+                Some(0) => break,
+                Some(_) => {}
+                None => continue,
+            }
+            write_all(&mut stream, &out, &mut phase).await?;
+            out.clear();
+            shared.out.set(out);
         }
-        write_all(&mut stream, &out, &mut phase).await?;
-        out.clear();
-        shared.out.set(out);
+        Ok(())
     }
-    Ok(())
 }
