@@ -91,8 +91,8 @@ impl Phase {
     }
 }
 
-/// Writes all. Only a wait for room begins the phase of it, in a box: who waits for a request has no
-/// room for that.
+/// Writes all. Only a wait for room begins the phase of it, in a box: who waits for a request has
+/// no room for that.
 async fn write_all(stream: &mut TcpStream, out: &[u8], phase: &mut Phase) -> io::Result<()> {
     match poll_fn(|cx| Poll::Ready(stream.try_write(out, cx))).await.transpose()? {
         Some(n) if n == out.len() => Ok(()),
