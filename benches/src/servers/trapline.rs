@@ -71,38 +71,24 @@ struct Shared {
     out: Cell<Vec<u8>>,
 }
 
-/// The deadline of a connection, if it is to have one: made before its first wait, armed anew for
-/// each. What takes no wait needs none.
-enum Phase {
-    Never,
-    Later,
-    Made(ConnectionDeadline),
-}
+/// The deadline of a connection, if it is to have one: armed anew for each phase.
+struct Phase(Option<ConnectionDeadline>);
 
 impl Phase {
     #[inline]
-    async fn begin(&mut self, span: Duration) {
-        if let Phase::Later = self {
-            *self = Phase::Made(connection_deadline().await);
-        }
-        if let Phase::Made(deadline) = self {
+    fn begin(&self, span: Duration) {
+        if let Some(deadline) = &self.0 {
             deadline.arm(span);
         }
     }
 }
 
-/// Writes all. Only a wait for room begins the phase of it, in a box: who waits for a request has
-/// no room for that.
-async fn write_all(stream: &mut TcpStream, out: &[u8], phase: &mut Phase) -> io::Result<()> {
+/// Writes all. A wait for room is in a box: who waits for a request has no room for that.
+async fn write_all(stream: &mut TcpStream, out: &[u8]) -> io::Result<()> {
     match poll_fn(|cx| Poll::Ready(stream.try_write(out, cx))).await.transpose()? {
         Some(n) if n == out.len() => Ok(()),
-        n => Box::pin(write_rest(stream, &out[n.unwrap_or(0)..], phase)).await,
+        n => Box::pin(stream.write_all(&out[n.unwrap_or(0)..])).await,
     }
-}
-
-async fn write_rest(stream: &mut TcpStream, rest: &[u8], phase: &mut Phase) -> io::Result<()> {
-    phase.begin(WRITE).await;
-    stream.write_all(rest).await
 }
 
 /// Reads what is there into the buffer of all and hands it to `take`: `None` if that would wait.
@@ -127,13 +113,14 @@ fn conn(
     how: How,
 ) -> impl Future<Output = io::Result<()>> {
     async move {
-        let mut phase = if how.deadlines { Phase::Later } else { Phase::Never };
+        let deadline = if how.deadlines { Some(connection_deadline().await) } else { None };
+        let phase = Phase(deadline);
         let (mut kept, mut next) = (Kept::default(), Next::Request);
         // A client that connects asks soon: most often its request is here already.
         let mut fresh = true;
         while next != Next::Close {
+            phase.begin(next.span());
             if !std::mem::take(&mut fresh) {
-                phase.begin(next.span()).await;
                 stream.readable().await?;
             }
             let mut out = shared.out.take();
@@ -150,7 +137,8 @@ fn conn(
                 Some(_) => {}
                 None => continue,
             }
-            write_all(&mut stream, &out, &mut phase).await?;
+            phase.begin(WRITE);
+            write_all(&mut stream, &out).await?;
             out.clear();
             shared.out.set(out);
         }
