@@ -74,9 +74,7 @@ impl<M: Machine> Kernel<M> {
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
             // Its place stays: the turn has counted it.
-            if let Some(place) = self.ready.iter_mut().find(|ready| **ready == index) {
-                *place = NONE;
-            }
+            self.ready.remove(index);
         }
         task.state = State::Ended;
         task.end = Some(end);

@@ -25,6 +25,7 @@ use crate::log::{Activation, Log, Writer};
 use crate::longrun::Longrun;
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
+use crate::ready::ReadyQueue;
 use crate::registrations::Registrations;
 use crate::scopes::Scopes;
 use crate::shutdown::Ending;
@@ -55,7 +56,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) timers: TimeQueue,
     pub(crate) deadlines: Deadlines,
     pub(crate) registrations: Registrations,
-    pub(crate) ready: std::collections::VecDeque<u32>,
+    pub(crate) ready: ReadyQueue,
     pub(crate) wakes: Arc<WakeQueue<Message>>,
     pub(crate) deliver: Deliver,
     pub(crate) pool: Pool,
@@ -173,7 +174,7 @@ impl<M: Machine> Kernel<M> {
             timers: TimeQueue::new(table),
             deadlines: Deadlines::default(),
             registrations: Registrations::default(),
-            ready: std::collections::VecDeque::new(),
+            ready: ReadyQueue::default(),
             pool: Pool::new(options.idle, deliver.clone()),
             workers: Workers::new(options.threads, outlook),
             deliver,

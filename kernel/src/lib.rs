@@ -79,6 +79,7 @@ mod outside;
 mod pending;
 mod posts;
 mod quiescence;
+mod ready;
 mod registrations;
 mod remote;
 mod run;

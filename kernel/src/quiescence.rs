@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::options::Error;
-use crate::tasks::NONE;
 use crate::turn::Running;
 use crate::waits::Wait;
 
@@ -69,7 +68,7 @@ impl<M: Machine> Kernel<M> {
         let io = |wait: &Wait| matches!(wait, Wait::Io { .. } | Wait::Signal(_) | Wait::Stream(_));
         let posts = self.gate.wakes_for(self.epoch);
         Outstanding {
-            ready: self.ready.iter().filter(|task| **task != NONE).count(),
+            ready: self.ready.iter().count(),
             timers: self.timers.next().map_or(0, |_| self.timers.len() - own),
             io: if self.machine.has_io() { self.waits.count(io) } else { 0 },
             external: self.external,

@@ -290,7 +290,7 @@ impl<M: Machine> Kernel<M> {
             task.state = State::Ready;
             (task.cause, task.came) = (cause, came);
             task.ready_since = self.log.now;
-            self.ready.push_back(index);
+            self.ready.push(index);
         } else if task.state == State::Running {
             task.answered = true;
         }

@@ -160,7 +160,7 @@ impl<M: Machine> Kernel<M> {
     /// Nobody holds the drain, or nobody is left who could let go; and who has not run yet has
     /// nothing to say.
     fn is_drained(&self) -> bool {
-        let is_new = |task: &u32| self.tasks.try_get(*task).is_some_and(|task| task.cycles == 0);
+        let is_new = |task: u32| self.tasks.try_get(task).is_some_and(|task| task.cycles == 0);
         let held = self.ending.closing.holds() > 0 && self.tasks.alive > 0;
         !held && !self.ready.iter().any(is_new)
     }

@@ -4,6 +4,7 @@
 
 use std::mem;
 use std::pin::Pin;
+use std::task::Waker;
 use std::time::Duration;
 
 use traps::gate::{Completion, First};
@@ -164,16 +165,25 @@ impl<M: Machine> Kernel<M> {
         let parent = self.tasks.get(at.task).id.get();
         let child = self.add_task(Place::Body(body), parent, site);
         self.gate.inherit_locals(self.tasks.name_of(at.task), child);
+        if self.log.is_listening() {
+            self.tell_spawn(at, child, parent, site);
+        } else {
+            self.log.seq += 2;
+        }
+        self.hand_over(at.task, at.ticket, Ok(Answer::Task(child)));
+        self.make_ready(child.index, self.log.seq, Came::Spawn);
+    }
+
+    #[cold]
+    fn tell_spawn(&mut self, at: &At, child: TaskRef, parent: u64, site: Site) {
         emit!(self, at.task, {
             let op = Op::Spawn { name: self.tasks.label(child.index).1.into() };
             let outcome = Outcome::Number(child.serial.get());
             Event::Trap { op, outcome, cause: None, at: None }
         });
-        self.hand_over(at.task, at.ticket, Ok(Answer::Task(child)));
-        let seq = emit!(self, child.index, {
+        emit!(self, child.index, {
             Event::Spawn { parent: Some(parent), cause: None, at: Some(log::site(site)) }
         });
-        self.make_ready(child.index, seq, Came::Spawn);
     }
 
     fn cancel(&mut self, at: &At, wanted: TaskRef, reason: &'static str) {
@@ -287,35 +297,55 @@ impl<M: Machine> Kernel<M> {
         op: WakeOp,
         cause: Seq,
     ) -> bool {
-        let Some(over) = self.waits.end(&mut self.tasks, index) else { return false };
         if self.log.is_listening() {
-            self.note_answer(over.task, over.number, log::outcome(&result));
+            return self.complete_told(index, result, op, cause);
         }
-        let waker = match self.gate.complete(over.ticket, result) {
-            Completion::Ready(waker) => waker,
-            Completion::Withdrawn(result) => {
-                self.drop_unheard(over, result);
-                return false;
+        let Some(over) = self.waits.end(&mut self.tasks, index) else { return false };
+        match self.gate.complete(over.ticket, result) {
+            Completion::Ready(waker) => {
+                self.log.seq += 1;
+                self.end_wait(over, op, waker)
             }
-        };
-        let ticket = over.number;
-        let seq = emit!(self, over.task, Event::Wake { op, ticket: Some(ticket), cause });
-        self.make_ready(over.task, seq, Came::Wait(op, over.site));
+            Completion::Withdrawn(result) => self.drop_unheard(over, result),
+        }
+    }
+
+    /// The same where somebody listens.
+    #[cold]
+    #[inline(never)]
+    fn complete_told(&mut self, index: u32, result: TrapResult, op: WakeOp, cause: Seq) -> bool {
+        let Some(over) = self.waits.end(&mut self.tasks, index) else { return false };
+        self.note_answer(over.task, over.number, log::outcome(&result));
+        match self.gate.complete(over.ticket, result) {
+            Completion::Ready(waker) => {
+                let ticket = Some(over.number);
+                emit!(self, over.task, Event::Wake { op, ticket, cause });
+                self.end_wait(over, op, waker)
+            }
+            Completion::Withdrawn(result) => self.drop_unheard(over, result),
+        }
+    }
+
+    /// The task whose wait ended, by the line that was numbered last, becomes ready.
+    #[inline(always)]
+    fn end_wait(&mut self, over: Over, op: WakeOp, waker: Option<Waker>) -> bool {
+        self.make_ready(over.task, self.log.seq, Came::Wait(op, over.site));
         if let Some(waker) = waker {
             quietly(|| waker.wake());
         }
         true
     }
 
-    /// A result came for a future that is gone.
+    /// A result came for a future that is gone: nobody was woken.
     #[cold]
-    pub(crate) fn drop_unheard(&mut self, entry: Over, result: TrapResult) {
+    pub(crate) fn drop_unheard(&mut self, entry: Over, result: TrapResult) -> bool {
         if let Some(news) = &mut self.tasks.get_mut(entry.task).news {
             news.answered.retain(|answered| answered.ticket != entry.number);
         }
         emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
         self.gate.forget(entry.ticket);
         drop_quietly(result);
+        false
     }
 
     /// For the `run` line to come. A task that runs reads it in this run.

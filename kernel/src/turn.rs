@@ -309,8 +309,8 @@ impl<M: Machine> Kernel<M> {
     /// next turn, so that no chain of wakes can starve I/O.
     pub(crate) fn run_ready(&mut self, main: MainPoll<'_>) {
         self.begin_runs();
-        for _ in 0..self.ready.len() {
-            let task = self.ready.pop_front().expect("only runs take from the queue");
+        self.ready.begin_turn();
+        while let Some(task) = self.ready.take() {
             if task == NONE {
                 // It was dropped while it was ready.
                 continue;

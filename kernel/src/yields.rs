@@ -45,7 +45,7 @@ impl<M: Machine> Kernel<M> {
         if task.state == State::Parked {
             task.state = State::Ready;
             task.cause = self.log.seq;
-            self.ready.push_back(index);
+            self.ready.push(index);
         }
     }
 
