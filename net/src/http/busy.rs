@@ -33,7 +33,7 @@ pub(super) enum Todo {
     /// To gather the answer that is there.
     Settle,
     /// To answer for the server, and close.
-    Refuse(Refused),
+    Refuse(Box<Refused>),
     /// To let others run.
     GiveWay,
     /// To close after an answer.

@@ -167,7 +167,8 @@ impl<S: Stream> Connection<'_, S> {
                     let next = Box::pin(self.next_in_pieces()).await?;
                     self.after_next(next)
                 }
-                Todo::Refuse(Refused { refusal, no_body }) => {
+                Todo::Refuse(refused) => {
+                    let Refused { refusal, no_body } = *refused;
                     return Box::pin(self.refuse(refusal, no_body)).await;
                 }
                 Todo::Answer if self.config.is_draining() => {

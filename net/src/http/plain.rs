@@ -74,11 +74,14 @@ fn fields(
     let mut left = most;
     loop {
         let line = window.get(at..)?;
-        if line.first_chunk() == Some(b"\r\n") {
-            return Some(at + 2);
-        }
+        let len = match line.first()? {
+            b'\r' => return (line.get(1) == Some(&b'\n')).then_some(at + 2),
+            b'H' => host(line, seen),
+            b'C' => close(line, seen),
+            _ => None,
+        };
         left = left.checked_sub(1)?;
-        at += match frequent(line, seen) {
+        at += match len {
             Some(len) => len,
             None => field(line, version, seen)?,
         };
@@ -104,15 +107,20 @@ fn field(line: &[u8], version: Version, seen: &mut Seen) -> Option<usize> {
     Some(end + 2)
 }
 
-/// Reads the line if it is one of those that most heads have, as most write it. Gives its length.
+/// Reads the line if it is the host, as most write it. Gives its length.
 #[inline]
-fn frequent(line: &[u8], seen: &mut Seen) -> Option<usize> {
-    if line.first_chunk() == Some(b"Host: ") {
-        let end = 6 + plain_host(&line[6..]);
-        let whole = line.get(end..end + 2)? == b"\r\n" && !seen.host;
-        seen.host |= whole;
-        return whole.then_some(end + 2);
+fn host(line: &[u8], seen: &mut Seen) -> Option<usize> {
+    if line.first_chunk() != Some(b"Host: ") || seen.host {
+        return None;
     }
+    let end = 6 + plain_host(&line[6..]);
+    seen.host = line.get(end..end + 2)? == b"\r\n";
+    seen.host.then_some(end + 2)
+}
+
+/// Reads the line if it is the wish to close, as most write it. Gives its length.
+#[inline]
+fn close(line: &[u8], seen: &mut Seen) -> Option<usize> {
     const CLOSE: &[u8; 19] = b"Connection: close\r\n";
     let closes = line.first_chunk() == Some(CLOSE);
     seen.close |= closes;

@@ -24,7 +24,8 @@ pub(super) enum Next {
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    Refused(Refused),
+    /// In a box: it is large, and rare.
+    Refused(Box<Refused>),
 }
 
 /// What is to be answered for the server, and whether without a body.
@@ -36,7 +37,7 @@ pub(super) struct Refused {
 
 impl Next {
     fn refused(refusal: Refusal, no_body: bool) -> Next {
-        Next::Refused(Refused { refusal, no_body })
+        Next::Refused(Box::new(Refused { refusal, no_body }))
     }
 }
 
