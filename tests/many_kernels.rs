@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn d18_kernels_in_two_threads_have_the_traces_that_they_have_alone() {
 /// counts is its own.
 #[test]
 fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
-    let ready = Arc::new(Barrier::new(4));
+    let (ready, waiting) = mpsc::channel();
     let kernels = [1_u64, 5, 9].map(|tasks| {
         let ready = ready.clone();
         thread::spawn(move || {
@@ -91,10 +91,10 @@ fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
                 for (n, task) in found.iter_mut().enumerate() {
                     assert_eq!(task.join().await.unwrap().unwrap(), n as u64);
                 }
-                // It waits for the signal when the others are told that it does.
+                // Said after the wait for the signal began, and in the poll that goes to sleep.
                 let told = async {
                     yield_now().await.unwrap();
-                    run_in_thread(move || ready.wait()).await.unwrap();
+                    ready.send(()).unwrap();
                     sleep(60_000 * MS).await
                 };
                 let heard = race(wait_signal(&[Signal::User1]), told).await;
@@ -104,7 +104,7 @@ fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
             (heard, kernel.counters())
         })
     });
-    ready.wait();
+    (0..3).for_each(|_| waiting.recv().unwrap());
     let kill = format!("kill -USR1 {}", std::process::id());
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     for (kernel, tasks) in kernels.into_iter().zip([1, 5, 9]) {
