@@ -4,6 +4,7 @@
 mod common_kernel;
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -531,4 +532,39 @@ fn children_of_a_combinator_polled_by_waker_only_survive_spurious_and_late_wakes
         Rc::try_unwrap(order).unwrap().into_inner()
     });
     assert_eq!(order.len(), 60);
+}
+
+// ---- Asked before a timeout, waited for inside it -----------------------------------------------
+
+/// A wait that was begun in the same poll, before the timeout around it opened, is inside it: it is
+/// told of the timeout, and its future cleans up.
+#[test]
+fn a_wait_that_was_begun_before_its_timeout_in_the_same_poll_is_inside_it() {
+    for own_waker in [true, false] {
+        for another_is_first in [false, true] {
+            let (seen, _) = on_sim(async {
+                let told = Rc::new(Cell::new(None));
+                let tell = told.clone();
+                let mut inner = Box::pin(async move {
+                    let waited = sleep(secs(10)).await;
+                    tell.set(waited.as_ref().err().map(Interrupt::reading));
+                    waited
+                });
+                let mut other = Box::pin(sleep(secs(60)));
+                std::future::poll_fn(|cx| {
+                    if another_is_first {
+                        assert!(other.as_mut().poll(cx).is_pending());
+                    }
+                    let mut none = std::task::Context::from_waker(std::task::Waker::noop());
+                    let cx = if own_waker { cx } else { &mut none };
+                    assert!(inner.as_mut().poll(cx).is_pending());
+                    std::task::Poll::Ready(())
+                })
+                .await;
+                let ended = timeout_after(secs(1), inner).await;
+                (kind(ended), told.get(), clock().await)
+            });
+            assert_eq!(seen, (Err(Kind::TaskTimeout), Some(at(1)), at(1)), "{own_waker}");
+        }
+    }
 }

@@ -196,7 +196,10 @@ proptest! {
     fn what_is_read_here_is_read_by_hyper(bytes in requests(corpus())) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let minor = ('2'..='9').any(|minor| text.contains(&format!("HTTP/1.{minor}")));
-        if !minor && !text.contains("OPTIONS http") {
+        // Visible bytes that no URI has: its parser of URIs refuses them in a path, and here a target
+        // is the handler's to judge.
+        let no_uri = text.contains(['`', '<', '>']);
+        if !minor && !no_uri && !text.contains("OPTIONS http") {
             let (us, them) = (ours(&bytes), hypers(&bytes));
             prop_assert!(them.starts_with(&us), "{text:?}\nhere {us:?}\nhyper {them:?}");
         }

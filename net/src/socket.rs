@@ -34,7 +34,8 @@ impl Source for Socket {
 /// What is known about reading.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// The last read emptied the socket, so the next one waits without trying.
+    /// The last read emptied the socket, or a try found nothing, so the next read waits without
+    /// trying.
     ///
     /// Readiness comes as edges, and the kernel remembers one that arrives while nobody waits. A
     /// short read took all that was there, so whatever the next read is to find has yet to make
@@ -64,7 +65,7 @@ impl Input {
         io: &Io<Socket>,
         buf: &mut [u8],
     ) -> Option<io::Result<usize>> {
-        if self.drained && !buf.is_empty() || !take_budget() {
+        if !take_budget() {
             return None;
         }
         let done = retried(|| (&io.0).read(buf));

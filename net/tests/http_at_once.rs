@@ -38,7 +38,12 @@ impl Handler for Quick {
 }
 
 /// What comes back for `request` thrice: the first has to wait for the date, the others need not.
-fn thrice(handler: impl Handler + 'static, config: Config, most: usize, request: &[u8]) -> Seen {
+fn thrice(
+    handler: impl Handler + Clone + 'static,
+    config: Config,
+    most: usize,
+    request: &[u8],
+) -> Seen {
     let requests = request.repeat(3);
     talk_to(handler, config, 1 << 20, most, &[Act::Send(&requests), Act::Finish])
 }

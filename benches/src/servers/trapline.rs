@@ -85,6 +85,9 @@ impl Phase {
 
 /// Writes all. A wait for room is in a box: who waits for a request has no room for that.
 async fn write_all(stream: &mut TcpStream, out: &[u8]) -> io::Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
     match poll_fn(|cx| Poll::Ready(stream.try_write(out, cx))).await.transpose()? {
         Some(n) if n == out.len() => Ok(()),
         n => Box::pin(stream.write_all(&out[n.unwrap_or(0)..])).await,

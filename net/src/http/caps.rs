@@ -60,6 +60,10 @@ impl Caps {
             hits.push(Hit { name, limit: limit.to_string(), more: 0, said: now });
             return Some(line);
         };
+        if hit.said == Time::ZERO {
+            // It was said before the connection had a clock.
+            hit.said = now;
+        }
         hit.more += 1;
         let due = hit.more >= CAP_LINES || now.since(hit.said) >= CAP_SPAN;
         due.then(|| {

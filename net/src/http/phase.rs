@@ -1,6 +1,6 @@
 //! The deadline of a connection: which phase it waits in, and until when.
 //!
-//! One deadline for all phases, made at the first wait and armed anew for each. Nothing else in
+//! One deadline for all phases, made before the first wait and armed anew for each. Nothing else in
 //! this module limits a wait.
 
 use std::future::Future;
@@ -152,7 +152,7 @@ impl Watch {
         }
     }
 
-    /// Runs a write under the deadline: something was read before, so it is made.
+    /// Runs a write under the deadline, which was made before anything was waited for.
     #[track_caller]
     pub(crate) fn guard_write<F>(&self, deadlines: &Deadlines, write: F) -> Guard<'_, F>
     where

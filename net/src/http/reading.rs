@@ -6,7 +6,7 @@ use std::task::Context;
 
 use super::config::Config;
 use super::connection::{Connection, note_expired};
-use super::head::{Head, Parsed, parse, within};
+use super::head::{Head, Parsed, parse, parse_any, within};
 use super::phase::Phase;
 use super::plain::plain;
 use super::status::Refusal;
@@ -63,9 +63,10 @@ impl<S: Stream> Connection<'_, S> {
         if let [b'\r' | b'\n', ..] = rest {
             return Ok(None);
         }
-        let head = match plain(within(rest, self.config), self.config) {
+        let window = within(rest, self.config);
+        let head = match plain(window, self.config) {
             Some(head) => head,
-            None => match parse(rest, self.config) {
+            None => match parse_any(window, self.config) {
                 Parsed::Head(head) => head,
                 Parsed::Partial | Parsed::Refused { .. } => return Ok(None),
             },

@@ -166,9 +166,9 @@ impl Seat {
         self.deadline.get().is_none()
     }
 
-    /// The deadline of whoever has waited before.
+    /// The deadline, once it was made: whoever waits has [begun](Seat::begin).
     pub(crate) fn deadline(&self) -> &ConnectionDeadline {
-        self.deadline.get().expect("the first wait makes it")
+        self.deadline.get().expect("a wait begins by making it")
     }
 
     /// Until when its deadline was armed last; never before the first wait.
@@ -182,8 +182,8 @@ impl Seat {
         self.dated.set(until);
     }
 
-    /// Whether the date that was read last is no longer right. Before the first wait no time has
-    /// passed since it was seated.
+    /// Whether the date that was read last is no longer right. Before its first wait a connection
+    /// has the date of its accept, which is a turn ago.
     #[inline]
     pub(crate) fn is_date_old(&self) -> bool {
         match self.deadline.get() {

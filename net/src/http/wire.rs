@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use traps::{Guard, Time, yield_now};
 
@@ -53,6 +54,8 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
         let Line { stream, seat, config } = self;
         let deadline = seat.deadline();
         let (waits, limit) = match (seat.has_asked(), deadline.until()) {
+            // It has begun since this connection last looked.
+            (true, _) if config.is_draining() => (Waits::Next, Limit::After(Duration::ZERO)),
             (true, _) => (Waits::Next, Limit::After(config.deadlines.idle)),
             (false, Time::NEVER) => {
                 (Waits::First, Limit::After(config.seats.first_byte(config.deadlines.head)))

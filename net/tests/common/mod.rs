@@ -1,7 +1,8 @@
 //! A handler to be tested, and a client on the other end of a pipe, on a simulated machine.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use std::io;
+use std::future::Future;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use net::http::{Config, Deadlines, Handler, Limits, Method, Request, Response, s
 use net::pipe::{PipeEnd, duplex};
 use traps::{Time, clock, spawn};
 
+#[derive(Clone)]
 pub struct App;
 
 impl Handler for App {
@@ -133,10 +135,30 @@ pub fn talk_in_pieces(config: Config, capacity: usize, most: usize, acts: &[Act<
     talk_to(App, config, capacity, most, acts)
 }
 
-/// The same with another handler.
+/// The same with another handler; over a stream that is waited for first, and over one that is
+/// read from first: what is seen is the same.
 pub fn talk_to(
-    handler: impl Handler + 'static,
+    handler: impl Handler + Clone + 'static,
     config: Config,
+    capacity: usize,
+    most: usize,
+    acts: &[Act<'_>],
+) -> Seen {
+    let config = Rc::new(config);
+    let over = |reads_first| talk_over(reads_first, handler.clone(), &config, capacity, most, acts);
+    let seen = over(false);
+    let other = over(true);
+    // In how many pieces it came is the pipe's matter.
+    let last = |seen: &Seen| seen.reads.last().map(|(at, _)| *at);
+    assert_eq!((&other.text, other.closed_at), (&seen.text, seen.closed_at), "read from first");
+    assert_eq!(last(&other), last(&seen), "read from first");
+    seen
+}
+
+fn talk_over(
+    reads_first: bool,
+    handler: impl Handler + 'static,
+    config: &Rc<Config>,
     capacity: usize,
     most: usize,
     acts: &[Act<'_>],
@@ -144,8 +166,9 @@ pub fn talk_to(
     let mut kernel = Kernel::new(Sim::new());
     let (mut server, mut client) = duplex(capacity);
     server.set_short_reads(most);
+    let server = Server { end: server, reads_first };
     let seen = kernel.run(async {
-        let config = Rc::new(config);
+        let config = config.clone();
         let mut conn =
             spawn("conn", async move { serve_connection(server, &handler, &config).await }).await;
         let mut seen = Seen { text: String::new(), closed_at: None, reads: Vec::new() };
@@ -173,6 +196,42 @@ pub fn talk_to(
     });
     kernel.shutdown().expect("it shuts down");
     seen.expect("nothing hangs")
+}
+
+/// The server's end of a pipe, which says what a connection on it is to begin with.
+struct Server {
+    end: PipeEnd,
+    reads_first: bool,
+}
+
+impl Stream for Server {
+    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        self.end.read(buf)
+    }
+
+    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.end.write(buf)
+    }
+
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
+        self.end.write_vectored(bufs)
+    }
+
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.end.readable()
+    }
+
+    fn reads_first(&self) -> bool {
+        self.reads_first
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.end.shutdown()
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        self.end.reset()
+    }
 }
 
 /// Reads for so long.

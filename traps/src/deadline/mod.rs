@@ -175,8 +175,8 @@ impl ConnectionDeadline {
 
     #[inline]
     fn arm_until(&self, until: Time, site: Site) {
-        // When it fires does not hang on this reading: only when it is looked at first.
-        self.set(until, self.slot.table.latest(), site);
+        // When it fires does not hang on this reading, but whether it is near does.
+        self.set(until, self.slot.table.now(), site);
     }
 
     #[inline]

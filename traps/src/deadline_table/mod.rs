@@ -166,12 +166,6 @@ impl DeadlineTable {
         self.is_in_flight(self.posted.get())
     }
 
-    /// The last reading, which may have passed.
-    #[inline]
-    pub(crate) fn latest(&self) -> Time {
-        self.latest.get()
-    }
-
     /// Reads the clock.
     #[inline(always)]
     pub(crate) fn now(&self) -> Time {

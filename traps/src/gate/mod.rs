@@ -151,10 +151,10 @@ fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     let Some(current) = now.current() else { return Look::Outside };
     let own = now.is_own(cx.waker());
     if now.register.holds(ticket) {
-        if own {
-            now.register.scope.set(Some(current.scope));
+        if own && now.register.scope.get() == Some(current.scope) {
             return Look::Nothing;
         }
+        // Its scope may be one that the kernel has yet to hear of.
         now.spill();
     }
     now.keep_order();
@@ -171,7 +171,7 @@ fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
         if slot.task != current.task || slot.scope != current.scope {
             slot.task = current.task;
             slot.scope = current.scope;
-            if matches!(slot.state, State::Parked) {
+            if matches!(slot.state, State::Parked | State::Filed) {
                 tables.filed.push(Filed::Post(Post::Rehome(ticket)));
                 now.any_filed.set(true);
             }
