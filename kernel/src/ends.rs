@@ -73,7 +73,6 @@ impl<M: Machine> Kernel<M> {
         let name = self.tasks.name_of(index);
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
-            // Its place stays: the turn has counted it.
             self.ready.remove(index);
         }
         task.state = State::Ended;

@@ -51,7 +51,7 @@ fn read_clock(clock: libc::clockid_t) -> (libc::timespec, bool) {
     (time, failed)
 }
 
-/// How far apart the ticks of [`clock_monotonic_coarse`] are.
+/// How far apart the ticks of [`clock_monotonic_coarse_nanos`] are.
 pub(crate) fn clock_monotonic_coarse_resolution() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer must be valid for a write of one timespec: it is to our own local.
