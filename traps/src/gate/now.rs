@@ -1,8 +1,8 @@
 //! The poll that runs now: whose it is, in which scope, and the register of its first request.
 //!
-//! What every trap touches: one that is answered at once touches no table. A thread that has a kernel
-//! makes it once and never frees it (some 600 bytes; what the tables hold goes with the gate), so that
-//! a trap reaches it by one load, without a test whether the thread is ending.
+//! What every trap touches: one that is answered at once touches no table. A thread that has a
+//! kernel makes it once and never frees it (some 600 bytes; what the tables hold goes with the
+//! gate), so that a trap reaches it by one load, without a test whether the thread is ending.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU64;
