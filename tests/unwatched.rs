@@ -2,12 +2,15 @@
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim, SimClock};
-use traps::{Interrupt, clock, ignore_after, sleep, spawn, timeout_after, timeout_at, yield_now};
+use traps::{
+    Interrupt, Kind, Time, clock, ignore_after, sleep, spawn, timeout_after, timeout_at, yield_now,
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -27,7 +30,7 @@ impl Notes {
 }
 
 /// Runs a program with an observer and without one: what it notes is the same, and the numbers
-/// that the log would have had, of events and of scopes, and how many traps there were.
+/// that the log would have had, of turns, of events and of scopes, and all that is counted.
 fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<String> {
     let run = |watched: bool| {
         let sim = Sim::new();
@@ -39,17 +42,17 @@ fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<S
         kernel.run(program(notes.clone())).unwrap();
         let counters = kernel.counters();
         // Whoever comes now learns the numbers of the next event and of the next scope.
-        let next = Rc::new(RefCell::new((0, String::new())));
+        let next = Rc::new(RefCell::new((0, 0, String::new())));
         let seen = next.clone();
         kernel.observe(move |line: &kernel::trace::Line<'_>| {
             let text = line.event.to_string();
             if text.contains("set_timeout") {
-                *seen.borrow_mut() = (line.seq, text);
+                *seen.borrow_mut() = (line.turn, line.seq, text);
             }
         });
         kernel.run(async { timeout_after(MS, done()).await.unwrap() }).unwrap();
         let next = next.borrow().clone();
-        (notes.0.take(), next, counters.traps, counters.scopes, counters.timers)
+        (notes.0.take(), next, counters)
     };
     let (watched, unwatched) = (run(true), run(false));
     assert_eq!(watched, unwatched);
@@ -183,6 +186,89 @@ fn a_panic_inside_a_timeout_leaves_the_numbers_as_they_are() {
             let mut task = spawn("dies", dies).await;
             notes.push(task.join().await.is_err());
         }
+    });
+}
+
+/// Begins a timeout of a second around a long sleep, which it interrupts unseen.
+async fn interrupted_unseen() -> Pin<Box<impl Future<Output = Result<(), Interrupt>>>> {
+    let mut begun =
+        Box::pin(timeout_after(1000 * MS, async { sleep(10_000 * MS).await.map(drop) }));
+    assert!(poll_fn(|cx| Poll::Ready(begun.as_mut().poll(cx).is_pending())).await);
+    sleep(2000 * MS).await.unwrap();
+    begun
+}
+
+/// An interrupt that leaves a timeout in the poll that opened it is measured by that timeout, not
+/// by the one that was in its place before.
+#[test]
+fn c5_the_deadline_of_a_timeout_that_just_opened_is_its_own() {
+    let notes = same_unwatched(|notes| async move {
+        let short = || timeout_after(100 * MS, sleep(MS));
+        let (first, second) = futures_util::join!(short(), short());
+        first.and(second).unwrap();
+        let inner = interrupted_unseen().await;
+        let left = ignore_after(60_000 * MS, inner).await;
+        notes.push(format!("{:?}", left.map_err(|why| why.kind())));
+        let inner = interrupted_unseen().await;
+        let left = timeout_after(Duration::ZERO, timeout_after(None, inner)).await;
+        notes.push(format!("{:?}", left.map_err(|why| why.kind())));
+    });
+    assert_eq!(notes, ["Err(UncaughtTimeout)", "Err(UncaughtTimeout)"]);
+}
+
+/// The end of a scope that the kernel closed long ago is not that of the one in its place.
+#[test]
+fn c5_the_deadline_of_a_timeout_outlives_what_was_left_of_another() {
+    let begin = || Box::pin(timeout_after(1000 * MS, pending::<Result<(), Interrupt>>()));
+    let mut kernel = Kernel::new(Sim::new());
+    let mut left = (begin(), begin());
+    let begun = poll_fn(|cx| Poll::Ready((left.0.as_mut().poll(cx), left.1.as_mut().poll(cx))));
+    assert_eq!(kernel.run(begun).unwrap(), (Poll::Pending, Poll::Pending));
+    let ran = kernel.run(async {
+        let mut inner = Box::pin(timeout_after(5000 * MS, sleep(10_000 * MS)));
+        assert!(poll_fn(|cx| Poll::Ready(inner.as_mut().poll(cx).is_pending())).await);
+        // Both are over in the same instant.
+        let outer = timeout_after(5000 * MS, async {
+            sleep(MS).await?;
+            drop(left);
+            inner.await
+        });
+        let why = outer.await.unwrap_err();
+        (why.kind(), why.scope())
+    });
+    assert_eq!(ran.unwrap(), (Kind::TaskTimeout, Some(4)));
+}
+
+#[test]
+fn c5_a_timeout_that_just_opened_in_the_past_is_the_one_that_passed() {
+    let notes = same_unwatched(|notes| async move {
+        for _ in 0..2 {
+            let inner = interrupted_unseen().await;
+            let past = clock().await;
+            let past = Time::from_micros(past.as_micros() - 1_500_000);
+            let why = timeout_at(past, timeout_after(60_000 * MS, inner)).await.unwrap_err();
+            notes.push(format!("{:?} {}", why.kind(), why.deadline() == Some(past)));
+        }
+    });
+    assert_eq!(notes, ["TaskTimeout true", "TaskTimeout true"]);
+}
+
+/// It has no timer that the kernel would wake up for.
+#[test]
+fn timeouts_that_are_over_at_once_cost_no_turn() {
+    same_unwatched(|_| async move {
+        drop(spawn("long", sleep(3_600_000 * MS)).await);
+        sleep(MS).await.unwrap();
+        timeout_after(10_000 * MS, done()).await.unwrap();
+        sleep(100_000 * MS).await.unwrap();
+        timeout_after(10_000 * MS, timeout_after(20_000 * MS, done())).await.unwrap();
+        sleep(100_000 * MS).await.unwrap();
+        let both = futures_util::join!(
+            timeout_after(10_000 * MS, done()),
+            timeout_after(None, sleep(100_000 * MS)),
+            timeout_after(20_000 * MS, done()),
+        );
+        both.1.unwrap();
     });
 }
 

@@ -98,17 +98,21 @@ impl<M: Machine> Kernel<M> {
             Reading::Bound(bound) => self.machine.now().min(bound),
             Reading::None => self.log.now,
         };
-        self.log.now = self.log.now.max(now);
+        // One that is over needs no timer, and its lines have the time that they would not change.
+        let is_over = self.scopes.table().is_closed(name);
+        if !is_over {
+            self.log.now = self.log.now.max(now);
+        }
         let (parent, deadline) = (self.scopes.find(parent).unwrap_or(ROOT), limit.from(now));
         self.scopes.add(&mut self.tasks, name, task, parent, kind, deadline, site);
-        self.scopes.table().set_deadline(name.index, deadline);
+        self.scopes.table().set_deadline(name, deadline);
         let seq = emit!(self, task, {
             let op = shown(limit, kind, deadline, now);
             let outcome = Outcome::Scope(name.serial.get());
             Event::Trap { op, outcome, cause: None, at: Some(log::site(site)) }
         });
         self.scopes.get_mut(name.index).seq = seq;
-        if deadline != Time::NEVER {
+        if deadline != Time::NEVER && !is_over {
             let rank = || Rank { class: 1, seq: name.serial.get() };
             let timer = self.timers.arm(deadline, Fired::scope(name.index), self.log.now, rank);
             self.scopes.get_mut(name.index).timer = Some(timer);

@@ -23,7 +23,7 @@ pub(crate) struct Open {
     pub(crate) scope: ScopeId,
     pub(crate) parent: ScopeId,
     pub(crate) task: TaskRef,
-    /// `None` for a timeout: the kernel and its table know it.
+    /// `None` for a timeout: the scope table has it, or what is filed until the kernel is told.
     pub(crate) deadline: Option<Time>,
 }
 

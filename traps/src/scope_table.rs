@@ -28,8 +28,9 @@ pub struct ScopeTable {
     /// How many places there are, and those of them that are free.
     places: Cell<u32>,
     free: RefCell<Vec<u32>>,
-    /// By place: that of the timeout that is open there.
-    until: RefCell<Vec<Time>>,
+    /// By place: the scope there that was told or closed last, by its number, and the deadline
+    /// that it has, if it was told of as a timeout.
+    told_of: RefCell<Vec<(u64, Time)>>,
     /// Scopes that the kernel was not told of.
     untold: Cell<u64>,
 }
@@ -50,7 +51,7 @@ impl ScopeTable {
             numbers: Cell::new(0),
             places: Cell::new(0),
             free: RefCell::new(Vec::new()),
-            until: RefCell::new(Vec::new()),
+            told_of: RefCell::new(Vec::new()),
             untold: Cell::new(0),
         })
     }
@@ -107,17 +108,43 @@ impl ScopeTable {
     }
 
     /// The kernel was told of a timeout, which has that deadline.
-    pub fn set_deadline(&self, index: u32, deadline: Time) {
-        let until = &mut *self.until.borrow_mut();
-        let place = index as usize;
-        if place >= until.len() {
-            until.resize(place + 1, Time::NEVER);
-        }
-        until[place] = deadline;
+    pub fn set_deadline(&self, scope: ScopeId, deadline: Time) {
+        self.place_of(scope, |last| *last = (scope.serial.get(), deadline));
     }
 
-    pub(crate) fn deadline(&self, index: u32) -> Time {
-        self.until.borrow().get(index as usize).copied().unwrap_or(Time::NEVER)
+    /// A scope was closed, of which the kernel is to be told, and perhaps that it opened.
+    pub(crate) fn close(&self, scope: ScopeId) {
+        if scope.epoch != self.epoch {
+            return;
+        }
+        self.place_of(scope, |last| {
+            // It may have been closed by the kernel, and its place be another's.
+            if last.0 < scope.serial.get() {
+                *last = (scope.serial.get(), Time::NEVER);
+            }
+        });
+    }
+
+    fn place_of(&self, scope: ScopeId, set: impl FnOnce(&mut (u64, Time))) {
+        let told_of = &mut *self.told_of.borrow_mut();
+        let place = scope.index as usize;
+        if place >= told_of.len() {
+            told_of.resize(place + 1, (0, Time::NEVER));
+        }
+        set(&mut told_of[place]);
+    }
+
+    /// Whether a timeout that the kernel is being told of was closed meanwhile.
+    #[must_use]
+    pub fn is_closed(&self, scope: ScopeId) -> bool {
+        self.deadline(scope).is_some()
+    }
+
+    /// That deadline; `None` if the kernel has yet to be told.
+    pub(crate) fn deadline(&self, scope: ScopeId) -> Option<Time> {
+        let told_of = self.told_of.borrow();
+        let (serial, deadline) = *told_of.get(scope.index as usize)?;
+        (serial == scope.serial.get()).then_some(deadline)
     }
 
     /// What a limit counts from.

@@ -1,11 +1,12 @@
 //! Timeouts at the gate: they open without a trap.
 //!
-//! The kernel is told before it looks at what was filed inside. Where nobody listens, a timeout
-//! that is over by then is taken back: its scope was never anybody's.
+//! The kernel is told after the poll, before it looks at what was filed inside. Where nobody
+//! listens, a timeout that is over by then, and not late, is taken back if nothing else was filed
+//! and nothing is pending in the task: its scope was never anybody's.
 
 use super::now::{Now, now};
 use super::{Gate, Stage, outside, post};
-use crate::protocol::{Filed, Left, Limit, Opening, Post, ScopeId, Site, TaskRef};
+use crate::protocol::{Filed, Left, Limit, Opening, Post, Reading, ScopeId, Site, TaskRef};
 use crate::time::Time;
 
 /// Opens a timeout where a task is being polled: its scope, the one around it, and the task.
@@ -37,9 +38,15 @@ fn file_beside(now: &Now, opening: Opening) {
 /// Closes a scope.
 #[inline(never)]
 pub(crate) fn close_scope(scope: ScopeId, left: Left) {
-    if !now().is_some_and(|now| take_back(now, scope, left)) {
-        post(Post::CloseScope { scope, left });
+    if let Some(now) = now() {
+        if take_back(now, scope, left) {
+            return;
+        }
+        if let Some(table) = &*now.scopes.borrow() {
+            table.close(scope);
+        }
     }
+    post(Post::CloseScope { scope, left });
 }
 
 /// Takes the opening of a scope back if it is all that is filed, nobody wants to know of it, and
@@ -67,11 +74,27 @@ pub(crate) fn time_by_now() -> Time {
     read.unwrap_or(Time::ZERO)
 }
 
-/// The deadline of a timeout that the kernel was told of.
+/// The deadline of a timeout that is open.
 #[cold]
 pub(crate) fn deadline_of(scope: ScopeId) -> Time {
-    let found = now().and_then(|now| Some(now.scopes.borrow().as_ref()?.deadline(scope.index)));
-    found.unwrap_or(Time::NEVER)
+    let Some(now) = now() else { return Time::NEVER };
+    let told = now.scopes.borrow().as_ref().and_then(|table| table.deadline(scope));
+    told.or_else(|| untold_deadline(now, scope)).unwrap_or(Time::NEVER)
+}
+
+/// The same for one that opened in this poll.
+fn untold_deadline(now: &Now, scope: ScopeId) -> Option<Time> {
+    now.unfold();
+    let tables = now.tables.borrow();
+    let opening = tables.filed.iter().rev().find_map(|filed| match filed {
+        Filed::Opening(opening) if opening.scope == scope => Some(opening),
+        _ => None,
+    })?;
+    Some(match opening.reading {
+        // Of the coarse one it may be some ms late, but then it is far ahead.
+        Reading::Exact(now) | Reading::Bound(now) => opening.limit.from(now),
+        Reading::None => opening.limit.from(Time::ZERO),
+    })
 }
 
 impl Gate {
