@@ -803,6 +803,23 @@ fn a_panic_ends_that_task_only_and_its_joiner_hears_the_message() {
 }
 
 #[test]
+fn a_panic_of_main_leaves_nothing_parked_that_it_filed_in_its_last_poll() {
+    let mut kernel = sim();
+    let panics = async {
+        timeout_after(secs(1), async { Ok::<_, Interrupt>(()) }).await.unwrap();
+        panic!("by the test");
+    };
+    let long = async { join!(timeout_after(secs(9), sleep(secs(5))), sleep(secs(7))) };
+    let ran = catch_unwind(AssertUnwindSafe(|| kernel.run(traps::join(long, panics))));
+    assert_eq!(message(ran.map(drop).unwrap_err()), "by the test");
+    let trace = kernel.end();
+    let exit = trace.find("exit     panic").unwrap();
+    assert_lines(&trace[exit..], "block", 0);
+    assert_lines(&trace[..exit], "block    sleep", 2);
+    assert_lines(&trace[..exit], "withdraw k=", 2);
+}
+
+#[test]
 fn a_panic_inside_scopes_and_a_combinator_leaves_nothing_behind() {
     let mut kernel = sim();
     let text = kernel.go(async {

@@ -3,15 +3,16 @@
 //! One test in a program of its own: the `log` facade is one for all threads.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use kernel::{Kernel, Options, Sim};
+use kernel::{Kernel, Options, Sim, SimClock};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Time, WaitQueue, connection_deadline, idle_watchdog, join, note_cap, note_warning, shield,
-    sleep, spawn, timeout_after, yield_now,
+    Interrupt, Time, WaitQueue, connection_deadline, idle_watchdog, join, note_cap, note_warning,
+    shield, sleep, spawn, timeout_after, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -72,6 +73,26 @@ async fn panics() {
     deadline.guard(5 * SECOND, guarded).await.map_err(|_: traps::Interrupt| ()).unwrap()
 }
 
+/// Timeouts that are over at once: what comes after them has the time and the turn that it would
+/// have had without.
+async fn at_once(clock: SimClock) {
+    drop(spawn("long", sleep(3600 * SECOND)).await);
+    sleep(SECOND).await.unwrap();
+    clock.advance(10 * MS);
+    timeout_after(SECOND, async { Ok::<_, Interrupt>(()) }).await.unwrap();
+    note_warning("in the same run");
+    yield_now().await.unwrap();
+    timeout_after(10 * SECOND, async { Ok::<_, Interrupt>(()) }).await.unwrap();
+    sleep(100 * SECOND).await.unwrap();
+    note_warning("after a wait");
+    let late = async {
+        clock.advance(2 * SECOND);
+        Ok::<_, Interrupt>(())
+    };
+    timeout_after(SECOND, late).await.unwrap();
+    note_warning("after one that was late");
+}
+
 async fn program() {
     // Nothing has a timer while this waits.
     Io::new(Scripted(1)).readable().await.unwrap();
@@ -95,6 +116,26 @@ async fn program() {
     sleep(500 * MS).await.unwrap();
 }
 
+/// A main that panics in the poll that opened and closed a timeout, perhaps beside more.
+fn main_that_panics(traced: bool, alone: bool) {
+    let sim = Sim::new();
+    let clock = sim.clock();
+    let mut kernel = Kernel::new(sim);
+    if traced {
+        kernel.trace_to(io::sink());
+    }
+    let panics = async {
+        if !alone {
+            at_once(clock).await;
+        }
+        timeout_after(SECOND, async { Ok::<_, Interrupt>(()) }).await.unwrap();
+        std::panic::resume_unwind(Box::new("as meant"))
+    };
+    let ran = catch_unwind(AssertUnwindSafe(|| kernel.run(panics)));
+    ran.map(|never: Result<(), _>| never.unwrap()).unwrap_err();
+    SEEN.lock().unwrap().push(format!("{} traps", kernel.counters().traps));
+}
+
 fn lines(traced: bool) -> Vec<String> {
     let sim = Sim::new().ready_at(Time::ZERO + 3 * SECOND, 1, Direction::Read);
     let mut kernel = Kernel::with_options(sim, Options::new().grace(Duration::ZERO));
@@ -103,6 +144,9 @@ fn lines(traced: bool) -> Vec<String> {
     }
     kernel.run(program()).unwrap();
     kernel.shutdown().unwrap();
+    for alone in [true, false] {
+        main_that_panics(traced, alone);
+    }
     std::mem::take(&mut SEEN.lock().unwrap())
 }
 

@@ -27,6 +27,8 @@ impl<M: Machine> Kernel<M> {
         let task = self.tasks.get_mut(index);
         if let Place::Main = task.place {
             self.main_panic = Some(panic);
+            // The future stays with whoever runs the kernel: what it filed goes with the task.
+            self.serve();
         } else {
             drop_quietly(panic);
             // The future goes before its name: its requests are withdrawn, its scopes closed.
