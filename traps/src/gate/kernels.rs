@@ -81,7 +81,7 @@ impl Gate {
         now.unfold();
         now.epoch.set(0);
         now.any_filed.set(false);
-        drop(now.scopes.take());
+        let scopes = now.scopes.take();
         let mut requests = Vec::new();
         {
             let tables = &mut *self.now.tables.borrow_mut();
@@ -89,12 +89,16 @@ impl Gate {
                 match filed {
                     Filed::Post(post) => tables.elsewhere.push((epoch, post)),
                     request @ Filed::Request { .. } => requests.push(request),
-                    // Its task has ended.
-                    Filed::Opening(_) => {}
+                    // Nobody will be told, and its end will be nobody's.
+                    Filed::Opening(opening) => {
+                        if let Some(scopes) = &scopes {
+                            scopes.free(opening.scope.index);
+                        }
+                    }
                 }
             }
         }
-        drop(requests);
+        drop((requests, scopes));
     }
 
     /// Posts for that kernel that it has not heeded and that may wake a task.
@@ -119,5 +123,39 @@ impl Gate {
     pub fn tickets(&self, epoch: u32) -> usize {
         let first = self.now.register.stage.get() != Stage::Empty && self.now.epoch.get() == epoch;
         self.now.tables.borrow().used(epoch) + usize::from(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Future, pending};
+    use std::num::NonZeroU64;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::deadline_table::DeadlineTable;
+    use crate::protocol::{ROOT, ScopeId, TaskRef};
+    use crate::{Interrupt, Time, timeout_after};
+
+    #[test]
+    fn a_timeout_that_the_kernel_never_heard_of_leaves_its_place() {
+        let gate = Gate::of_this_thread();
+        let epoch = gate.open();
+        let deadlines = DeadlineTable::new(Duration::ZERO, Box::new(|| Time::ZERO));
+        let scopes = ScopeTable::new(epoch, deadlines, Box::new(|| Time::ZERO));
+        gate.enter(epoch, &scopes);
+        let serial = NonZeroU64::MIN;
+        let root = ScopeId { index: ROOT, epoch, serial };
+        gate.begin(TaskRef { index: 0, epoch, serial }, root, Waker::noop(), 1, true);
+        let begun = timeout_after(Duration::from_secs(1), pending::<Result<(), Interrupt>>());
+        let mut begun = pin!(begun);
+        let polled = begun.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+        // As by a panic in the kernel, which serves nothing more.
+        gate.leave(epoch);
+        assert_eq!((scopes.take(), scopes.take()), (0, 1));
+        gate.close(epoch);
     }
 }
