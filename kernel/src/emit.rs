@@ -50,8 +50,8 @@ macro_rules! emit_for {
 }
 pub(crate) use emit_for;
 
-/// A line that is worth its cost even when only warnings are wanted. The arms that came before it
-/// without one have their numbers: all, or so many.
+/// A line that is worth its cost even when only warnings are wanted. The arms and scopes that came
+/// before it without one have their numbers: all, or so many.
 macro_rules! announce {
     ($kernel:expr, $id:expr, $name:expr, $event:expr) => {{
         let untold = $kernel.timers.table().untold();

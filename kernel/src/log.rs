@@ -76,13 +76,14 @@ pub(crate) struct Log {
     pub(crate) now: Time,
     listening: bool,
     pub(crate) timed: bool,
-    /// Arms and disarms without a line that have their numbers.
+    /// Lines that were not made, of arms, disarms and scopes, and that have their numbers.
     counted: u64,
     activations: Vec<Box<dyn Activation>>,
 }
 
 impl Log {
-    /// Gives numbers to the arms and disarms without a line, of which there were so many so far.
+    /// Gives numbers to the lines of arms, disarms and scopes that nobody was told of, of which
+    /// there were so many so far.
     #[inline]
     pub(crate) fn count_untold(&mut self, untold: u64) {
         if untold > self.counted {

@@ -54,7 +54,7 @@ pub struct Counters {
     pub registers: u64,
     /// Registrations taken back so far (`EPOLL_CTL_DEL`; a close that ends one is not counted).
     pub unregisters: u64,
-    /// Traps that were answered or parked so far.
+    /// Traps that were answered or parked so far, and timeouts that opened, without a trap.
     pub traps: u64,
     /// Times that the bell was rung so far.
     pub rings: u64,

@@ -306,7 +306,7 @@ pub enum Post {
     Note {
         /// What it says.
         note: Note,
-        /// How many arms and disarms that nobody was told of came before it.
+        /// How many lines came before it of arms, disarms and scopes that nobody was told of.
         untold: u64,
     },
 }

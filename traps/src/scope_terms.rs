@@ -14,7 +14,7 @@ use crate::time::Time;
 pub enum Limit {
     /// None of its own.
     Never,
-    /// From the trap that opens it.
+    /// From its opening; a grace, from where it begins to run.
     After(Duration),
     /// At a point, which may have passed.
     At(Time),

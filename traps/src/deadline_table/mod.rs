@@ -64,7 +64,7 @@ pub struct DeadlineTable {
     simple_from: Cell<u64>,
     /// Every arm and disarm is to be told to the kernel, which has a line for it.
     listening: Cell<bool>,
-    /// All arms and disarms that were not told: their lines keep their numbers.
+    /// The lines of all arms, disarms and scopes that were not told: they keep their numbers.
     untold: Cell<u64>,
     /// Those that were posted to the kernel, and those of them that it has heeded, in this order.
     posted: Cell<u64>,
@@ -128,7 +128,8 @@ impl DeadlineTable {
         self.simple_from.set(if told { u64::MAX } else { simple_from(self.tick) });
     }
 
-    /// How many arms and disarms the kernel was not told of so far.
+    /// How many lines the kernel was not told of so far: one for an arm or a disarm, two for a
+    /// scope.
     #[inline]
     #[must_use]
     pub fn untold(&self) -> u64 {

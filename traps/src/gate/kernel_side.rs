@@ -39,7 +39,7 @@ pub(crate) fn polled_by(waker: &Waker) -> Option<(TaskRef, bool)> {
     Some((now.task.get()?, now.is_own(waker)))
 }
 
-/// A line for the log, which has its place among the arms that nobody is told of.
+/// A line for the log, which has its place among the arms and scopes that nobody is told of.
 pub(crate) fn note(note: Note) {
     let untold = |now: &Now| now.scopes.borrow().as_ref().map(|t| t.deadlines().untold());
     let untold = now().and_then(untold).unwrap_or(0);
