@@ -38,13 +38,17 @@ fn file_beside(now: &Now, opening: Opening) {
 /// Closes a scope.
 #[inline(never)]
 pub(crate) fn close_scope(scope: ScopeId, left: Left) {
-    if let Some(now) = now() {
-        if take_back(now, scope, left) {
-            return;
-        }
-        if let Some(table) = &*now.scopes.borrow() {
-            table.close(scope);
-        }
+    if !now().is_some_and(|now| take_back(now, scope, left)) {
+        tell_closed(scope, left);
+    }
+}
+
+#[inline(never)]
+fn tell_closed(scope: ScopeId, left: Left) {
+    if let Some(now) = now()
+        && let Some(table) = &*now.scopes.borrow()
+    {
+        table.close(scope);
     }
     post(Post::CloseScope { scope, left });
 }
