@@ -201,7 +201,7 @@ async fn interrupted_unseen() -> Pin<Box<impl Future<Output = Result<(), Interru
 /// An interrupt that leaves a timeout in the poll that opened it is measured by that timeout, not
 /// by the one that was in its place before.
 #[test]
-fn c5_the_deadline_of_a_timeout_that_just_opened_is_its_own() {
+fn the_deadline_of_a_timeout_that_just_opened_is_its_own() {
     let notes = same_unwatched(|notes| async move {
         let short = || timeout_after(100 * MS, sleep(MS));
         let (first, second) = futures_util::join!(short(), short());
@@ -218,7 +218,7 @@ fn c5_the_deadline_of_a_timeout_that_just_opened_is_its_own() {
 
 /// The end of a scope that the kernel closed long ago is not that of the one in its place.
 #[test]
-fn c5_the_deadline_of_a_timeout_outlives_what_was_left_of_another() {
+fn the_deadline_of_a_timeout_outlives_what_was_left_of_another() {
     let begin = || Box::pin(timeout_after(1000 * MS, pending::<Result<(), Interrupt>>()));
     let mut kernel = Kernel::new(Sim::new());
     let mut left = (begin(), begin());
@@ -240,7 +240,7 @@ fn c5_the_deadline_of_a_timeout_outlives_what_was_left_of_another() {
 }
 
 #[test]
-fn c5_a_timeout_that_just_opened_in_the_past_is_the_one_that_passed() {
+fn a_timeout_that_just_opened_in_the_past_is_the_one_that_passed() {
     let notes = same_unwatched(|notes| async move {
         for _ in 0..2 {
             let inner = interrupted_unseen().await;
