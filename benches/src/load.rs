@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use crate::sys::{Epoll, recv, send};
@@ -136,7 +136,7 @@ impl Load {
         let stream = TcpStream::connect(self.addr)?;
         stream.set_nonblocking(true)?;
         // What a client sends is one write, and the next waits for the answer: nothing to gather.
-        self.epoll.add(stream.as_raw_fd(), place, false)?;
+        self.epoll.add(&stream, place, false)?;
         self.clients[place] = Some(Client { socket: stream.into(), got: 0 });
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Load {
         self.pieces[place].clear();
         let client = self.clients[place].as_mut().ok_or(ErrorKind::NotConnected)?;
         client.got = 0;
-        let sent = send(client.socket.as_raw_fd(), &self.turn)?;
+        let sent = send(&client.socket, &self.turn)?;
         // Less than a segment, into an empty buffer.
         if sent == self.turn.len() { Ok(()) } else { Err(wrong("a request did not fit")) }
     }
@@ -159,7 +159,7 @@ impl Load {
         // A connection that has had its answer may have one more event.
         let Some(client) = self.clients[place].as_mut() else { return Ok(false) };
         let whole = self.length * self.kind.answers() as usize;
-        let n = match recv(client.socket.as_raw_fd(), &mut self.input) {
+        let n = match recv(&client.socket, &mut self.input) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             done => done?,
         };
@@ -183,7 +183,7 @@ impl Load {
         }
         if self.kind == Kind::Close && got == whole {
             // The end may have come with it.
-            let end = recv(client.socket.as_raw_fd(), &mut self.input);
+            let end = recv(&client.socket, &mut self.input);
             return match end {
                 Ok(0) => Ok(true),
                 Ok(_) => Err(wrong("more than an answer")),
@@ -222,7 +222,7 @@ impl Load {
         }
         let mut over = false;
         while done < begun {
-            let events = self.epoll.wait(PATIENCE.as_millis() as i32)?;
+            let events = self.epoll.wait(Some(PATIENCE.as_millis() as u32))?;
             if events == 0 {
                 return Err(io::Error::new(ErrorKind::TimedOut, "the server fell silent"));
             }

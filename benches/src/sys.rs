@@ -1,20 +1,16 @@
 //! What the measuring asks of the system: pinning, `/proc`, and the bare calls of the `epoll` peer
 //! and of the load generator.
-//!
-//! The only file here with `unsafe`.
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 
-/// The error of the last call if it says so, else what it returned.
-fn check(result: i32) -> io::Result<usize> {
-    check_size(result as isize)
-}
-
-fn check_size(result: isize) -> io::Result<usize> {
-    usize::try_from(result).map_err(|_| io::Error::last_os_error())
-}
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::net::{RecvFlags, SendFlags, SocketFlags};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Keeps this process on one core.
 ///
@@ -22,32 +18,31 @@ fn check_size(result: isize) -> io::Result<usize> {
 ///
 /// The system's: no such core.
 pub fn pin(core: usize) -> io::Result<()> {
-    // SAFETY: a set is bits alone, and all zero is an empty one.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: takes a set of ours by reference; a core beyond its end is refused by its own check.
-    unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: the set outlives the call, and its size is told.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)
+    if core >= CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// Raises the limit of descriptors as far as the system lets it; says to how many.
 ///
 /// # Errors
 ///
-/// The system's, if it cannot be read.
+/// The system's, if it lets none be set.
 pub fn raise_descriptors() -> io::Result<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the struct outlives the call.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
-    let wanted = libc::rlimit { rlim_cur: 65_536, rlim_max: limit.rlim_max.max(65_536) };
-    let own = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+    let found = rustix::process::getrlimit(Resource::Nofile);
+    let most = found.maximum.unwrap_or(u64::MAX);
+    let wanted = Rlimit { current: Some(65_536), maximum: Some(most.max(65_536)) };
+    let own = Rlimit { current: found.maximum, ..found };
     for limit in [wanted, own] {
-        // SAFETY: the struct outlives the call.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } == 0 {
-            return Ok(limit.rlim_cur);
+        let current = limit.current.unwrap_or(u64::MAX);
+        if rustix::process::setrlimit(Resource::Nofile, limit).is_ok() {
+            return Ok(current);
         }
     }
-    Ok(limit.rlim_cur)
+    Ok(found.current.unwrap_or(u64::MAX))
 }
 
 /// Ends this process when the one that started it ends.
@@ -56,8 +51,7 @@ pub fn raise_descriptors() -> io::Result<u64> {
 ///
 /// The system's.
 pub fn end_with_parent() -> io::Result<()> {
-    // SAFETY: takes no memory of ours.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) }).map(drop)
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?)
 }
 
 /// Sends SIGTERM to a process that this one started.
@@ -66,25 +60,23 @@ pub fn end_with_parent() -> io::Result<()> {
 ///
 /// The system's: it is gone.
 pub fn terminate(pid: u32) -> io::Result<()> {
-    let pid = i32::try_from(pid).map_err(io::Error::other)?;
-    // SAFETY: takes no memory of ours.
-    check(unsafe { libc::kill(pid, libc::SIGTERM) }).map(drop)
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::process::kill_process(pid, Signal::TERM)?)
 }
 
 /// Milliseconds of the monotonic clock as of its last tick.
 #[must_use]
 #[inline]
 pub fn coarse_millis() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the struct outlives the call, which cannot fail for this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    let now = clock_gettime(ClockId::MonotonicCoarse);
     now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000
 }
 
 /// A bare epoll instance, edge-triggered.
 pub struct Epoll {
     fd: OwnedFd,
-    events: Vec<libc::epoll_event>,
+    events: Vec<epoll::Event>,
 }
 
 /// What one event told.
@@ -105,11 +97,8 @@ impl Epoll {
     ///
     /// The system's.
     pub fn new() -> io::Result<Epoll> {
-        // SAFETY: takes no memory of ours.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: it was made a line above, and nobody else has it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
-        Ok(Epoll { fd, events: vec![libc::epoll_event { events: 0, u64: 0 }; 1024] })
+        let fd = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Epoll { fd, events: Vec::with_capacity(1024) })
     }
 
     /// Registers a descriptor for both directions, or for reading alone. Closing it ends that.
@@ -117,26 +106,28 @@ impl Epoll {
     /// # Errors
     ///
     /// The system's.
-    pub fn add(&self, fd: RawFd, token: usize, write: bool) -> io::Result<()> {
-        let both = if write { libc::EPOLLOUT } else { 0 };
-        let events = (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET | both).cast_unsigned();
-        let mut event = libc::epoll_event { events, u64: token as u64 };
-        let (epoll, add) = (self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD);
-        // SAFETY: the event outlives the call.
-        check(unsafe { libc::epoll_ctl(epoll, add, fd, &raw mut event) }).map(drop)
+    pub fn add(&self, fd: impl AsFd, token: usize, write: bool) -> io::Result<()> {
+        use epoll::EventFlags as Flags;
+        let both = if write { Flags::OUT } else { Flags::empty() };
+        let events = Flags::IN | Flags::RDHUP | Flags::ET | both;
+        Ok(epoll::add(&self.fd, fd, epoll::EventData::new_u64(token as u64), events)?)
     }
 
-    /// Waits for so many milliseconds at most (-1: for ever); says how many events there are.
+    /// Waits for so many milliseconds at most (`None`: for ever); says how many events there are.
     ///
     /// # Errors
     ///
     /// The system's; not `Interrupted`, which gives none.
-    pub fn wait(&mut self, millis: i32) -> io::Result<usize> {
-        let (at, most) = (self.events.as_mut_ptr(), self.events.len() as i32);
-        // SAFETY: the room for events is as large as is told.
-        match check(unsafe { libc::epoll_wait(self.fd.as_raw_fd(), at, most, millis) }) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            done => done,
+    pub fn wait(&mut self, millis: Option<u32>) -> io::Result<usize> {
+        let span = millis.map(|millis| Timespec {
+            tv_sec: i64::from(millis / 1000),
+            tv_nsec: i64::from(millis % 1000) * 1_000_000,
+        });
+        self.events.clear();
+        match epoll::wait(&self.fd, spare_capacity(&mut self.events), span.as_ref()) {
+            Ok(count) => Ok(count),
+            Err(rustix::io::Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -144,14 +135,14 @@ impl Epoll {
     #[must_use]
     #[inline]
     pub fn event(&self, n: usize) -> Ready {
-        let libc::epoll_event { events, u64: token } = self.events[n];
-        let has = |bits: i32| events & bits.cast_unsigned() != 0;
-        let ended = has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR);
+        use epoll::EventFlags as Flags;
+        let epoll::Event { flags, data } = self.events[n];
+        let ended = flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
         Ready {
-            token: token as usize,
-            readable: ended || has(libc::EPOLLIN),
+            token: data.u64() as usize,
+            readable: ended || flags.contains(Flags::IN),
             ended,
-            writable: has(libc::EPOLLOUT),
+            writable: flags.contains(Flags::OUT),
         }
     }
 }
@@ -161,13 +152,8 @@ impl Epoll {
 /// # Errors
 ///
 /// The system's; `WouldBlock` if none waits.
-pub fn accept(listener: RawFd) -> io::Result<OwnedFd> {
-    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    let none = std::ptr::null_mut();
-    // SAFETY: with no place for the address nothing is written.
-    let fd = check(unsafe { libc::accept4(listener, none, none.cast(), flags) })?;
-    // SAFETY: it was made a line above, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
+    Ok(rustix::net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
 }
 
 /// Reads from a socket.
@@ -176,9 +162,8 @@ pub fn accept(listener: RawFd) -> io::Result<OwnedFd> {
 ///
 /// The system's; `WouldBlock` if there is nothing.
 #[inline]
-pub fn recv(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the room is as large as is told.
-    check_size(unsafe { libc::recv(fd, buf.as_mut_ptr().cast(), buf.len(), 0) })
+pub fn recv(fd: impl AsFd, buf: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(fd, buf, RecvFlags::empty())?.0)
 }
 
 /// Writes to a socket.
@@ -187,9 +172,8 @@ pub fn recv(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
 ///
 /// The system's; `WouldBlock` if there is no room.
 #[inline]
-pub fn send(fd: RawFd, buf: &[u8]) -> io::Result<usize> {
-    // SAFETY: the bytes are as many as is told.
-    check_size(unsafe { libc::send(fd, buf.as_ptr().cast(), buf.len(), libc::MSG_NOSIGNAL) })
+pub fn send(fd: impl AsFd, buf: &[u8]) -> io::Result<usize> {
+    Ok(rustix::net::send(fd, buf, SendFlags::NOSIGNAL)?)
 }
 
 /// CPU time of all threads of a process, in nanoseconds, from `/proc/PID/task/*/schedstat` (the
@@ -237,9 +221,9 @@ pub fn busy_seconds() -> io::Result<f64> {
 /// How many cores the machine has, also for a process that is kept on one.
 #[must_use]
 pub fn cores() -> usize {
-    // SAFETY: takes no memory of ours.
-    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    usize::try_from(count).unwrap_or(1).max(1)
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    text.lines().filter(is_core).count().max(1)
 }
 
 /// The first child of a process that this one started.

@@ -109,7 +109,10 @@ impl Running {
         while start.elapsed() < PATIENCE {
             match self.child.try_wait()? {
                 // A server of this program has no other end than the signal.
-                Some(status) if status.success() || status.signal() == Some(libc::SIGTERM) => {
+                Some(status)
+                    if status.success()
+                        || status.signal() == Some(rustix::process::Signal::TERM.as_raw()) =>
+                {
                     return Ok(());
                 }
                 Some(status) => return Err(io::Error::other(format!("it ended with {status}"))),

@@ -1,4 +1,4 @@
-//! The floor: epoll by libc, `recv` and `send`.
+//! The floor: bare epoll, `recv` and `send`.
 
 use std::io::{self, ErrorKind};
 use std::net::TcpListener;
@@ -11,20 +11,19 @@ use crate::sys::{self, Epoll};
 impl Socket for OwnedFd {
     #[inline]
     fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-        sys::recv(self.as_raw_fd(), buf)
+        sys::recv(self, buf)
     }
     #[inline]
     fn send(&self, buf: &[u8]) -> io::Result<usize> {
-        sys::send(self.as_raw_fd(), buf)
+        sys::send(self, buf)
     }
 }
 
 pub fn serve(listener: TcpListener, how: How) -> io::Result<()> {
     let mut epoll = Epoll::new()?;
-    let listening = listener.as_raw_fd();
-    epoll.add(listening, usize::MAX, false)?;
+    epoll.add(&listener, usize::MAX, false)?;
     let mut reactor = Reactor::new(how);
-    let millis = reactor.patience().map_or(-1, |span| span.as_millis() as i32);
+    let millis = reactor.patience().map(|span| span.as_millis() as u32);
     loop {
         let events = epoll.wait(millis)?;
         reactor.begin();
@@ -35,14 +34,14 @@ pub fn serve(listener: TcpListener, how: How) -> io::Result<()> {
                 continue;
             }
             loop {
-                let socket = match sys::accept(listening) {
+                let socket = match sys::accept(&listener) {
                     Ok(socket) => socket,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(error) => return Err(error),
                 };
-                let fd = socket.as_raw_fd();
-                epoll.add(fd, fd as usize, true)?;
-                reactor.insert(fd as usize, socket);
+                let token = socket.as_raw_fd() as usize;
+                epoll.add(&socket, token, true)?;
+                reactor.insert(token, socket);
             }
         }
     }
