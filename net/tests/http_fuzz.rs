@@ -4,15 +4,14 @@
 mod common;
 #[path = "common/corpus.rs"]
 mod corpus;
-mod counting;
 #[path = "common/mistakes.rs"]
 mod mistakes;
 
 use std::time::Duration;
 
+use allocation_counter::measure;
 use common::{Act, Seen, talk_in_pieces};
 use corpus::corpus;
-use counting::most_bytes;
 use kernel::{Kernel, Sim};
 use mistakes::requests;
 use net::Stream;
@@ -56,8 +55,10 @@ proptest! {
         }
         // Longer than every deadline of a connection together.
         acts.push(Act::Sleep(Duration::from_secs(120)));
-        let talk = || talk_in_pieces(Config::default(), 1 << 16, most, &acts);
-        let (seen, bytes) = most_bytes(talk);
+        let mut seen = None;
+        let talk = || seen = Some(talk_in_pieces(Config::default(), 1 << 16, most, &acts));
+        let bytes = measure(talk).bytes_max;
+        let seen = seen.expect("it was talked to");
         prop_assert!(seen.closed_at.is_some(), "it is still up");
         check(&seen);
         prop_assert!(bytes < 1 << 20, "{} bytes", bytes);
@@ -66,7 +67,7 @@ proptest! {
 
 /// How much one connection holds at most while it is sent `begin`, and then `again` until it
 /// closes, or 4 MiB were sent.
-fn held(begin: &str, again: &str) -> isize {
+fn held(begin: &str, again: &str) -> u64 {
     const PIPE: usize = 16 * 1024;
     let flood = move || {
         let mut kernel = Kernel::new(Sim::new());
@@ -94,7 +95,7 @@ fn held(begin: &str, again: &str) -> isize {
         done.expect("nothing hangs");
         kernel.shutdown().expect("it shuts down");
     };
-    most_bytes(flood).1
+    measure(flood).bytes_max
 }
 
 #[test]
