@@ -243,17 +243,14 @@ impl<M: Machine> Kernel<M> {
     /// else may; with a line, as something else was about to.
     #[inline]
     pub(crate) fn is_doomed(&mut self, ticket: u32) -> bool {
-        let Some(entry) = self.waits.get(ticket) else { return false };
-        match self.tasks.get(entry.task).expiring {
-            None => false,
-            Some(expiring) => self.is_in_expiring(ticket, expiring),
-        }
+        !self.scratch.due.is_empty() && self.is_expiring(ticket)
     }
 
-    #[cold]
-    fn is_in_expiring(&mut self, ticket: u32, expiring: Expiring) -> bool {
+    #[inline(never)]
+    fn is_expiring(&mut self, ticket: u32) -> bool {
         let Some(entry) = self.waits.get(ticket) else { return false };
         let task = entry.task;
+        let Some(expiring) = self.tasks.get(task).expiring else { return false };
         let mut from = self.scopes.find(entry.scope).unwrap_or(ROOT);
         while from != ROOT && !self.scopes.get(from).expiring {
             if self.scopes.holds(from) {

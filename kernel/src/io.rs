@@ -13,7 +13,7 @@ use crate::machine::{Arrival, Machine};
 use crate::registrations::{Policy, shown, side};
 use crate::table::At;
 use crate::tasks::NONE;
-use crate::trace::{Event, Op, WakeOp, Why};
+use crate::trace::{Alias, Event, Op, WakeOp, Why};
 use crate::waits::Wait;
 
 const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
@@ -115,6 +115,7 @@ impl<M: Machine> Kernel<M> {
             return;
         };
         registration.closed |= arrival.closed;
+        let alias = registration.alias;
         let (mut waiting, mut news) = ([NONE; 2], false);
         for (side, here) in [arrival.readable, arrival.writable].into_iter().enumerate() {
             if here {
@@ -126,7 +127,7 @@ impl<M: Machine> Kernel<M> {
         }
         let mut served = false;
         for (ticket, direction) in waiting.into_iter().zip(BOTH) {
-            served |= ticket != NONE && self.wake_io(index, ticket, direction);
+            served |= ticket != NONE && self.wake_io(index, alias, ticket, direction);
         }
         if !served {
             self.remember(index, arrival, news);
@@ -135,17 +136,17 @@ impl<M: Machine> Kernel<M> {
 
     /// Wakes a waiter and leaves the registration as the policy says.
     #[inline]
-    fn wake_io(&mut self, index: u32, ticket: u32, direction: Direction) -> bool {
-        let alias = self.registrations.at(index).alias;
-        let entry = self.waits.get(ticket).expect("a waiting ticket is parked");
-        let (task, cause) = (entry.task, entry.seq);
+    fn wake_io(&mut self, index: u32, alias: Alias, ticket: u32, direction: Direction) -> bool {
         let op = WakeOp::Io { alias, direction: shown(direction) };
-        let doomed = self.tasks.get(task).expiring.is_some() && self.is_doomed(ticket);
-        if doomed || !self.complete_here(ticket, Ok(Answer::Unit), op, cause) {
+        let woken = match self.is_doomed(ticket) {
+            true => None,
+            false => self.complete_here(ticket, Ok(Answer::Unit), op, None),
+        };
+        let Some(task) = woken else {
             // The future was gone, or is about to be interrupted: it is there for the next.
             self.registrations.at(index).ready[side(direction)] = true;
             return false;
-        }
+        };
         match self.options.policy {
             Policy::Lazy => {
                 emit!(self, task, Event::Defer { alias, direction: shown(direction) });
@@ -166,7 +167,8 @@ impl<M: Machine> Kernel<M> {
         let registration = self.registrations.get(index).expect("found above");
         let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
         if waiting != NONE {
-            self.wake_io(index, waiting, direction);
+            let alias = registration.alias;
+            self.wake_io(index, alias, waiting, direction);
             return;
         }
         registration.ready[side(direction)] = true;

@@ -48,6 +48,12 @@ impl Scopes {
         true
     }
 
+    /// Whether anything is pending in any task.
+    #[inline]
+    pub(crate) fn is_any_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Who comes first: a cancellation before a timeout, and of several timeouts the one that fired
     /// first, which is not always the one that has been pending longest. (A value that is already
     /// there comes before both, since a task that is ready is not interrupted.)

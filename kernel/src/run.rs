@@ -29,14 +29,9 @@ impl<M: Machine> Kernel<M> {
             match self.poll_once(index, main) {
                 Ok(Poll::Pending) => {
                     self.serve_first(index);
-                    let task = self.tasks.get_mut(index);
-                    if mem::take(&mut task.answered) {
-                        // The next poll is what it was woken for.
-                        task.woken = false;
+                    if !self.suspend(index, parked_before) {
                         continue;
                     }
-                    task.is_home_free = self.gate.end();
-                    self.suspend(index, self.waits.parked_so_far() != parked_before);
                     self.end_run(index);
                 }
                 Ok(Poll::Ready(())) => {
@@ -153,15 +148,22 @@ impl<M: Machine> Kernel<M> {
         Some(Timed { ran: Some(ran), ..Timed::default() })
     }
 
-    /// Puts a task that left the CPU where its tickets, or its waker, will find it.
+    /// Puts a task that leaves the CPU where its tickets, or its waker, will find it. `before` it
+    /// was polled, so many tickets had been parked. False if it was answered: it is polled on.
     #[inline]
-    pub(crate) fn suspend(&mut self, index: u32, parked: bool) {
+    fn suspend(&mut self, index: u32, before: u64) -> bool {
         let mut task = self.tasks.get_mut(index);
-        if !parked && !task.woken {
-            self.tell_bare_wait(index);
-            task = self.tasks.get_mut(index);
+        if mem::take(&mut task.answered) {
+            // The next poll is what it was woken for.
+            task.woken = false;
+            return false;
         }
-        if task.deferred.is_some() {
+        task.is_home_free = self.gate.end();
+        let silent = self.waits.parked_so_far() == before && !task.woken;
+        if silent || task.deferred.is_some() {
+            if silent {
+                self.tell_bare_wait(index);
+            }
             self.undefer(index, crate::trace::Why::Suspend);
             task = self.tasks.get_mut(index);
         }
@@ -179,9 +181,11 @@ impl<M: Machine> Kernel<M> {
         if pending {
             self.hit_bare_wait(index);
         }
+        true
     }
 
     /// The line of a task that is parked on what it was parked on before, or on wakers.
+    #[cold]
     fn tell_bare_wait(&mut self, index: u32) {
         let tickets = u64::from(self.tasks.get(index).waits);
         let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
@@ -190,6 +194,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Its waker was called while it ran: it goes to the end of the queue.
+    #[cold]
     fn requeue(&mut self, index: u32) {
         let task = self.tasks.get_mut(index);
         task.woken = false;
@@ -286,13 +291,6 @@ impl<M: Machine> Kernel<M> {
     #[inline]
     pub(crate) fn make_ready(&mut self, index: u32, cause: Seq, came: Came) {
         let task = self.tasks.get_mut(index);
-        if task.state == State::Parked {
-            task.state = State::Ready;
-            (task.cause, task.came) = (cause, came);
-            task.ready_since = self.log.now;
-            self.ready.push(index);
-        } else if task.state == State::Running {
-            task.answered = true;
-        }
+        task.make_ready(index, (cause, came), self.log.now, &mut self.ready);
     }
 }

@@ -4,7 +4,6 @@
 
 use std::mem;
 use std::pin::Pin;
-use std::task::Waker;
 use std::time::Duration;
 
 use traps::gate::{Completion, First};
@@ -18,9 +17,9 @@ use crate::machine::Machine;
 use crate::pending::Source;
 use crate::tasks::{Place, State};
 use crate::timers::Rank;
-use crate::trace::{Answered, Event, Op, Outcome, Seq, WakeOp};
+use crate::trace::{Event, Op, Outcome};
 use crate::turn::Fired;
-use crate::waits::{Over, Wait};
+use crate::waits::Wait;
 
 impl<M: Machine> Kernel<M> {
     /// Answers a request, or parks its ticket. What schedulers and servers live on is inlined
@@ -30,7 +29,7 @@ impl<M: Machine> Kernel<M> {
         if self.counts.traps >= self.inject.from {
             self.before_trap(at.task, at.site, &request);
         }
-        if self.tasks.get(at.task).pending > 0 {
+        if self.scopes.is_any_pending() && self.tasks.get(at.task).pending > 0 {
             return self.dispatch_unless_pending(at, request);
         }
         self.dispatch_free(at, request);
@@ -275,102 +274,6 @@ impl<M: Machine> Kernel<M> {
         }
         self.log.seq += 1;
         number
-    }
-
-    /// Ends a wait with a result: its task becomes ready. Gives false if the future was gone.
-    pub(crate) fn complete(
-        &mut self,
-        index: u32,
-        result: TrapResult,
-        op: WakeOp,
-        cause: Seq,
-    ) -> bool {
-        self.complete_here(index, result, op, cause)
-    }
-
-    /// The same, inlined where it happens most.
-    #[inline(always)]
-    pub(crate) fn complete_here(
-        &mut self,
-        index: u32,
-        result: TrapResult,
-        op: WakeOp,
-        cause: Seq,
-    ) -> bool {
-        if self.log.is_listening() {
-            return self.complete_told(index, result, op, cause);
-        }
-        let Some(over) = self.waits.end(&mut self.tasks, index) else { return false };
-        match self.gate.complete(over.ticket, result) {
-            Completion::Ready(waker) => {
-                self.log.seq += 1;
-                self.end_wait(over, op, waker)
-            }
-            Completion::Withdrawn(result) => self.drop_unheard(over, result),
-        }
-    }
-
-    /// The same where somebody listens.
-    #[cold]
-    #[inline(never)]
-    fn complete_told(&mut self, index: u32, result: TrapResult, op: WakeOp, cause: Seq) -> bool {
-        let Some(over) = self.waits.end(&mut self.tasks, index) else { return false };
-        self.note_answer(over.task, over.number, log::outcome(&result));
-        match self.gate.complete(over.ticket, result) {
-            Completion::Ready(waker) => {
-                let ticket = Some(over.number);
-                emit!(self, over.task, Event::Wake { op, ticket, cause });
-                self.end_wait(over, op, waker)
-            }
-            Completion::Withdrawn(result) => self.drop_unheard(over, result),
-        }
-    }
-
-    /// The task whose wait ended, by the line that was numbered last, becomes ready.
-    #[inline(always)]
-    fn end_wait(&mut self, over: Over, op: WakeOp, waker: Option<Waker>) -> bool {
-        self.make_ready(over.task, self.log.seq, Came::Wait(op, over.site));
-        if let Some(waker) = waker {
-            quietly(|| waker.wake());
-        }
-        true
-    }
-
-    /// A result came for a future that is gone: nobody was woken.
-    #[cold]
-    pub(crate) fn drop_unheard(&mut self, entry: Over, result: TrapResult) -> bool {
-        if let Some(news) = &mut self.tasks.get_mut(entry.task).news {
-            news.answered.retain(|answered| answered.ticket != entry.number);
-        }
-        emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
-        self.gate.forget(entry.ticket);
-        drop_quietly(result);
-        false
-    }
-
-    /// For the `run` line to come. A task that runs reads it in this run.
-    #[cold]
-    pub(crate) fn note_answer(&mut self, task: u32, ticket: u64, outcome: Outcome<'static>) {
-        let task = self.tasks.get_mut(task);
-        if task.state != State::Running {
-            let outcome = log::without_place(outcome);
-            let news = task.news.get_or_insert_default();
-            news.answered.push(Answered { ticket, outcome });
-        }
-    }
-
-    /// The task's own waker was called.
-    pub(crate) fn wake_task(&mut self, task: TaskRef, cause: Seq) {
-        let Some(index) = self.tasks.find(task) else { return };
-        match self.tasks.get(index).state {
-            State::Parked => {
-                let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause };
-                let seq = emit!(self, index, event);
-                self.make_ready(index, seq, Came::Waker);
-            }
-            State::Running => self.tasks.get_mut(index).woken = true,
-            State::Ready | State::Ended => {}
-        }
     }
 }
 

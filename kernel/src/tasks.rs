@@ -15,6 +15,7 @@ use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef, Ticket};
 use crate::deadlines::Expiring;
 use crate::longrun::Came;
 use crate::pending::Source;
+use crate::ready::ReadyQueue;
 use crate::trace::{Answered, Exit, Seq};
 
 /// The end of a list that is threaded through a table.
@@ -120,6 +121,26 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// Becomes ready if it is parked, for the line `cause`, which ended `came`; one that runs is
+    /// polled on.
+    #[inline(always)]
+    pub(crate) fn make_ready(
+        &mut self,
+        index: u32,
+        (cause, came): (Seq, Came),
+        now: Time,
+        ready: &mut ReadyQueue,
+    ) {
+        if self.state == State::Parked {
+            self.state = State::Ready;
+            (self.cause, self.came) = (cause, came);
+            self.ready_since = now;
+            ready.push(index);
+        } else if self.state == State::Running {
+            self.answered = true;
+        }
+    }
+
     /// How it ends, for the log.
     pub(crate) fn exit(&self, end: &End) -> Exit {
         match end {

@@ -276,11 +276,10 @@ impl<M: Machine> Kernel<M> {
                 Fired::Sleep(index) => {
                     // An earlier timer of this batch may have interrupted it.
                     let Some(entry) = self.waits.get(index) else { continue };
-                    if self.tasks.get(entry.task).expiring.is_some() && self.is_doomed(index) {
+                    let (number, cause) = (entry.number, entry.seq);
+                    if self.is_doomed(index) {
                         continue;
                     }
-                    let entry = self.waits.get(index).expect("looked at above");
-                    let (number, cause) = (entry.number, entry.seq);
                     let timer = Timer::Sleep(number);
                     let event = Event::Fire { timer, deadline, cause };
                     let late = log::late(deadline, now);

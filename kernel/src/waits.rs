@@ -10,7 +10,7 @@ use traps::SignalSet;
 use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site, Ticket};
 
 use crate::table::At;
-use crate::tasks::{NONE, Tasks};
+use crate::tasks::{NONE, Task, Tasks};
 use crate::threads::JobId;
 use crate::timers::TimerId;
 use crate::trace::Seq;
@@ -192,9 +192,13 @@ impl Waits {
     }
 
     /// Ends a wait: its ticket is in no table and no list any more but, perhaps, in a line, which
-    /// is the caller's matter.
+    /// is the caller's matter. Gives its task, too.
     #[inline(always)]
-    pub(crate) fn end(&mut self, tasks: &mut Tasks, index: u32) -> Option<Over> {
+    pub(crate) fn end<'t>(
+        &mut self,
+        tasks: &'t mut Tasks,
+        index: u32,
+    ) -> Option<(Over, &'t mut Task)> {
         let place = self.place(index)?;
         let entry = place.as_ref()?;
         let (over, before, after) = (entry.over(), entry.before, entry.after);
@@ -203,10 +207,10 @@ impl Waits {
         if before == NONE && after == NONE {
             let owner = tasks.get_mut(over.task);
             (owner.waits, owner.first_wait, owner.last_wait) = (0, NONE, NONE);
-        } else {
-            self.unlink(tasks, over.task, before, after);
+            return Some((over, owner));
         }
-        Some(over)
+        self.unlink(tasks, over.task, before, after);
+        Some((over, tasks.get_mut(over.task)))
     }
 
     /// The same, and hands the whole entry over.
