@@ -5,8 +5,9 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use crate::error::wrong_answer;
 use crate::gate;
-use crate::protocol::{Request, Site, Ticket, TrapResult};
+use crate::protocol::{Answer, Failure, Request, Site, Ticket, TrapResult};
 
 /// One request, from before it is filed until its result is read.
 ///
@@ -69,10 +70,37 @@ impl Call {
         Poll::Pending
     }
 
+    /// The same for a request whose answer is that it is done. That it is, and nothing else, is
+    /// found without moving a result.
+    #[inline]
+    pub(crate) fn poll_done(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: impl FnOnce() -> Request,
+    ) -> Poll<Result<(), Failure>> {
+        if let Some(ticket) = self.ticket
+            && gate::take_done(ticket)
+        {
+            self.ticket = None;
+            return Poll::Ready(Ok(()));
+        }
+        self.poll(cx, request).map(only_done)
+    }
+
     /// Gives the request up. A result that was there and unread comes back; an unread interrupt
     /// is pending again in its scope and does not.
     pub(crate) fn abandon(&mut self) -> Option<TrapResult> {
         gate::withdraw(self.ticket.take()?)
+    }
+}
+
+/// The answer has nothing in it.
+#[inline(never)]
+fn only_done(result: TrapResult) -> Result<(), Failure> {
+    match result {
+        Ok(Answer::Unit) => Ok(()),
+        Ok(other) => wrong_answer(&other),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -12,9 +12,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::call::Call;
-use crate::error::{Error, wrong_answer};
+use crate::error::Error;
 use crate::gate;
-use crate::protocol::{Answer, HandleId, Post, Request, Site};
+use crate::protocol::{HandleId, Post, Request, Site};
 
 pub use crate::protocol::{Descriptor, Direction};
 
@@ -248,10 +248,6 @@ impl<S: Source> Future for Ready<'_, S> {
             kind: io.kind(),
             direction: *direction,
         };
-        call.poll(cx, request).map(|result| match result {
-            Ok(Answer::Unit) => Ok(()),
-            Ok(other) => wrong_answer(&other),
-            Err(failure) => Err(failure.into()),
-        })
+        call.poll_done(cx, request).map_err(Error::from)
     }
 }

@@ -11,10 +11,10 @@ use std::task::{Context, Poll};
 
 use crate::call::Call;
 use crate::combine::Either;
-use crate::error::{only_interrupt, wrong_answer};
+use crate::error::only_interrupt;
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Request, Site, Ticket, TrapResult};
+use crate::protocol::{Request, Site, Ticket};
 
 /// Carries the wakes of a kernel's tickets to it. A kernel implements it.
 pub trait Outside: Send + Sync {
@@ -147,10 +147,9 @@ impl Wait {
     ) -> Poll<Either<T, Result<(), Interrupt>>> {
         let Wait { call, what, external, known } = self;
         let request = || Request::Outside { what, external: *external };
-        let polled = call.poll(cx, request);
-        if let Poll::Ready(result) = polled {
+        if let Poll::Ready(done) = call.poll_done(cx, request) {
             *known = None;
-            return Poll::Ready(Either::Right(woken(result)));
+            return Poll::Ready(Either::Right(done.map_err(only_interrupt)));
         }
         let ticket = call.ticket().expect("a call that pends is filed");
         if *known != Some(ticket) {
@@ -167,13 +166,5 @@ impl Wait {
     pub(crate) fn abandon(&mut self) {
         self.known = None;
         drop(self.call.abandon());
-    }
-}
-
-fn woken(result: TrapResult) -> Result<(), Interrupt> {
-    match result {
-        Ok(Answer::Unit) => Ok(()),
-        Ok(other) => wrong_answer(&other),
-        Err(failure) => Err(only_interrupt(failure)),
     }
 }

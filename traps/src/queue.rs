@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::call::Call;
-use crate::error::{only_interrupt, wrong_answer};
+use crate::error::only_interrupt;
 use crate::gate;
 use crate::interrupt::Interrupt;
 use crate::protocol::{Answer, Post, QueueCore, Request, Site};
@@ -125,11 +125,8 @@ impl Future for Wait {
             home == 0 || home == gate::epoch() || queue.waiting.get() == 0,
             "rule: a queue in which tasks of one kernel wait cannot be waited on in another"
         );
-        call.poll(cx, || Request::Wait { queue: queue.clone() }).map(|result| match result {
-            Ok(Answer::Unit) => Ok(()),
-            Ok(other) => wrong_answer(&other),
-            Err(failure) => Err(only_interrupt(failure)),
-        })
+        let request = || Request::Wait { queue: queue.clone() };
+        call.poll_done(cx, request).map_err(only_interrupt)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::error::{never_fails, only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Request, Site, TrapResult};
+use crate::protocol::{Answer, Request, Site};
 use crate::task::TaskId;
 use crate::time::Time;
 
@@ -109,7 +109,7 @@ impl Future for CheckInterrupt {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.call.poll(cx, || Request::CheckInterrupt).map(done)
+        self.call.poll_done(cx, || Request::CheckInterrupt).map_err(only_interrupt)
     }
 }
 
@@ -193,16 +193,7 @@ impl Future for Yield {
 }
 
 fn poll_yield(call: &mut Call, cx: &mut Context<'_>, spent: bool) -> Poll<Result<(), Interrupt>> {
-    call.poll(cx, || Request::Yield { spent }).map(done)
-}
-
-/// What a trap comes to that is done or interrupted.
-fn done(result: TrapResult) -> Result<(), Interrupt> {
-    match result {
-        Ok(Answer::Unit) => Ok(()),
-        Ok(other) => wrong_answer(&other),
-        Err(failure) => Err(only_interrupt(failure)),
-    }
+    call.poll_done(cx, || Request::Yield { spent }).map_err(only_interrupt)
 }
 
 /// Takes one operation from the budget that a task has until it next parks; gives way for one

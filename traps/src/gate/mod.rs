@@ -145,6 +145,13 @@ pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
     collect_parked(now, ticket, cx)
 }
 
+/// Takes the result of `ticket` if it lies in the home of the task that runs, and is no more than
+/// that the request is done.
+#[inline]
+pub(crate) fn take_done(ticket: Ticket) -> bool {
+    now().is_some_and(|now| now.take_done(ticket))
+}
+
 /// The same for what is neither in the register nor, with its result, in the task's own home.
 #[inline(never)]
 fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {

@@ -112,12 +112,30 @@ impl Now {
             return None;
         }
         let result = self.tables.borrow_mut().take_home(task.index, ticket.serial)?;
+        self.home_is_free(ticket);
+        Some(result)
+    }
+
+    /// Takes that result if it is no more than that the request is done.
+    #[inline]
+    pub(super) fn take_done(&self, ticket: Ticket) -> bool {
+        let is_home =
+            |task: TaskRef| ticket.index == task.index | HOME && ticket.epoch == task.epoch;
+        let taken =
+            self.task.get().is_some_and(is_home) && self.tables.borrow_mut().take_home_done(ticket);
+        if taken {
+            self.home_is_free(ticket);
+        }
+        taken
+    }
+
+    #[inline]
+    fn home_is_free(&self, ticket: Ticket) {
         let register = &self.register;
         register.is_home_free.set(true);
         if register.stage.get() == Stage::Empty {
             register.index.set(ticket.index);
         }
-        Some(result)
     }
 
     #[inline]

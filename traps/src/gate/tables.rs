@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use std::task::Waker;
 
 use crate::interrupt::Interrupt;
-use crate::protocol::{Filed, HOME, Post, ScopeId, TaskRef, Ticket, TrapResult};
+use crate::protocol::{Answer, Filed, HOME, Post, ScopeId, TaskRef, Ticket, TrapResult};
 
 /// One ticket: who filed it, and its result once there is one.
 pub(super) struct Slot {
@@ -149,6 +149,19 @@ impl Tables {
             State::Done(result) => Some(result),
             _ => unreachable!("looked at above"),
         }
+    }
+
+    /// Takes the result of a ticket that lies in such a home if it is no more than that the request
+    /// is done; whether it was that.
+    #[inline]
+    pub(super) fn take_home_done(&mut self, ticket: Ticket) -> bool {
+        let Some(slot) = self.homes.get_mut((ticket.index & !HOME) as usize) else { return false };
+        let done =
+            slot.serial == ticket.serial && matches!(slot.state, State::Done(Ok(Answer::Unit)));
+        if done {
+            mem::forget(mem::replace(&mut slot.state, State::Free(END)));
+        }
+        done
     }
 
     /// Puts something of the kernel that runs into a task's home, which is free.
