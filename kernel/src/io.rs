@@ -1,7 +1,6 @@
 //! Descriptors: waits for them, what arrives, and when a registration ends.
 
 use std::io;
-use std::mem;
 use std::os::fd::OwnedFd;
 
 use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
@@ -116,21 +115,12 @@ impl<M: Machine> Kernel<M> {
         };
         registration.closed |= arrival.closed;
         let alias = registration.alias;
-        let (mut waiting, mut news) = ([NONE; 2], false);
-        for (side, here) in [arrival.readable, arrival.writable].into_iter().enumerate() {
-            if here {
-                waiting[side] = mem::replace(&mut registration.waiting[side], NONE);
-                if waiting[side] == NONE {
-                    news |= !mem::replace(&mut registration.ready[side], true);
-                }
-            }
-        }
-        let mut served = false;
-        for (ticket, direction) in waiting.into_iter().zip(BOTH) {
-            served |= ticket != NONE && self.wake_io(index, alias, ticket, direction);
-        }
-        if !served {
-            self.remember(index, arrival, news);
+        let (reader, new_read) = registration.meet(Direction::Read, arrival.readable);
+        let (writer, new_write) = registration.meet(Direction::Write, arrival.writable);
+        let read = reader != NONE && self.wake_io(index, alias, reader, Direction::Read);
+        let written = writer != NONE && self.wake_io(index, alias, writer, Direction::Write);
+        if !read && !written {
+            self.remember(index, arrival, new_read || new_write);
         }
     }
 

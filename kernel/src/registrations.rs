@@ -3,6 +3,8 @@
 //! Keyed by the handle's name, never by a descriptor's number. Knows no task: only the index of
 //! the ticket that waits for a direction.
 
+use std::mem;
+
 use traps::protocol::{Descriptor, Direction, HandleId};
 
 use crate::tasks::NONE;
@@ -83,6 +85,19 @@ impl Registration {
         let side = side(direction);
         let remembers = self.ready[side] || self.closed && direction == Direction::Read;
         self.registered && self.waiting[side] == NONE && !remembers
+    }
+
+    /// That side looks ready, if it is `here`: who waited for it, or else whether that is new.
+    #[inline]
+    pub(crate) fn meet(&mut self, direction: Direction, here: bool) -> (u32, bool) {
+        let side = side(direction);
+        if !here {
+            return (NONE, false);
+        }
+        match mem::replace(&mut self.waiting[side], NONE) {
+            NONE => (NONE, !mem::replace(&mut self.ready[side], true)),
+            ticket => (ticket, false),
+        }
     }
 
     /// What the poller gives back with an event: the place, and enough of the serial number to

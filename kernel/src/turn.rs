@@ -172,6 +172,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    #[inline(never)]
     fn move_messages(&mut self) {
         let started = self.wakeup.parked;
         if self.wakeup.seq == 0 {

@@ -78,13 +78,20 @@ impl Call {
         cx: &mut Context<'_>,
         request: impl FnOnce() -> Request,
     ) -> Poll<Result<(), Failure>> {
-        if let Some(ticket) = self.ticket
-            && gate::take_done(ticket)
-        {
-            self.ticket = None;
+        if self.take_done() {
             return Poll::Ready(Ok(()));
         }
         self.poll(cx, request).map(only_done)
+    }
+
+    /// Takes the result, if it is there and no more than that the request is done.
+    #[inline]
+    pub(crate) fn take_done(&mut self) -> bool {
+        let done = self.ticket.is_some_and(gate::take_done);
+        if done {
+            self.ticket = None;
+        }
+        done
     }
 
     /// Gives the request up. A result that was there and unread comes back; an unread interrupt

@@ -213,6 +213,22 @@ impl<S: Source> fmt::Debug for Ready<'_, S> {
 }
 
 impl<S: Source> Ready<'_, S> {
+    /// Files the request, or looks why it is not done.
+    #[inline(never)]
+    fn poll_undone(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Ready { io, direction, call } = self;
+        if io.closed.get() && !call.is_filed() {
+            return Poll::Ready(Err(Error::Closed));
+        }
+        let request = || Request::Io {
+            handle: io.handle(),
+            descriptor: io.descriptor(),
+            kind: io.kind(),
+            direction: *direction,
+        };
+        call.poll_done(cx, request).map_err(Error::from)
+    }
+
     /// What came and was not read is remembered.
     #[cold]
     fn give_up(&mut self) {
@@ -238,16 +254,9 @@ impl<S: Source> Future for Ready<'_, S> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Ready { io, direction, call } = &mut *self;
-        if io.closed.get() && !call.is_filed() {
-            return Poll::Ready(Err(Error::Closed));
+        if self.call.take_done() {
+            return Poll::Ready(Ok(()));
         }
-        let request = || Request::Io {
-            handle: io.handle(),
-            descriptor: io.descriptor(),
-            kind: io.kind(),
-            direction: *direction,
-        };
-        call.poll_done(cx, request).map_err(Error::from)
+        self.poll_undone(cx)
     }
 }

@@ -16,7 +16,7 @@ use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
 use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::Interruptible;
-use crate::protocol::{Answer, DeadlineName, Left, Limit, Post, Request, ScopeId, Site};
+use crate::protocol::{Answer, DeadlineName, Left, Limit, Post, ROOT, Request, ScopeId, Site};
 use crate::scope::Open;
 use crate::time::{Time, micros};
 
@@ -317,13 +317,9 @@ impl ConnectionDeadline {
     #[inline]
     fn kept_here(&self) -> Option<ScopeId> {
         let Open { scope, parent, task, .. } = self.scope.get()?;
-        // What is compared tells it: a task's number is its own in its kernel, and so is a scope's
-        // but for the root, which has its task's number and an index of its own.
-        let (here, now) = (gate::scope(), gate::task());
-        let same = here.map(|here| here.serial) == Some(parent.serial)
-            && here.is_some_and(|here| here.index == parent.index)
-            && now.map(|now| now.serial) == Some(task.serial)
-            && now.is_some_and(|now| now.epoch == task.epoch);
+        // A root is its task's alone; another scope may be polled in another task now.
+        let same =
+            gate::scope() == Some(parent) && (parent.index == ROOT || gate::task() == Some(task));
         same.then_some(scope)
     }
 

@@ -153,8 +153,7 @@ impl Gate {
             return None;
         }
         register.stage.set(Stage::Taken);
-        let first = register.first(self.now.epoch.get())?;
-        Some((first, register.take_request()?))
+        Some((register.first(self.now.epoch.get()), register.take_request()?))
     }
 
     /// Whether a request that was taken is still wanted; frees its ticket if not.
@@ -220,7 +219,7 @@ impl Gate {
     #[inline(always)]
     fn move_home(&self, ticket: Ticket, state: State) {
         let Now { task, register, .. } = self.now;
-        let (Some(task), Some(scope)) = (task.get(), register.scope.get()) else { return };
+        let (Some(task), scope) = (task.get(), register.scope.get()) else { return };
         self.now.tables.borrow_mut().move_home(task, scope, ticket.serial, state);
         register.stage.set(Stage::Empty);
         register.leave_home();

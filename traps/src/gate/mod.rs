@@ -25,7 +25,7 @@ pub(crate) use kernel_side::{note, polled_by};
 use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
-use now::{Now, now};
+use now::{Current, Now, now};
 use outside::Outsides;
 pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
 use register::Stage;
@@ -85,19 +85,18 @@ pub(crate) enum Look {
 /// Files a request of the task that is being polled.
 #[inline]
 pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
-    let Some((now, task)) = now().and_then(|now| Some((now, now.task.get()?))) else {
-        outside(site)
-    };
+    let current = now().and_then(|now| Some((now, now.current()?)));
+    let Some((now, Current { task, scope })) = current else { outside(site) };
     let register = &now.register;
     let index = register.index.get();
     if register.stage.get() != Stage::Empty || index == END || !now.is_own(cx.waker()) {
         return file_beside(now, request, site, cx);
     }
     let serial = now.next_serial();
-    register.serial.set(serial.get());
+    register.serial.set(serial);
     register.behind.set(now.any_filed.get());
-    register.scope.set(now.scope.get());
-    register.site.set(Some(site));
+    register.scope.set(scope);
+    register.site.set(site);
     register.set_request(request);
     register.stage.set(Stage::Filed);
     Ticket { index, epoch: task.epoch, serial }
@@ -158,7 +157,7 @@ fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     let Some(current) = now.current() else { return Look::Outside };
     let own = now.is_own(cx.waker());
     if now.register.holds(ticket) {
-        if own && now.register.scope.get() == Some(current.scope) {
+        if own && now.register.scope.get() == current.scope {
             return Look::Nothing;
         }
         // Its scope may be one that the kernel has yet to hear of.

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::mem;
 use std::num::NonZeroU64;
+use std::panic::Location;
 use std::task::Waker;
 
 use super::now::{Current, Now};
@@ -28,7 +29,7 @@ pub(super) enum Stage {
 /// The first request of the current poll, and then its result.
 pub(super) struct Register {
     pub(super) stage: Cell<Stage>,
-    pub(super) serial: Cell<u64>,
+    pub(super) serial: Cell<NonZeroU64>,
     /// Where it goes when it parks: the task's home, or `spare` if something is parked there.
     pub(super) index: Cell<u32>,
     /// Nothing is kept in the home of the task that runs.
@@ -37,23 +38,25 @@ pub(super) struct Register {
     pub(super) spare: Cell<u32>,
     /// Whether what is in the list was filed before it.
     pub(super) behind: Cell<bool>,
-    pub(super) scope: Cell<Option<ScopeId>>,
-    pub(super) site: Cell<Option<Site>>,
+    pub(super) scope: Cell<ScopeId>,
+    pub(super) site: Cell<Site>,
     request: Cell<Option<Request>>,
     result: Cell<Option<TrapResult>>,
 }
 
 impl Register {
     pub(super) fn new() -> Register {
+        // Numbers begin at 1: no ticket has this one.
+        let serial = NonZeroU64::MAX;
         Register {
             stage: Cell::new(Stage::Empty),
-            serial: Cell::new(0),
+            serial: Cell::new(serial),
             index: Cell::new(END),
             is_home_free: Cell::new(true),
             spare: Cell::new(END),
             behind: Cell::new(false),
-            scope: Cell::new(None),
-            site: Cell::new(None),
+            scope: Cell::new(ScopeId { index: END, epoch: 0, serial }),
+            site: Cell::new(Location::caller()),
             request: Cell::new(None),
             result: Cell::new(None),
         }
@@ -61,15 +64,14 @@ impl Register {
 
     #[inline]
     pub(super) fn holds(&self, ticket: Ticket) -> bool {
-        self.serial.get() == ticket.serial.get() && self.stage.get() != Stage::Empty
+        self.serial.get() == ticket.serial && self.stage.get() != Stage::Empty
     }
 
     /// Where the request in it was made.
     #[inline]
-    pub(super) fn first(&self, epoch: u32) -> Option<First> {
-        let serial = NonZeroU64::new(self.serial.get())?;
-        let ticket = Ticket { index: self.index.get(), epoch, serial };
-        Some(First { ticket, scope: self.scope.get()?, site: self.site.get()? })
+    pub(super) fn first(&self, epoch: u32) -> First {
+        let ticket = Ticket { index: self.index.get(), epoch, serial: self.serial.get() };
+        First { ticket, scope: self.scope.get(), site: self.site.get() }
     }
 
     #[inline]
@@ -150,8 +152,7 @@ impl Now {
         let register = &self.register;
         let stage = register.stage.replace(Stage::Empty);
         let Some(task) = self.task.get() else { return };
-        let serial = NonZeroU64::new(register.serial.get());
-        let (Some(serial), Some(scope)) = (serial, register.scope.get()) else { return };
+        let (serial, scope) = (register.serial.get(), register.scope.get());
         let tables = &mut *self.tables.borrow_mut();
         let index = register.index.get();
         let ticket = Ticket { index, epoch: task.epoch, serial };
@@ -159,7 +160,7 @@ impl Now {
             Stage::Empty => return,
             Stage::Filed => {
                 let request = register.take_request().expect("a filed request is there");
-                let site = register.site.get().expect("a filed request has a place");
+                let site = register.site.get();
                 let place = if register.behind.get() { tables.filed.len() } else { 0 };
                 let filed = Filed::Request { ticket, task, scope, request, site };
                 tables.filed.insert(place, filed);
