@@ -22,7 +22,7 @@ impl<M: Machine> Kernel<M> {
         let delivered_in = self.scopes.name_of(&self.tasks, task, from);
         match source {
             Source::Cancel => {
-                let cancel = self.tasks.get(task).cancel.as_ref().expect("it was cancelled");
+                let cancel = self.tasks.get(task).cancel().expect("it was cancelled");
                 let (by, reason) = (cancel.by, cancel.reason);
                 let root = self.tasks.root(task);
                 Interrupt::cancelled(root, position, delivered_in, self.log.now, by, reason)
@@ -52,7 +52,7 @@ impl<M: Machine> Kernel<M> {
     fn deliveries(&mut self, task: u32, source: Source) -> &mut u32 {
         match source {
             Source::Cancel => {
-                let cancel = self.tasks.get_mut(task).cancel.as_mut();
+                let cancel = self.tasks.get_mut(task).cancel_mut();
                 &mut cancel.expect("a cancelled task has a cancellation").delivered
             }
             Source::Scope(index) => &mut self.scopes.get_mut(index).delivered,
@@ -91,7 +91,7 @@ impl<M: Machine> Kernel<M> {
         let before = self.tasks.get(task);
         let pending_before = before.pending;
         let winner = (before.state == State::Ready).then(|| {
-            let cancelled = before.cancel.as_ref().is_some_and(|c| c.delivered > 0);
+            let cancelled = before.cancel().is_some_and(|c| c.delivered > 0);
             match (before.interrupted, cancelled) {
                 (true, true) => "cancel",
                 (true, false) => "timeout",
@@ -146,7 +146,7 @@ impl<M: Machine> Kernel<M> {
     /// The `cancel` or `fire` line behind an interrupt.
     pub(crate) fn behind(&self, task: u32, source: Source) -> Seq {
         match source {
-            Source::Cancel => self.tasks.get(task).cancel.as_ref().map_or(0, |cancel| cancel.seq),
+            Source::Cancel => self.tasks.get(task).cancel().map_or(0, |cancel| cancel.seq),
             Source::Scope(index) => self.scopes.get(index).seq,
         }
     }
@@ -155,7 +155,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn deliver_pending(&mut self, ticket: u32) {
         let Some(entry) = self.waits.get(ticket) else { return };
         let task = entry.task;
-        let at = self.scopes.find(entry.scope).unwrap_or(ROOT);
+        let at = self.scopes.find(entry.scope()).unwrap_or(ROOT);
         if self.tasks.get(task).pending == 0 {
             return;
         }
@@ -174,7 +174,7 @@ impl<M: Machine> Kernel<M> {
         let mut reached = Vec::new();
         for ticket in self.waits.of(&self.tasks, task) {
             let Some(entry) = self.waits.get(ticket) else { continue };
-            let scope = self.scopes.find(entry.scope).unwrap_or(ROOT);
+            let scope = self.scopes.find(entry.scope()).unwrap_or(ROOT);
             if self.scopes.reaches(from, scope) && self.deliver(ticket, source, scope, cause) {
                 reached.push(scope);
                 hit += 1;
@@ -241,15 +241,15 @@ impl<M: Machine> Kernel<M> {
             emit!(self, index, event(Effect::Ended));
             return;
         }
-        if task.cancel.is_some() {
+        if task.cancel().is_some() {
             emit!(self, index, event(Effect::Again));
             return;
         }
-        task.cancel = Some(Box::new(Cancellation { by, reason, delivered: 0, seq: 0 }));
+        task.rare().cancel = Some(Cancellation { by, reason, delivered: 0, seq: 0 });
         let has_traps = self.can_be_hit(index);
         let effect = if has_traps { Effect::Delivered } else { Effect::Pending };
         let seq = emit!(self, index, event(effect));
-        self.tasks.get_mut(index).cancel.as_mut().expect("set above").seq = seq;
+        self.tasks.get_mut(index).cancel_mut().expect("set above").seq = seq;
         let hit =
             self.spread(index, Source::Cancel, ROOT, seq) + self.replace_timeouts(index, ROOT);
         self.wake_cancelled(index, hit, seq);
@@ -271,7 +271,7 @@ impl<M: Machine> Kernel<M> {
     fn can_be_hit(&self, index: u32) -> bool {
         let reached = self.waits.of(&self.tasks, index).into_iter().any(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.scopes.find(entry.scope).unwrap_or(ROOT);
+            let scope = self.scopes.find(entry.scope()).unwrap_or(ROOT);
             self.scopes.reaches(ROOT, scope)
         });
         let timeout = |(_, source): &(Ticket, Source)| *source != Source::Cancel;

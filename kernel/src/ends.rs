@@ -9,7 +9,7 @@ use crate::emit::{announce, drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::scopes::Timing;
-use crate::tasks::{End, NONE, Place, State};
+use crate::tasks::{End, NONE, State};
 use crate::trace::{Event, Seq};
 
 impl<M: Machine> Kernel<M> {
@@ -24,8 +24,8 @@ impl<M: Machine> Kernel<M> {
         let name = name.to_owned();
         // What that poll armed is heeded after it.
         announce!(self, 0, id, &name, Event::Panic { text: message.as_str().into() });
-        let task = self.tasks.get_mut(index);
-        if let Place::Main = task.place {
+        self.tasks.get_mut(index).rare().panic = message.into();
+        if self.tasks.is_main(index) {
             self.main_panic = Some(panic);
             // The future stays with whoever runs the kernel: what it filed goes with the task.
             self.serve();
@@ -34,7 +34,7 @@ impl<M: Machine> Kernel<M> {
             // The future goes before its name: its requests are withdrawn, its scopes closed.
             self.drop_future(index);
         }
-        self.end_task(index, End::Panicked(message.into()), run);
+        self.end_task(index, End::Panicked, run);
     }
 
     /// Drops a task's future, and heeds what its parts post.
@@ -46,7 +46,7 @@ impl<M: Machine> Kernel<M> {
     /// Drops a task's future, in the name of no task.
     pub(crate) fn drop_body(&mut self, index: u32) {
         let task = self.tasks.get_mut(index);
-        if let Place::Body(body) = &mut task.place {
+        if let Some(body) = &mut task.body {
             let name = body.name().to_owned();
             let site = body.site();
             // A stand-in keeps the name for the lines to come.
@@ -63,16 +63,17 @@ impl<M: Machine> Kernel<M> {
         if task.waits > 0 || task.first_scope != NONE || task.pending > 0 {
             self.cut_loose(index);
         }
-        if self.tasks.get(index).deferred.is_some() {
+        if self.tasks.get(index).deferred().is_some() {
             self.undefer(index, crate::trace::Why::Exit);
         }
         let exit = emit!(
             self,
             index,
-            Event::Exit { how: self.tasks.get(index).exit(&end), cause },
+            Event::Exit { how: self.tasks.get(index).exit(end), cause },
             self.ran()
         );
         let name = self.tasks.name_of(index);
+        let is_main = self.tasks.is_main(index);
         let task = self.tasks.get_mut(index);
         if task.state == State::Ready {
             self.ready.remove(index);
@@ -81,7 +82,7 @@ impl<M: Machine> Kernel<M> {
         task.end = Some(end);
         task.waker = None;
         task.news = None;
-        if let Place::Main = task.place {
+        if is_main {
             self.main_ended = true;
             task.detached = true;
         }
@@ -123,11 +124,11 @@ impl<M: Machine> Kernel<M> {
     /// what that posted is heeded. A joiner takes it later, and the name with it.
     fn end_last_run(&mut self, index: u32) {
         if self.tasks.get(index).detached {
-            let mut place = mem::replace(&mut self.tasks.get_mut(index).place, Place::Away);
-            if let Place::Body(body) = &mut place {
+            let mut body = self.tasks.get_mut(index).body.take();
+            if let Some(body) = &mut body {
                 quietly(|| body.as_mut().clear());
             }
-            self.tasks.get_mut(index).place = place;
+            self.tasks.get_mut(index).body = body;
             self.serve();
         }
         self.end_run(index);

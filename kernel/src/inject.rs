@@ -86,7 +86,7 @@ impl<M: Machine> Kernel<M> {
             let index = self.outermost(task);
             return self.scopes.name_of(&self.tasks, task, index);
         }
-        let site = self.tasks.get(task).site.expect("a task that runs was spawned somewhere");
+        let site = self.tasks.site(task).expect("a task that runs was spawned somewhere");
         let (kind, never) = (ScopeKind::Timeout, Time::NEVER);
         let index = self.scopes.open(&mut self.tasks, task, ROOT, kind, never, site);
         let name = self.scopes.name_of(&self.tasks, task, index);

@@ -53,7 +53,7 @@ impl<M: Machine> Kernel<M> {
             self.answer(at, Err(Failure::Busy), op);
             return false;
         }
-        if self.tasks.get(at.task).deferred.is_some() {
+        if self.tasks.get(at.task).deferred().is_some() {
             self.keep_or_undefer(at.task, index, direction);
         }
         let registration = self.registrations.at(index);
@@ -144,7 +144,7 @@ impl<M: Machine> Kernel<M> {
             Policy::Eager => self.unregister(index, Why::Wake),
             Policy::NextSleep => {
                 let write = direction == Direction::Write;
-                self.tasks.get_mut(task).deferred = Some((index, write));
+                self.tasks.get_mut(task).defer(index, write);
                 emit!(self, task, Event::Defer { alias, direction: shown(direction) });
             }
         }
@@ -215,8 +215,10 @@ impl<M: Machine> Kernel<M> {
     fn keep_or_undefer(&mut self, task: u32, index: u32, direction: Direction) {
         let same = (index, direction == Direction::Write);
         let task_entry = self.tasks.get_mut(task);
-        match task_entry.deferred {
-            Some(deferred) if deferred == same => task_entry.deferred = None,
+        match task_entry.deferred() {
+            Some(deferred) if deferred == same => {
+                task_entry.undefer();
+            }
             Some(_) => self.undefer(task, Why::Other),
             None => {}
         }
@@ -224,7 +226,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Policy NextSleep: ends the registration that the task's last wake left in place.
     pub(crate) fn undefer(&mut self, task: u32, why: Why) {
-        let Some((index, _)) = self.tasks.get_mut(task).deferred.take() else { return };
+        let Some((index, _)) = self.tasks.get_mut(task).undefer() else { return };
         let nobody = self.registrations.get(index).is_some_and(|r| r.nobody_waits());
         if nobody {
             self.unregister(index, why);

@@ -9,9 +9,9 @@ use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::table::At;
-use crate::tasks::{End, NONE, Place, State};
+use crate::tasks::{End, NONE, State};
 use crate::trace::{Event, Op, Seq, WakeOp};
-use crate::waits::Wait;
+use crate::waits::{Links, Wait};
 
 impl<M: Machine> Kernel<M> {
     #[inline(never)]
@@ -22,7 +22,7 @@ impl<M: Machine> Kernel<M> {
             Some(task) if self.tasks.get(task).state != State::Ended => {
                 let joined = self.tasks.get(task);
                 let ends = (joined.first_joiner, joined.last_joiner);
-                self.park(at, Wait::Join { task, take }, op);
+                self.park(at, Wait::Join { task, take, line: Links::ALONE }, op);
                 let ends = self.waits.join_line(ends, at.ticket.index);
                 let joined = self.tasks.get_mut(task);
                 (joined.first_joiner, joined.last_joiner) = ends;
@@ -44,7 +44,7 @@ impl<M: Machine> Kernel<M> {
         let op = Op::Wait { queue: self.queue_number(&queue) };
         let ends = (queue.head.get(), queue.tail.get());
         queue.waiting.set(queue.waiting.get() + 1);
-        self.park(at, Wait::Queue(queue.clone()), || op);
+        self.park(at, Wait::Queue { queue: queue.clone(), line: Links::ALONE }, || op);
         let (head, tail) = self.waits.join_line(ends, at.ticket.index);
         queue.head.set(head);
         queue.tail.set(tail);
@@ -58,13 +58,13 @@ impl<M: Machine> Kernel<M> {
     /// What an ended task left, taken out of it if so asked.
     pub(crate) fn output_of(&mut self, task: u32, take: bool) -> Ended {
         let ended = self.tasks.get_mut(task);
-        match ended.end.clone().expect("an ended task has an end") {
-            End::Panicked(message) => Ended::Panicked(Box::new(message.into())),
+        match ended.end.expect("an ended task has an end") {
+            End::Panicked => Ended::Panicked(Box::new(ended.rare().panic.clone().into())),
             End::Dropped => Ended::Dropped,
             End::Output if !take => Ended::Output(None),
-            End::Output => match std::mem::replace(&mut ended.place, Place::Away) {
-                Place::Body(body) => Ended::Output(Some(body)),
-                Place::Main | Place::Away => Ended::Taken,
+            End::Output => match ended.body.take() {
+                Some(body) => Ended::Output(Some(body)),
+                None => Ended::Taken,
             },
         }
     }
@@ -78,13 +78,13 @@ impl<M: Machine> Kernel<M> {
             let Wait::Join { take, .. } = entry.wait else {
                 unreachable!("only joiners stand in this line")
             };
-            let (joiner, after, ticket) = (entry.task, entry.line_after, entry.ticket);
+            let (joiner, after, ticket) = (entry.task, entry.line().after, entry.ticket);
             let joined = self.tasks.get_mut(task);
             joined.first_joiner = after;
             if after == NONE {
                 joined.last_joiner = NONE;
             } else if let Some(next) = self.waits.get_mut(after) {
-                next.line_before = NONE;
+                next.line_mut().before = NONE;
             }
             let take = take && !self.gate.is_withdrawn(ticket);
             let ended = self.output_of(task, take);
@@ -114,7 +114,7 @@ impl<M: Machine> Kernel<M> {
             && count < n
         {
             count += u64::from(!self.gate.is_withdrawn(entry.ticket));
-            index = entry.line_after;
+            index = entry.line().after;
         }
         count
     }
@@ -129,11 +129,11 @@ impl<M: Machine> Kernel<M> {
             }
             let index = queue.head.get();
             let Some(entry) = self.waits.get(index) else { break };
-            let after = entry.line_after;
+            let after = entry.line().after;
             queue.head.set(after);
             queue.waiting.set(queue.waiting.get() - 1);
             match self.waits.get_mut(after) {
-                Some(next) => next.line_before = NONE,
+                Some(next) => next.line_mut().before = NONE,
                 None => queue.tail.set(NONE),
             }
             let op = WakeOp::Wait { queue: queue.number.get() };

@@ -119,7 +119,7 @@ impl<M: Machine> Kernel<M> {
                 None => return Came::Foreign(entry.site),
             },
             Wait::Join { task, .. } => WakeOp::Join { task: self.tasks.label(*task).0 },
-            Wait::Queue(queue) => WakeOp::Wait { queue: queue.number.get() },
+            Wait::Queue { queue, .. } => WakeOp::Wait { queue: queue.number.get() },
             Wait::Job(job) => WakeOp::Offload { job: job.number },
             Wait::Signal(_) | Wait::Stream(_) => WakeOp::Signal,
             Wait::Outside { .. } => WakeOp::Outside,

@@ -119,7 +119,7 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(task).troubled |= self.tasks.get(from).troubled;
         self.scopes.rehome(&mut self.tasks, index, task, parent);
         for ticket in self.waits.of(&self.tasks, from) {
-            let scope = self.waits.get(ticket).expect("a list holds parked tickets").scope;
+            let scope = self.waits.get(ticket).expect("a list holds parked tickets").scope();
             let at = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if from != task && self.scopes.is_within(index, at) {
                 self.waits.rehome(&mut self.tasks, ticket, task, scope);
@@ -166,7 +166,7 @@ impl<M: Machine> Kernel<M> {
                 let joined = self.tasks.get_mut(*task);
                 (joined.first_joiner, joined.last_joiner) = ends;
             }
-            Wait::Queue(queue) => {
+            Wait::Queue { queue, .. } => {
                 let ends = (queue.head.get(), queue.tail.get());
                 let (head, tail) = self.waits.leave_line(ends, entry);
                 queue.head.set(head);

@@ -22,7 +22,6 @@ use crate::kernel::Kernel;
 use crate::log;
 use crate::longrun::Came;
 use crate::machine::Machine;
-use crate::tasks::Place;
 use crate::trace::{Event, Seq};
 use crate::wake::WakeQueue;
 use crate::waker::Message;
@@ -351,7 +350,7 @@ impl<M: Machine> Kernel<M> {
             return drop_quietly(order);
         }
         let Order { site, build, task } = order;
-        let child = self.add_task(Place::Body(build()), 0, site);
+        let child = self.add_task(build(), 0);
         // Its joiner, if there is one, is no task.
         self.tasks.get_mut(child.index).detached = true;
         task.set(child).expect("an order is carried out once");

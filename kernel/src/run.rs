@@ -4,18 +4,19 @@
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use traps::Time;
-use traps::protocol::{Filed, Site, TaskRef};
+use traps::protocol::{Body, Filed, TaskRef};
 
 use crate::emit::{drop_quietly, emit};
 use crate::kernel::{Kernel, MainPoll};
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::table::At;
-use crate::tasks::{End, Place, State, Tasks};
+use crate::tasks::{End, State, Tasks};
 use crate::trace::{Event, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
@@ -113,11 +114,10 @@ impl<M: Machine> Kernel<M> {
         let polled = {
             let waker: &Waker = task.waker.as_ref().unwrap_or_else(|| self.spare.waker());
             let mut cx = Context::from_waker(waker);
-            let place = &mut task.place;
-            catch_unwind(AssertUnwindSafe(|| match place {
-                Place::Body(body) => body.as_mut().poll(&mut cx),
-                Place::Main => main(&mut cx),
-                Place::Away => unreachable!("a task that is ready has its future"),
+            let body = &mut task.body;
+            catch_unwind(AssertUnwindSafe(|| match body {
+                Some(body) => body.as_mut().poll(&mut cx),
+                None => main(&mut cx),
             }))
         };
         self.gate.clear_bare();
@@ -160,7 +160,7 @@ impl<M: Machine> Kernel<M> {
         }
         task.is_home_free = self.gate.end();
         let silent = self.waits.parked_so_far() == before && !task.woken;
-        if silent || task.deferred.is_some() {
+        if silent || task.deferred().is_some() {
             if silent {
                 self.tell_bare_wait(index);
             }
@@ -278,8 +278,14 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// A new task, not yet ready.
-    pub(crate) fn add_task(&mut self, place: Place, parent: u64, site: Site) -> TaskRef {
-        let task = self.tasks.add(place, parent, Some(site), self.deadlines.so_far);
+    pub(crate) fn add_task(&mut self, body: Pin<Box<dyn Body>>, parent: u64) -> TaskRef {
+        let task = self.tasks.add(Some(body), parent, self.deadlines.so_far);
+        self.settle_in(task)
+    }
+
+    /// Looks at the home of a task that is new.
+    #[inline]
+    pub(crate) fn settle_in(&mut self, task: TaskRef) -> TaskRef {
         if !self.gate.is_home_free(task) {
             self.tasks.get_mut(task.index).is_home_free = false;
         }

@@ -241,7 +241,7 @@ impl<M: Machine> Kernel<M> {
         for source in here {
             let unheard = match source {
                 Source::Cancel => {
-                    let cancel = self.tasks.get(task).cancel.as_ref();
+                    let cancel = self.tasks.get(task).cancel();
                     cancel.is_some_and(|cancel| cancel.delivered == 0)
                 }
                 Source::Scope(from) => from != index && self.scopes.get(from).delivered == 0,

@@ -63,7 +63,7 @@ impl<M: Machine> Kernel<M> {
                 format!("io {} {side}", alias.map_or_else(|| "-".to_owned(), |a| a.to_string()))
             }
             Wait::Join { task, .. } => format!("join {}", self.tasks.label(*task).0),
-            Wait::Queue(queue) => format!("wait q{}", queue.number.get()),
+            Wait::Queue { queue, .. } => format!("wait q{}", queue.number.get()),
             Wait::Job(job) => format!("offload o{}", job.number),
             Wait::Signal(_) | Wait::Stream(_) => "signal".to_owned(),
             Wait::Foreign { .. } => "foreign".to_owned(),

@@ -183,7 +183,7 @@ impl<M: Machine> Kernel<M> {
         let older = std::mem::replace(&mut self.ending.cancelled, newest);
         if older < newest {
             for task in self.tasks.newest_first(older) {
-                if self.tasks.get(task).cancel.is_none() {
+                if self.tasks.get(task).cancel().is_none() {
                     self.cancel_task(task, None, "shutdown", self.phase);
                 }
             }

@@ -15,7 +15,7 @@ use crate::log;
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::Source;
-use crate::tasks::{Place, State};
+use crate::tasks::State;
 use crate::timers::Rank;
 use crate::trace::{Event, Op, Outcome};
 use crate::turn::Fired;
@@ -162,7 +162,7 @@ impl<M: Machine> Kernel<M> {
     fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>) {
         let site = body.site();
         let parent = self.tasks.get(at.task).id.get();
-        let child = self.add_task(Place::Body(body), parent, site);
+        let child = self.add_task(body, parent);
         self.gate.inherit_locals(self.tasks.name_of(at.task), child);
         if self.log.is_listening() {
             self.tell_spawn(at, child, parent, site);

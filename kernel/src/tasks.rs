@@ -21,15 +21,9 @@ use crate::trace::{Answered, Exit, Seq};
 /// The end of a list that is threaded through a table.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Where a task's future is.
-pub(crate) enum Place {
-    /// In the table.
-    Body(Pin<Box<dyn Body>>),
-    /// In the frame of `run`.
-    Main,
-    /// Nowhere: it is being polled, or its output is gone.
-    Away,
-}
+/// Bytes of a place in the table.
+#[cfg(test)]
+pub(crate) const SIZE: usize = size_of::<Option<Task>>();
 
 /// What a task is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +39,19 @@ pub(crate) enum State {
 }
 
 /// How a task ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Output,
-    Panicked(Box<str>),
+    Panicked,
     Dropped,
+}
+
+/// What few tasks ever have.
+#[derive(Debug, Default)]
+pub(crate) struct Rare {
+    pub(crate) cancel: Option<Cancellation>,
+    /// The message of the panic that ended it.
+    pub(crate) panic: Box<str>,
 }
 
 /// A cancellation that was asked for. There is one at most in the life of a task.
@@ -73,11 +75,11 @@ pub(crate) struct News {
 
 pub(crate) struct Task {
     pub(crate) id: NonZeroU64,
-    pub(crate) place: Place,
+    /// Its future, then its output; none if that was taken. That of main is in the frame of `run`.
+    pub(crate) body: Option<Pin<Box<dyn Body>>>,
     pub(crate) parent: u64,
     pub(crate) state: State,
     pub(crate) cycles: u64,
-    pub(crate) site: Option<Site>,
     pub(crate) waker: Option<Waker>,
     /// The line that made it ready; while it runs, its `run` line.
     pub(crate) cause: Seq,
@@ -96,7 +98,7 @@ pub(crate) struct Task {
     pub(crate) last_joiner: u32,
     /// Entries in the list of pending interrupts.
     pub(crate) pending: u32,
-    pub(crate) cancel: Option<Box<Cancellation>>,
+    rare: Option<Box<Rare>>,
     pub(crate) end: Option<End>,
     /// A result came while it was running: it is polled on.
     pub(crate) answered: bool,
@@ -116,8 +118,10 @@ pub(crate) struct Task {
     pub(crate) detached: bool,
     /// Nothing is kept in its home at the gate, as far as its last run has seen.
     pub(crate) is_home_free: bool,
-    /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
-    pub(crate) deferred: Option<(u32, bool)>,
+    /// Policy NextSleep: the handle whose wait its last wake left registered, or `NONE`, and
+    /// whether that was for writing.
+    deferred: u32,
+    deferred_write: bool,
 }
 
 impl Task {
@@ -141,12 +145,41 @@ impl Task {
         }
     }
 
+    /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
+    #[inline]
+    pub(crate) fn deferred(&self) -> Option<(u32, bool)> {
+        (self.deferred != NONE).then_some((self.deferred, self.deferred_write))
+    }
+
+    pub(crate) fn defer(&mut self, handle: u32, write: bool) {
+        (self.deferred, self.deferred_write) = (handle, write);
+    }
+
+    pub(crate) fn undefer(&mut self) -> Option<(u32, bool)> {
+        let deferred = self.deferred();
+        self.deferred = NONE;
+        deferred
+    }
+
+    pub(crate) fn cancel(&self) -> Option<&Cancellation> {
+        self.rare.as_ref()?.cancel.as_ref()
+    }
+
+    pub(crate) fn cancel_mut(&mut self) -> Option<&mut Cancellation> {
+        self.rare.as_mut()?.cancel.as_mut()
+    }
+
+    /// What few tasks have: made here, if it has nothing of it yet.
+    pub(crate) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
     /// How it ends, for the log.
-    pub(crate) fn exit(&self, end: &End) -> Exit {
+    pub(crate) fn exit(&self, end: End) -> Exit {
         match end {
-            End::Panicked(_) => Exit::Panic,
+            End::Panicked => Exit::Panic,
             End::Dropped => Exit::Dropped,
-            End::Output if self.cancel.as_ref().is_some_and(|cancel| cancel.delivered > 0) => {
+            End::Output if self.cancel().is_some_and(|cancel| cancel.delivered > 0) => {
                 Exit::Cancelled
             }
             End::Output => Exit::Ok,
@@ -186,6 +219,8 @@ pub(crate) fn stand_in(name: String, site: Site) -> Pin<Box<dyn Body>> {
 pub(crate) struct Tasks {
     slab: Slab<Task>,
     last: u64,
+    /// Which one is main, and where it was run.
+    main: Option<(u32, Site)>,
     /// Not ended.
     pub(crate) alive: usize,
     epoch: u32,
@@ -193,15 +228,26 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     pub(crate) fn new(epoch: u32) -> Tasks {
-        Tasks { slab: Slab::new(), last: 1, alive: 0, epoch }
+        Tasks { slab: Slab::new(), last: 1, main: None, alive: 0, epoch }
+    }
+
+    /// Adds the main task: its future is in the frame of `run`.
+    pub(crate) fn add_main(&mut self, site: Site, deadlines_before: u32) -> TaskRef {
+        let main = self.add(None, 0, deadlines_before);
+        self.main = Some((main.index, site));
+        main
+    }
+
+    #[inline]
+    pub(crate) fn is_main(&self, index: u32) -> bool {
+        self.main.is_some_and(|(main, _)| main == index)
     }
 
     /// Adds a task and numbers it. Number 1 is the wake-up task, which is not in the table.
     pub(crate) fn add(
         &mut self,
-        place: Place,
+        body: Option<Pin<Box<dyn Body>>>,
         parent: u64,
-        site: Option<Site>,
         deadlines_before: u32,
     ) -> TaskRef {
         self.last += 1;
@@ -209,11 +255,10 @@ impl Tasks {
         let id = NonZeroU64::new(self.last).expect("numbers start at 2");
         let index = self.slab.insert(Task {
             id,
-            place,
+            body,
             parent,
             state: State::Parked,
             cycles: 0,
-            site,
             waker: None,
             cause: 0,
             came: Came::Spawn,
@@ -225,7 +270,7 @@ impl Tasks {
             first_joiner: NONE,
             last_joiner: NONE,
             pending: 0,
-            cancel: None,
+            rare: None,
             end: None,
             answered: false,
             woken: false,
@@ -236,7 +281,8 @@ impl Tasks {
             deadlines_before,
             detached: false,
             is_home_free: true,
-            deferred: None,
+            deferred: NONE,
+            deferred_write: false,
         });
         let index = u32::try_from(index).expect("fewer than 2^32 tasks");
         TaskRef { index, epoch: self.epoch, serial: id }
@@ -286,15 +332,26 @@ impl Tasks {
     /// The number and the name, for the log.
     pub(crate) fn label(&self, index: u32) -> (u64, &str) {
         let task = self.get(index);
-        let name = match &task.place {
-            Place::Body(body) => body.name(),
-            Place::Main => "main",
-            Place::Away => "-",
+        let name = match &task.body {
+            Some(body) => body.name(),
+            None if self.is_main(index) => "main",
+            None => "-",
         };
         (task.id.get(), name)
     }
 
+    /// Where it was spawned; `None` if its output was taken.
+    pub(crate) fn site(&self, index: u32) -> Option<Site> {
+        match &self.get(index).body {
+            Some(body) => Some(body.site()),
+            None => self.main.filter(|(main, _)| *main == index).map(|(_, site)| site),
+        }
+    }
+
     pub(crate) fn remove(&mut self, index: u32) -> Task {
+        if self.is_main(index) {
+            self.main = None;
+        }
         self.slab.remove(index as usize)
     }
 

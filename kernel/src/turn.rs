@@ -17,7 +17,7 @@ use crate::log;
 use crate::longrun::Came;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
-use crate::tasks::{End, NONE, Place};
+use crate::tasks::{End, NONE};
 use crate::timers::{Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
@@ -47,7 +47,8 @@ impl<M: Machine> Kernel<M> {
         let _closing = self.enter_closing();
         self.start()?;
         self.main_ended = false;
-        let task = self.add_task(Place::Main, 0, site).index;
+        let task = self.tasks.add_main(site, self.deadlines.so_far);
+        let task = self.settle_in(task).index;
         let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
         self.make_ready(task, seq, Came::Spawn);

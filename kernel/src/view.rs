@@ -152,7 +152,10 @@ impl<M: Machine> Kernel<M> {
                 State::Ready | State::Parked | State::Ended => task.ready_since,
             },
             cycles: task.cycles,
-            spawned_at: task.site.map(|site| format!("{}:{}", site.file(), site.line())),
+            spawned_at: self
+                .tasks
+                .site(index)
+                .map(|site| format!("{}:{}", site.file(), site.line())),
             parked: parked.collect(),
         }
     }
@@ -163,7 +166,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Sleep { timer: Some(timer) } => Some(self.timers.due_at(timer)),
             _ => None,
         };
-        let deadline = self.in_force(entry.scope).map(|found| found.deadline);
+        let deadline = self.in_force(entry.scope()).map(|found| found.deadline);
         [sleep, deadline].into_iter().flatten().min().filter(|until| *until != Time::NEVER)
     }
 

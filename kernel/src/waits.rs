@@ -4,6 +4,7 @@
 //! joined task. Completes nothing.
 
 use std::mem;
+use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use traps::SignalSet;
@@ -32,8 +33,12 @@ pub(crate) enum Wait {
     Join {
         task: u32,
         take: bool,
+        line: Links,
     },
-    Queue(Rc<QueueCore>),
+    Queue {
+        queue: Rc<QueueCore>,
+        line: Links,
+    },
     Job(JobId),
     Signal(SignalSet),
     Stream(Rc<SignalLine>),
@@ -46,10 +51,23 @@ pub(crate) enum Wait {
     },
 }
 
+/// Neighbours in a line: that of a queue or of a joined task.
+#[derive(Clone, Copy)]
+pub(crate) struct Links {
+    pub(crate) before: u32,
+    pub(crate) after: u32,
+}
+
+impl Links {
+    pub(crate) const ALONE: Links = Links { before: NONE, after: NONE };
+}
+
 pub(crate) struct Entry {
     pub(crate) ticket: Ticket,
     pub(crate) task: u32,
-    pub(crate) scope: ScopeId,
+    /// The scope in which it was filed; its kernel is the ticket's.
+    scope_index: u32,
+    scope_serial: NonZeroU64,
     /// Its number in the log.
     pub(crate) number: u64,
     pub(crate) wait: Wait,
@@ -59,9 +77,6 @@ pub(crate) struct Entry {
     /// Neighbours among the tickets of its task.
     before: u32,
     after: u32,
-    /// Neighbours in the line of a queue or a joined task.
-    pub(crate) line_before: u32,
-    pub(crate) line_after: u32,
 }
 
 /// What is worth knowing of a wait that is over.
@@ -78,6 +93,26 @@ impl Entry {
     pub(crate) fn over(&self) -> Over {
         let Entry { ticket, task, number, site, .. } = *self;
         Over { ticket, task, number, site }
+    }
+
+    pub(crate) fn scope(&self) -> ScopeId {
+        let Entry { ticket, scope_index, scope_serial, .. } = *self;
+        ScopeId { index: scope_index, epoch: ticket.epoch, serial: scope_serial }
+    }
+
+    /// Where it stands in a line.
+    pub(crate) fn line(&self) -> Links {
+        match self.wait {
+            Wait::Join { line, .. } | Wait::Queue { line, .. } => line,
+            _ => unreachable!("a line holds joiners, or waiters of its queue"),
+        }
+    }
+
+    pub(crate) fn line_mut(&mut self) -> &mut Links {
+        match &mut self.wait {
+            Wait::Join { line, .. } | Wait::Queue { line, .. } => line,
+            _ => unreachable!("a line holds joiners, or waiters of its queue"),
+        }
     }
 }
 
@@ -142,21 +177,19 @@ impl Waits {
         } else {
             self.get_mut(before).expect("a list holds parked tickets").after = index;
         }
-        let (after, line_before, line_after) = (NONE, NONE, NONE);
         let place = self.place(index).expect("made above");
         debug_assert!(place.is_none(), "a ticket is parked once");
         mem::forget(place.replace(Entry {
             ticket,
             task,
-            scope,
+            scope_index: scope.index,
+            scope_serial: scope.serial,
             number,
             wait,
             site,
             seq,
             before,
-            after,
-            line_before,
-            line_after,
+            after: NONE,
         }));
         number
     }
@@ -228,7 +261,9 @@ impl Waits {
         self.unlink(tasks, from, before, after);
         let before = self.link(tasks, task, index);
         let entry = self.get_mut(index).expect("looked at above");
-        (entry.task, entry.scope, entry.before, entry.after) = (task, scope, before, NONE);
+        entry.task = task;
+        (entry.scope_index, entry.scope_serial) = (scope.index, scope.serial);
+        (entry.before, entry.after) = (before, NONE);
     }
 
     /// Everything, for a kernel that ends.
@@ -260,28 +295,35 @@ impl Waits {
         if last == NONE {
             return (index, index);
         }
-        self.get_mut(last).expect("a line holds parked tickets").line_after = index;
-        self.get_mut(index).expect("it was just parked").line_before = last;
+        self.get_mut(last).expect("a line holds parked tickets").line_mut().after = index;
+        self.get_mut(index).expect("it was just parked").line_mut().before = last;
         (first, index)
     }
 
     /// Takes an entry that was just removed out of its line; the line's new ends.
     pub(crate) fn leave_line(&mut self, ends: (u32, u32), entry: &Entry) -> (u32, u32) {
         let (mut first, mut last) = ends;
-        match entry.line_before {
-            NONE => first = entry.line_after,
-            before => {
-                let before = self.get_mut(before).expect("a line holds parked tickets");
-                before.line_after = entry.line_after;
-            }
+        let Links { before, after } = entry.line();
+        let rule = "a line holds parked tickets";
+        match before {
+            NONE => first = after,
+            before => self.get_mut(before).expect(rule).line_mut().after = after,
         }
-        match entry.line_after {
-            NONE => last = entry.line_before,
-            after => {
-                let after = self.get_mut(after).expect("a line holds parked tickets");
-                after.line_before = entry.line_before;
-            }
+        match after {
+            NONE => last = before,
+            after => self.get_mut(after).expect(rule).line_mut().before = before,
         }
         (first, last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
+    #[test]
+    fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
+        assert_eq!((size_of::<Option<Entry>>(), crate::tasks::SIZE), (88, 160));
     }
 }

@@ -132,7 +132,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn begin_beat(&mut self, index: u32) {
         if let Some(watch) = &mut self.watchdog.watch {
             let (task, name) = self.tasks.label(index);
-            watch.begin(task, name, self.tasks.get(index).site);
+            watch.begin(task, name, self.tasks.site(index));
         }
     }
 

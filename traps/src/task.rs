@@ -162,8 +162,11 @@ impl<T> Future for Spawn<T> {
 }
 
 impl<T> Drop for Spawn<T> {
+    #[inline]
     fn drop(&mut self) {
-        drop(self.salvage());
+        if self.call.is_filed() {
+            drop(self.salvage());
+        }
     }
 }
 
@@ -272,10 +275,21 @@ impl<T> Future for Join<'_, T> {
     }
 }
 
-impl<T: 'static> Drop for Join<'_, T> {
-    fn drop(&mut self) {
+impl<T: 'static> Join<'_, T> {
+    /// What it took and nobody read stays with the handle.
+    #[cold]
+    fn give_up(&mut self) {
         if let Some(Ok(Answer::Ended(Ended::Output(body)))) = self.call.abandon() {
             self.task.output = output(body);
+        }
+    }
+}
+
+impl<T: 'static> Drop for Join<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.call.is_filed() {
+            self.give_up();
         }
     }
 }
