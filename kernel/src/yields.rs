@@ -16,21 +16,26 @@ use crate::waits::{Entry, Wait};
 impl<M: Machine> Kernel<M> {
     /// Gives way: the wait ends when the task has left the CPU. Where nothing else was filed,
     /// nothing can come in between: its result is put down at once, and the wait is in no table.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give_way<'o>(&mut self, at: &At, sleep: bool, op: impl FnOnce() -> Op<'o>) {
         let alone = self.gate.is_alone(at.ticket) && self.scratch.yielded.is_empty();
         let task = self.tasks.get_mut(at.task);
         // One that was answered meanwhile is polled on first.
-        if alone && !task.answered && !self.log.is_listening() {
-            let (answer, op) = given(sleep, self.log.now);
-            task.came = Came::Wait(op, at.site);
-            self.gate.keep(at.ticket, Ok(answer));
-            self.log.seq += 1;
-            self.waits.next_number();
-            self.gave_way = true;
-            return;
+        if !alone || task.answered || self.log.is_listening() {
+            return self.give_way_parked(at, sleep, op());
         }
-        self.park(at, Wait::Yield { sleep }, op);
+        let (answer, op) = given(sleep, self.log.now);
+        task.came = Came::Wait(op, at.site);
+        self.gate.keep(at.ticket, Ok(answer));
+        self.log.seq += 1;
+        self.waits.next_number();
+        self.gave_way = true;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_way_parked(&mut self, at: &At, sleep: bool, op: Op<'_>) {
+        self.park(at, Wait::Yield { sleep }, || op);
         self.scratch.yielded.push(at.ticket.index);
     }
 
@@ -65,6 +70,7 @@ impl<M: Machine> Kernel<M> {
 }
 
 /// What a task that gave way gets, when it was asked for as a sleep or not.
+#[inline]
 fn given(sleep: bool, now: Time) -> (Answer, WakeOp) {
     if sleep { (Answer::Time(now), WakeOp::Sleep) } else { (Answer::Unit, WakeOp::Yield) }
 }

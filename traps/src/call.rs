@@ -103,7 +103,7 @@ impl Call {
 
 /// The answer has nothing in it.
 #[inline(never)]
-fn only_done(result: TrapResult) -> Result<(), Failure> {
+pub(crate) fn only_done(result: TrapResult) -> Result<(), Failure> {
     match result {
         Ok(Answer::Unit) => Ok(()),
         Ok(other) => wrong_answer(&other),

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::call::Call;
+use crate::call::{Call, only_done};
 use crate::error::Error;
 use crate::gate;
 use crate::protocol::{HandleId, Post, Request, Site};
@@ -226,7 +226,7 @@ impl<S: Source> Ready<'_, S> {
             kind: io.kind(),
             direction: *direction,
         };
-        call.poll_done(cx, request).map_err(Error::from)
+        call.poll(cx, request).map(|result| only_done(result).map_err(Error::from))
     }
 
     /// What came and was not read is remembered.

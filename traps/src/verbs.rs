@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
-use crate::call::Call;
+use crate::call::{Call, only_done};
 use crate::error::{never_fails, only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
@@ -192,8 +192,22 @@ impl Future for Yield {
     }
 }
 
+#[inline]
 fn poll_yield(call: &mut Call, cx: &mut Context<'_>, spent: bool) -> Poll<Result<(), Interrupt>> {
-    call.poll_done(cx, || Request::Yield { spent }).map_err(only_interrupt)
+    match call.take_done() {
+        true => Poll::Ready(Ok(())),
+        false => poll_yield_undone(call, cx, spent),
+    }
+}
+
+/// Files the request, or looks why it is not done.
+fn poll_yield_undone(
+    call: &mut Call,
+    cx: &mut Context<'_>,
+    spent: bool,
+) -> Poll<Result<(), Interrupt>> {
+    call.poll(cx, || Request::Yield { spent })
+        .map(|result| only_done(result).map_err(only_interrupt))
 }
 
 /// Takes one operation from the budget that a task has until it next parks; gives way for one
