@@ -12,11 +12,9 @@ use std::task::{Context, Poll};
 
 use super::config::{Buffers, Config};
 use super::connection::{Connection, Handler};
-use super::head::Head;
 use super::parting::After;
 use super::phase::Watch;
 use super::reading::Refused;
-use super::response::Response;
 use super::seats::Waits;
 use super::wire::{Line, Trouble, Wire};
 use crate::stream::Stream;
@@ -44,12 +42,10 @@ pub(super) enum Todo {
     Over(After),
 }
 
-/// What a busy connection has, while it is handed on.
+/// What a busy connection has beside its buffers, while it is handed on.
 #[derive(Debug)]
 pub(crate) struct Paused {
     wire: Wire<()>,
-    head: Head,
-    answer: Option<(Response, bool)>,
     todo: Todo,
 }
 
@@ -58,54 +54,62 @@ impl Buffers {
     fn wants_date(&self) -> bool {
         matches!(self.paused, Some(Paused { todo: Todo::Settle, .. }))
     }
+}
 
-    /// Those of a connection that goes on.
-    fn resume<S>(&mut self, stream: S) -> (Wire<S>, Head, Option<(Response, bool)>, Todo) {
-        let Paused { wire, head, answer, todo } = self.paused.take().expect("it was handed on");
-        (wire.over(stream), head, answer, todo)
+impl<'c, S> Connection<'c, S> {
+    /// One that goes on, and what is to be done on it.
+    fn resume(
+        mut buffers: Box<Buffers>,
+        stream: S,
+        config: &'c Config,
+    ) -> (Connection<'c, S>, Todo) {
+        let Paused { wire, todo } = buffers.paused.take().expect("it was handed on");
+        (Connection { wire: RefCell::new(wire.over(stream)), buffers, config }, todo)
+    }
+
+    /// It is busy no longer.
+    #[inline]
+    fn rest(self) {
+        self.config.pool.give(self.buffers, self.wire.into_inner().into_buffer());
+    }
+
+    /// Hands it on if something is to be done yet. Most are not handed on: then nothing of it is
+    /// to be moved.
+    #[inline]
+    fn hand_on(
+        self,
+        done: Result<Todo, Trouble>,
+    ) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
+        match done {
+            Ok(Todo::Over(after)) => {
+                self.rest();
+                Ok(Break(after))
+            }
+            done => self.pause(done),
+        }
+    }
+
+    #[cold]
+    fn pause(
+        self,
+        done: Result<Todo, Trouble>,
+    ) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
+        let todo = match done {
+            Ok(todo) => todo,
+            Err(trouble) => {
+                self.rest();
+                return Err(trouble);
+            }
+        };
+        let Connection { wire, mut buffers, .. } = self;
+        buffers.paused = Some(Paused { wire: wire.into_inner().over(()), todo });
+        Ok(Continue(buffers))
     }
 }
 
-/// Does what is to be done on a connection on which something came, or to be left if nothing did.
-pub(super) async fn be_busy<S, H, C>(
-    line: &mut Line<S, C>,
-    handler: &H,
-    came: bool,
-) -> Result<After, Trouble>
-where
-    S: Stream,
-    H: Handler,
-    C: Deref<Target = Config>,
-{
-    let begin = |cx: &mut Context<'_>| {
-        let todo = if came { Todo::Next } else { Todo::Leave };
-        Poll::Ready(serve_at_once(line, handler, todo, cx))
-    };
-    let mut buffers = match poll_fn(begin).await? {
-        Break(after) => return Ok(after),
-        Continue(buffers) => buffers,
-    };
-    // The first answer of a connection, and of a second: nothing else is waited for.
-    if buffers.wants_date() {
-        line.seat.read_date(&line.config).await;
-        let mut dated = Some(buffers);
-        let go_on = |cx: &mut Context<'_>| {
-            let buffers = dated.take().expect("it is ready at its first poll");
-            Poll::Ready(serve_on(line, handler, buffers, cx))
-        };
-        buffers = match poll_fn(go_on).await? {
-            Break(after) => return Ok(after),
-            Continue(buffers) => buffers,
-        };
-    }
-    line.seat.begin().await;
-    // In a box: who waits for a request has no room for all that an answer may need.
-    Box::pin(serve(line, handler, buffers)).await
-}
-
-/// Does what is to be done on a connection as far as it takes no wait. Gives what is needed for the
-/// rest.
-fn serve_at_once<S, C, H>(
+/// Does what is to be done on a connection, on which something came, or which is to be left, as far
+/// as it takes no wait. Gives what is needed for the rest.
+pub(super) fn begin<S, C, H>(
     line: &mut Line<S, C>,
     handler: &H,
     todo: Todo,
@@ -121,23 +125,16 @@ where
     let mut buffers = config.pool.take();
     let watch = Watch::new(seat.clone(), !seat.has_asked());
     let wire = RefCell::new(Wire::new(stream, take(&mut buffers.out), watch));
-    let inbox = &mut buffers.inbox;
-    let mut connection =
-        Connection { wire: &wire, inbox, head: Head::REFUSED, answer: None, config };
+    let mut connection = Connection { wire, buffers, config };
     let done = connection.go_on_at_once(todo, handler, cx);
-    if let Ok(Todo::Over(after)) = done {
-        config.pool.give(buffers, wire.into_inner().into_buffer());
-        return Ok(Break(after));
-    }
-    let Connection { head, answer, .. } = connection;
-    pause(buffers, wire.into_inner(), head, answer, config, done)
+    connection.hand_on(done)
 }
 
 /// The same for one that was handed on.
-fn serve_on<S, C, H>(
+fn resume<S, C, H>(
     line: &mut Line<S, C>,
     handler: &H,
-    mut buffers: Box<Buffers>,
+    buffers: Box<Buffers>,
     cx: &mut Context<'_>,
 ) -> Result<ControlFlow<After, Box<Buffers>>, Trouble>
 where
@@ -145,45 +142,13 @@ where
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let Line { stream, config, .. } = line;
-    let (wire, head, answer, todo) = buffers.resume(stream);
-    let wire = RefCell::new(wire);
-    let inbox = &mut buffers.inbox;
-    let mut connection = Connection { wire: &wire, inbox, head, answer, config };
+    let (mut connection, todo) = Connection::resume(buffers, &mut line.stream, &line.config);
     let done = connection.go_on_at_once(todo, handler, cx);
-    let Connection { head, answer, .. } = connection;
-    pause(buffers, wire.into_inner(), head, answer, config, done)
-}
-
-/// Hands a connection on, or gives back what it had that is busy no longer. Most are not handed on:
-/// then nothing of it is to be moved.
-#[cold]
-fn pause<S>(
-    mut buffers: Box<Buffers>,
-    wire: Wire<S>,
-    head: Head,
-    answer: Option<(Response, bool)>,
-    config: &Config,
-    done: Result<Todo, Trouble>,
-) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
-    match done {
-        Ok(Todo::Over(after)) => {
-            config.pool.give(buffers, wire.into_buffer());
-            Ok(Break(after))
-        }
-        Ok(todo) => {
-            buffers.paused = Some(Paused { wire: wire.over(()), head, answer, todo });
-            Ok(Continue(buffers))
-        }
-        Err(trouble) => {
-            config.pool.give(buffers, wire.into_buffer());
-            Err(trouble)
-        }
-    }
+    connection.hand_on(done)
 }
 
 /// Does the rest.
-async fn serve<S, H, C>(
+pub(super) async fn go_on<S, H, C>(
     line: &mut Line<S, C>,
     handler: &H,
     mut buffers: Box<Buffers>,
@@ -193,12 +158,37 @@ where
     H: Handler,
     C: Deref<Target = Config>,
 {
-    let Line { stream, config, .. } = line;
-    let (wire, head, answer, todo) = buffers.resume(stream);
-    let wire = RefCell::new(wire);
-    let inbox = &mut buffers.inbox;
-    let mut connection = Connection { wire: &wire, inbox, head, answer, config };
+    // The first answer of a connection, and of a second: nothing else is waited for.
+    if buffers.wants_date() {
+        line.seat.read_date(&line.config).await;
+        let mut dated = Some(buffers);
+        let go_on = |cx: &mut Context<'_>| {
+            let buffers = dated.take().expect("it is ready at its first poll");
+            Poll::Ready(resume(line, handler, buffers, cx))
+        };
+        buffers = match poll_fn(go_on).await? {
+            Break(after) => return Ok(after),
+            Continue(buffers) => buffers,
+        };
+    }
+    line.seat.begin().await;
+    // In a box: who waits for a request has no room for all that an answer may need.
+    Box::pin(serve(line, handler, buffers)).await
+}
+
+/// The same, with whatever is to be waited for.
+async fn serve<S, H, C>(
+    line: &mut Line<S, C>,
+    handler: &H,
+    buffers: Box<Buffers>,
+) -> Result<After, Trouble>
+where
+    S: Stream,
+    H: Handler,
+    C: Deref<Target = Config>,
+{
+    let (mut connection, todo) = Connection::resume(buffers, &mut line.stream, &line.config);
     let end = connection.go_on(todo, handler).await;
-    config.pool.give(buffers, wire.into_inner().into_buffer());
+    connection.rest();
     end
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use super::busy::Paused;
 use super::date::Date;
+use super::head::Head;
 use super::inbox::Inbox;
+use super::response::Response;
 use super::seats::Seats;
 use crate::limits::{READ_BUFFER, SPARE};
 use crate::write_deadline::WriteDeadline;
@@ -154,6 +156,10 @@ impl Default for Deadlines {
 pub(crate) struct Buffers {
     pub(crate) inbox: Inbox,
     pub(crate) out: Vec<u8>,
+    /// Of the request in hand, or of the last one.
+    pub(crate) head: Head,
+    /// To it, while the date is read; and whether the connection may go on after it.
+    pub(crate) answer: Option<(Response, bool)>,
     /// What else it has, while it is handed on.
     pub(crate) paused: Option<Paused>,
 }
@@ -169,7 +175,8 @@ impl Pool {
         let spare = self.0.borrow_mut().pop();
         spare.unwrap_or_else(|| {
             let out = Vec::with_capacity(WRITE_BUFFER);
-            Box::new(Buffers { inbox: Inbox::default(), out, paused: None })
+            let (inbox, head) = (Inbox::default(), Head::REFUSED);
+            Box::new(Buffers { inbox, out, head, answer: None, paused: None })
         })
     }
 

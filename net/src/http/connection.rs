@@ -7,16 +7,15 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::take;
+use std::ops::ControlFlow::{Break, Continue};
 use std::ops::Deref;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::busy::{Todo, be_busy};
+use super::busy::{Todo, begin, go_on};
 use super::caught::{Caught, catch, limited};
-use super::config::{Config, Deadlines};
-use super::head::Head;
-use super::inbox::Inbox;
+use super::config::{Buffers, Config, Deadlines};
 use super::parting::{After, STOPS};
 use super::phase::Phase;
 use super::reading::{Next, Refused};
@@ -130,8 +129,17 @@ where
                     Err(_) => break line.end(Ok(())),
                 }
             };
+            let begin = |cx: &mut Context<'_>| {
+                let todo = if came { Todo::Next } else { Todo::Leave };
+                Poll::Ready(begin(&mut line, &*handler, todo, cx))
+            };
             // What it keeps from one wait to the next lies where the guard of that wait lay.
-            match be_busy(&mut line, &*handler, came).await {
+            let end = match poll_fn(begin).await {
+                Ok(Break(after)) => Ok(after),
+                Ok(Continue(buffers)) => go_on(&mut line, &*handler, buffers).await,
+                Err(trouble) => Err(trouble),
+            };
+            match end {
                 Ok(After::Next) => {}
                 end => break line.end(end.map(drop)),
             }
@@ -141,16 +149,12 @@ where
 
 /// A connection that is busy.
 pub(super) struct Connection<'c, S> {
-    pub(super) wire: &'c RefCell<Wire<S>>,
-    pub(super) inbox: &'c mut Inbox,
-    /// Of the request in hand.
-    pub(super) head: Head,
-    /// To it, while the date is read; and whether the connection may go on after it.
-    pub(super) answer: Option<(Response, bool)>,
+    /// Lent to a request, while there is one.
+    pub(super) wire: RefCell<Wire<S>>,
+    pub(super) buffers: Box<Buffers>,
     pub(super) config: &'c Config,
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
     /// Does what is to be done, in order, until nothing more is here or the connection ends. Begins
     /// with what takes a wait.
@@ -172,19 +176,19 @@ impl<S: Stream> Connection<'_, S> {
                     return Box::pin(self.refuse(refusal, no_body)).await;
                 }
                 Todo::Answer if self.config.is_draining() => {
-                    return Box::pin(self.refuse(STOPS, self.head.no_body)).await;
+                    return Box::pin(self.refuse(STOPS, self.buffers.head.no_body)).await;
                 }
                 Todo::Answer => {
                     let after = self.answer(handler).await?;
                     self.after_answer(after)
                 }
                 Todo::Settle => {
-                    let seat = self.wire.borrow().watch.seat.clone();
+                    let seat = self.wire.get_mut().watch.seat.clone();
                     seat.read_date(self.config).await;
                     Todo::Settle
                 }
                 Todo::GiveWay => {
-                    self.wire.borrow_mut().give_way(self.config).await?;
+                    self.wire.get_mut().give_way(self.config).await?;
                     self.between()
                 }
                 Todo::Part(after) => return self.part(after).await,
@@ -219,29 +223,30 @@ impl<S: Stream> Connection<'_, S> {
                     Some(next) => self.after_next(next),
                     None => return Ok(Todo::InPieces),
                 },
-                Todo::Settle if !self.wire.borrow().is_date_old() => self.settle(),
+                Todo::Settle if !self.wire.get_mut().is_date_old() => self.settle(),
                 Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),
                 todo => return Ok(todo),
             };
         }
     }
 
-    fn after_next(&self, next: Next) -> Todo {
+    fn after_next(&mut self, next: Next) -> Todo {
         let stops = self.config.is_draining();
+        let wire = self.wire.get_mut();
         match next {
             Next::Head => Todo::Answer,
             // It may have begun while the last answer was written.
-            Next::Nothing if stops && self.wire.borrow().watch.seat.has_asked() => Todo::Leave,
+            Next::Nothing if stops && wire.watch.seat.has_asked() => Todo::Leave,
             Next::Nothing => Todo::Over(After::Next),
             Next::Silence if stops => Todo::Leave,
             // Answers that were gathered before the end was read.
-            Next::Silence if !self.wire.borrow().out.is_empty() => Todo::Part(After::Close),
+            Next::Silence if !wire.out.is_empty() => Todo::Part(After::Close),
             Next::Silence => Todo::Over(After::Close),
             Next::Refused(refused) => Todo::Refuse(refused),
         }
     }
 
-    fn after_answer(&self, after: After) -> Todo {
+    fn after_answer(&mut self, after: After) -> Todo {
         match after {
             After::Next if self.is_greedy() => Todo::GiveWay,
             After::Next => self.between(),
@@ -251,14 +256,14 @@ impl<S: Stream> Connection<'_, S> {
 
     /// Between two requests.
     fn between(&self) -> Todo {
-        let leaves = self.inbox.is_empty() && self.config.is_draining();
+        let leaves = self.buffers.inbox.is_empty() && self.config.is_draining();
         if leaves { Todo::Leave } else { Todo::Next }
     }
 
     /// Has a request answered by a handler that does so at once, if nothing but the date takes a
     /// wait. Gives what is then to be done.
     fn answer_at_once<H: Handler>(&mut self, handler: &H) -> Option<Todo> {
-        let mut request = request(&self.head, self.inbox, self.wire, self.config);
+        let mut request = request(&mut self.buffers, &self.wire, self.config);
         if self.config.is_draining() || !request.is_settled_at_once() {
             return None;
         }
@@ -268,9 +273,9 @@ impl<S: Stream> Connection<'_, S> {
             answer = Some(request.outlet.broken());
         }
         let response = answer.as_ref()?;
-        let keep_alive = may_go_on(&self.head, self.wire, self.config);
+        let keep_alive = may_go_on(request.head, &self.wire, self.config);
         if request.outlet.is_date_old() {
-            self.answer = answer.map(|response| (response, keep_alive));
+            self.buffers.answer = answer.map(|response| (response, keep_alive));
             return Some(Todo::Settle);
         }
         request.outlet.keep_alive = keep_alive;
@@ -280,8 +285,8 @@ impl<S: Stream> Connection<'_, S> {
 
     /// Gathers the answer that is there.
     fn settle(&mut self) -> Todo {
-        let (response, keep_alive) = self.answer.take().expect("it was kept for the date");
-        let mut request = request(&self.head, self.inbox, self.wire, self.config);
+        let (response, keep_alive) = self.buffers.answer.take().expect("it was kept for the date");
+        let mut request = request(&mut self.buffers, &self.wire, self.config);
         request.outlet.keep_alive = keep_alive;
         let after = request.settle_at_once(&response);
         self.after_answer(after)
@@ -289,14 +294,14 @@ impl<S: Stream> Connection<'_, S> {
 
     /// Has a request answered.
     async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
-        let keep_alive = may_go_on(&self.head, self.wire, self.config);
-        let mut request = request(&self.head, self.inbox, self.wire, self.config);
+        let keep_alive = may_go_on(&self.buffers.head, &self.wire, self.config);
+        let mut request = request(&mut self.buffers, &self.wire, self.config);
         request.outlet.keep_alive = keep_alive;
         let outcome = {
             let work = Caught(pin!(handler.handle(&mut request)));
             match self.config.deadlines.handler {
-                Duration::MAX => attend(self.wire, work).await,
-                span => attend(self.wire, Box::pin(limited(span, work))).await,
+                Duration::MAX => attend(&self.wire, work).await,
+                span => attend(&self.wire, Box::pin(limited(span, work))).await,
             }
         };
         let response = match outcome {

@@ -9,7 +9,7 @@ use std::mem::take;
 use std::ops::Deref;
 use std::task::Context;
 
-use super::config::{Buffers, Config};
+use super::config::Config;
 use super::connection::{Connection, note_expired};
 use super::head::Head;
 use super::phase::{Phase, Watch};
@@ -57,10 +57,8 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     line.seat.begin().await;
     let Line { stream, seat, config } = &mut line;
     let mut buffers = config.pool.take();
-    let Buffers { inbox, out, .. } = &mut *buffers;
-    let wire = RefCell::new(Wire::new(stream, take(out), Watch::new(seat.clone(), false)));
-    let mut connection =
-        Connection { wire: &wire, inbox, head: Head::REFUSED, answer: None, config };
+    let wire = Wire::new(stream, take(&mut buffers.out), Watch::new(seat.clone(), false));
+    let mut connection = Connection { wire: RefCell::new(wire), buffers, config };
     let end = connection.refuse(FULL, false).await;
     line.end(end.map(drop))
 }
@@ -79,7 +77,6 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
     }
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
     /// Answers for the server, and closes.
     pub(super) async fn refuse(
@@ -87,9 +84,9 @@ impl<S: Stream> Connection<'_, S> {
         refusal: Refusal,
         no_body: bool,
     ) -> Result<After, Trouble> {
-        note_refusal(refusal, self.wire);
-        self.head = Head { no_body, ..Head::REFUSED };
-        let mut request = request(&self.head, self.inbox, self.wire, self.config);
+        note_refusal(refusal, &self.wire);
+        self.buffers.head = Head { no_body, ..Head::REFUSED };
+        let mut request = request(&mut self.buffers, &self.wire, self.config);
         let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
         if refusal.status == 503 {
             let retry = response.header("Retry-After", "1");
@@ -102,9 +99,9 @@ impl<S: Stream> Connection<'_, S> {
     /// Ends the connection so that the peer reads what was written to it: a stream that is closed
     /// while there is unread input resets, and the answer may be lost.
     pub(super) async fn part(&mut self, after: After) -> Result<After, Trouble> {
-        let wire = &mut *self.wire.borrow_mut();
+        let wire = self.wire.get_mut();
         wire.flush(self.config).await?;
-        let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
+        let quiet = after == After::Close && self.buffers.inbox.is_empty() && wire.is_drained();
         if wire.ended || quiet {
             return Ok(After::Close);
         }
@@ -114,8 +111,8 @@ impl<S: Stream> Connection<'_, S> {
         let is_refused = wire.watch.seat.waits.get() == Waits::Refused;
         let mut left = if is_refused { self.config.limits.drain } else { LINGER };
         while left > 0 {
-            self.inbox.clear();
-            let room = self.inbox.room(0);
+            self.buffers.inbox.clear();
+            let room = self.buffers.inbox.room(0);
             match wire.read(room, Phase::Linger, self.config).await {
                 Ok(0) | Err(Trouble::Expired(_)) => break,
                 Ok(n) => left = left.saturating_sub(n as u64),
@@ -131,8 +128,8 @@ impl<S: Stream> Connection<'_, S> {
         after: After,
         cx: &mut Context<'_>,
     ) -> Result<bool, Trouble> {
-        let wire = &mut *self.wire.borrow_mut();
-        let quiet = after == After::Close && self.inbox.is_empty() && wire.is_drained();
+        let wire = self.wire.get_mut();
+        let quiet = after == After::Close && self.buffers.inbox.is_empty() && wire.is_drained();
         Ok((quiet || wire.ended) && wire.try_flush(cx)?)
     }
 
@@ -140,17 +137,17 @@ impl<S: Stream> Connection<'_, S> {
     /// crosses this is refused if it is here already, and else meets an end, not a reset.
     pub(super) async fn leave(&mut self) -> Result<After, Trouble> {
         let came = {
-            let wire = &mut *self.wire.borrow_mut();
+            let wire = self.wire.get_mut();
             if wire.ended {
                 wire.flush(self.config).await?;
                 return Ok(After::Close);
             }
-            let room = self.inbox.room(self.config.limits.head);
+            let room = self.buffers.inbox.room(self.config.limits.head);
             wire.read_now(room).await?.unwrap_or(0)
         };
-        self.inbox.filled(came);
+        self.buffers.inbox.filled(came);
         if came > 0 {
-            return self.refuse(STOPS, self.inbox.asks_for_none()).await;
+            return self.refuse(STOPS, self.buffers.inbox.asks_for_none()).await;
         }
         self.part(After::Linger).await
     }

@@ -41,25 +41,24 @@ impl Next {
     }
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "no handler runs while the wire is borrowed")]
 impl<S: Stream> Connection<'_, S> {
     /// The next head, or what came instead of one, if that takes no wait; else `None`, and
     /// [`next_in_pieces`](Connection::next_in_pieces) gives it.
     pub(super) fn next_at_once(&mut self, cx: &mut Context<'_>) -> Result<Option<Next>, Trouble> {
-        let wire = &mut *self.wire.borrow_mut();
-        if self.inbox.is_empty() {
+        let wire = self.wire.get_mut();
+        if self.buffers.inbox.is_empty() {
             let came = match wire.is_drained() {
                 true => None,
                 // What filled the buffer may have been all.
-                false => wire.try_read(self.inbox.room(self.config.limits.head), cx)?,
+                false => wire.try_read(self.buffers.inbox.room(self.config.limits.head), cx)?,
             };
             match came {
                 Some(0) => return Ok(Some(Next::Silence)),
-                Some(n) => self.inbox.filled(n),
+                Some(n) => self.buffers.inbox.filled(n),
                 None => return Ok(wire.try_flush(cx)?.then_some(Next::Nothing)),
             }
         }
-        let rest = self.inbox.rest();
+        let rest = self.buffers.inbox.rest();
         if let [b'\r' | b'\n', ..] = rest {
             return Ok(None);
         }
@@ -77,26 +76,26 @@ impl<S: Stream> Connection<'_, S> {
 
     /// A request is here.
     fn begin(&mut self, head: Head) -> Next {
-        self.inbox.finish();
-        self.inbox.take(0, head.len);
-        self.head = head;
+        self.buffers.inbox.finish();
+        self.buffers.inbox.take(0, head.len);
+        self.buffers.head = head;
         Next::Head
     }
 
     /// The next head where it does not come whole, or is none, or the last answers take a wait.
     pub(super) async fn next_in_pieces(&mut self) -> Result<Next, Trouble> {
-        let wire = &mut *self.wire.borrow_mut();
+        let wire = self.wire.get_mut();
         let config = self.config;
         // Up to where a head that is not whole was parsed.
         let (mut seen, mut empty_lines) = (0, 0);
         loop {
-            while let Some(len) = empty_line(self.inbox.rest(), config.bare_lf) {
-                self.inbox.take(len, 0);
-                self.inbox.finish();
+            while let Some(len) = empty_line(self.buffers.inbox.rest(), config.bare_lf) {
+                self.buffers.inbox.take(len, 0);
+                self.buffers.inbox.finish();
                 empty_lines += 1;
                 seen = 0;
             }
-            let rest = self.inbox.rest();
+            let rest = self.buffers.inbox.rest();
             if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
                 let refusal = Refusal::bad("there is no request line\n");
                 return Ok(Next::refused(refusal, false));
@@ -113,17 +112,17 @@ impl<S: Stream> Connection<'_, S> {
                     }
                 }
             }
-            if self.inbox.is_empty() && empty_lines == 0 {
+            if self.buffers.inbox.is_empty() && empty_lines == 0 {
                 wire.flush(config).await?;
                 return Ok(Next::Nothing);
             }
-            let room = self.inbox.room(config.limits.head);
+            let room = self.buffers.inbox.room(config.limits.head);
             let refusal = match wire.read(room, Phase::Head, config).await {
                 Ok(n) if n > 0 => {
-                    self.inbox.filled(n);
+                    self.buffers.inbox.filled(n);
                     continue;
                 }
-                Ok(_) | Err(Trouble::Expired(Phase::Head)) if self.inbox.is_empty() => {
+                Ok(_) | Err(Trouble::Expired(Phase::Head)) if self.buffers.inbox.is_empty() => {
                     return Ok(Next::Silence);
                 }
                 Ok(_) => Refusal::bad("the head breaks off\n"),
@@ -133,7 +132,7 @@ impl<S: Stream> Connection<'_, S> {
                 }
                 Err(trouble) => return Err(trouble),
             };
-            return Ok(Next::refused(refusal, self.inbox.asks_for_none()));
+            return Ok(Next::refused(refusal, self.buffers.inbox.asks_for_none()));
         }
     }
 }

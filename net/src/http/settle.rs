@@ -6,10 +6,9 @@ use std::cell::RefCell;
 use std::io;
 
 use super::chunked::Chunks;
-use super::config::Config;
+use super::config::{Buffers, Config};
 use super::form::Form;
-use super::head::{Framing, Head};
-use super::inbox::Inbox;
+use super::head::Framing;
 use super::outlet::{Fault, Outlet, Streamed};
 use super::parting::After;
 use super::request::{Body, Request};
@@ -19,11 +18,11 @@ use crate::limits::GATHER;
 use crate::stream::Stream;
 
 pub(super) fn request<'r, S>(
-    head: &'r Head,
-    inbox: &'r mut Inbox,
+    buffers: &'r mut Buffers,
     wire: &'r RefCell<Wire<S>>,
     config: &'r Config,
 ) -> Request<'r, S> {
+    let Buffers { head, inbox, .. } = buffers;
     let body = match head.framing {
         Framing::Length(0) => Body::End,
         Framing::Length(length) => Body::Length(length),

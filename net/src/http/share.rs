@@ -25,11 +25,11 @@ pub(super) fn may_go_on<S>(head: &Head, wire: &RefCell<Wire<S>>, config: &Config
 impl<S: Stream> Connection<'_, S> {
     /// Whether a peer that pipelines without end is to wait for the others now.
     #[inline]
-    pub(super) fn is_greedy(&self) -> bool {
-        let wire = &mut *self.wire.borrow_mut();
+    pub(super) fn is_greedy(&mut self) -> bool {
+        let wire = self.wire.get_mut();
         wire.answered += 1;
         let limit = self.config.limits.pipelined;
-        let more = !self.inbox.is_empty() || !wire.is_drained();
+        let more = !self.buffers.inbox.is_empty() || !wire.is_drained();
         let greedy = more && wire.answered >= limit;
         if greedy {
             wire.watch.seat.hit("pipelined", limit);
