@@ -105,10 +105,12 @@ impl<S: Stream> Stream for &mut S {
         (**self).readable()
     }
 
+    #[inline(always)]
     fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         (**self).try_read(buf, cx)
     }
 
+    #[inline(always)]
     fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         (**self).try_write(buf, cx)
     }

@@ -14,13 +14,12 @@ use super::config::{Buffers, Config};
 use super::connection::{Connection, Handler};
 use super::parting::After;
 use super::phase::Watch;
-use super::reading::Refused;
-use super::seats::Waits;
+use super::seats::{Seat, Waits};
 use super::wire::{Line, Trouble, Wire};
 use crate::stream::Stream;
 
 /// What is to be done next on a busy connection.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Todo {
     /// To read the next head.
     Next,
@@ -31,7 +30,7 @@ pub(super) enum Todo {
     /// To gather the answer that is there.
     Settle,
     /// To answer for the server, and close.
-    Refuse(Box<Refused>),
+    Refuse,
     /// To let others run.
     GiveWay,
     /// To close after an answer.
@@ -61,40 +60,31 @@ impl<'c, S> Connection<'c, S> {
     fn resume(
         mut buffers: Box<Buffers>,
         stream: S,
+        seat: &'c Seat,
         config: &'c Config,
     ) -> (Connection<'c, S>, Todo) {
         let Paused { wire, todo } = buffers.paused.take().expect("it was handed on");
-        (Connection { wire: RefCell::new(wire.over(stream)), buffers, config }, todo)
+        (Connection { wire: RefCell::new(wire.over(stream)), buffers, seat, config }, todo)
     }
 
     /// It is busy no longer.
-    #[inline]
+    #[inline(always)]
     fn rest(self) {
         self.config.pool.give(self.buffers, self.wire.into_inner().into_buffer());
     }
 
-    /// Hands it on if something is to be done yet. Most are not handed on: then nothing of it is
-    /// to be moved.
-    #[inline]
-    fn hand_on(
-        self,
-        done: Result<Todo, Trouble>,
-    ) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
-        match done {
-            Ok(Todo::Over(after)) => {
-                self.rest();
-                Ok(Break(after))
-            }
-            done => self.pause(done),
-        }
-    }
-
+    /// Hands it on, unless it is busy no longer. Most are not handed on, and nothing of those is to
+    /// be moved.
     #[cold]
     fn pause(
         self,
         done: Result<Todo, Trouble>,
     ) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
         let todo = match done {
+            Ok(Todo::Over(after)) => {
+                self.rest();
+                return Ok(Break(after));
+            }
             Ok(todo) => todo,
             Err(trouble) => {
                 self.rest();
@@ -125,9 +115,13 @@ where
     let mut buffers = config.pool.take();
     let watch = Watch::new(seat.clone(), !seat.has_asked());
     let wire = RefCell::new(Wire::new(stream, take(&mut buffers.out), watch));
-    let mut connection = Connection { wire, buffers, config };
+    let mut connection = Connection { wire, buffers, seat, config };
     let done = connection.go_on_at_once(todo, handler, cx);
-    connection.hand_on(done)
+    if let Ok(Todo::Over(after)) = done {
+        connection.rest();
+        return Ok(Break(after));
+    }
+    connection.pause(done)
 }
 
 /// The same for one that was handed on.
@@ -142,9 +136,10 @@ where
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let (mut connection, todo) = Connection::resume(buffers, &mut line.stream, &line.config);
+    let Line { stream, seat, config } = line;
+    let (mut connection, todo) = Connection::resume(buffers, stream, seat, config);
     let done = connection.go_on_at_once(todo, handler, cx);
-    connection.hand_on(done)
+    connection.pause(done)
 }
 
 /// Does the rest.
@@ -187,7 +182,8 @@ where
     H: Handler,
     C: Deref<Target = Config>,
 {
-    let (mut connection, todo) = Connection::resume(buffers, &mut line.stream, &line.config);
+    let Line { stream, seat, config } = line;
+    let (mut connection, todo) = Connection::resume(buffers, stream, seat, config);
     let end = connection.go_on(todo, handler).await;
     connection.rest();
     end

@@ -168,7 +168,7 @@ impl<S: Stream> Client<S> {
         let mut head = call.head.clone();
         if let Some(body) = &call.body {
             head.extend_from_slice(b"Content-Length: ");
-            write_decimal(&mut head, body.len() as u64, b"\r\n");
+            write_decimal(&mut head, body.len() as u64);
         }
         head.extend_from_slice(b"\r\n");
         let (mut head, mut body) = (&head[..], call.body.as_deref().unwrap_or_default());

@@ -9,6 +9,7 @@ use super::busy::Paused;
 use super::date::Date;
 use super::head::Head;
 use super::inbox::Inbox;
+use super::reading::Refused;
 use super::response::Response;
 use super::seats::Seats;
 use crate::limits::{READ_BUFFER, SPARE};
@@ -160,6 +161,8 @@ pub(crate) struct Buffers {
     pub(crate) head: Head,
     /// To it, while the date is read; and whether the connection may go on after it.
     pub(crate) answer: Option<(Response, bool)>,
+    /// What was refused instead.
+    pub(crate) refused: Option<Refused>,
     /// What else it has, while it is handed on.
     pub(crate) paused: Option<Paused>,
 }
@@ -171,16 +174,18 @@ pub(crate) struct Pool(RefCell<Vec<Box<Buffers>>>);
 
 impl Pool {
     /// With nothing in them.
+    #[inline(always)]
     pub(crate) fn take(&self) -> Box<Buffers> {
         let spare = self.0.borrow_mut().pop();
         spare.unwrap_or_else(|| {
             let out = Vec::with_capacity(WRITE_BUFFER);
             let (inbox, head) = (Inbox::default(), Head::REFUSED);
-            Box::new(Buffers { inbox, out, head, answer: None, paused: None })
+            Box::new(Buffers { inbox, out, head, answer: None, refused: None, paused: None })
         })
     }
 
     /// Those that had to grow are freed: the pool's memory is bounded. `out` is theirs.
+    #[inline(always)]
     pub(crate) fn give(&self, mut buffers: Box<Buffers>, out: Vec<u8>) {
         buffers.out = out;
         buffers.out.clear();

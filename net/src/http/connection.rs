@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::busy::{Todo, begin, go_on};
 use super::caught::{Caught, catch, limited};
 use super::config::{Buffers, Config, Deadlines};
+use super::head::Framing;
 use super::parting::{After, STOPS};
 use super::phase::Phase;
 use super::reading::{Next, Refused};
@@ -116,30 +117,27 @@ where
         let _ = &held;
         let mut reads_first = line.stream.reads_first();
         loop {
-            let came = if take(&mut reads_first) {
-                true
+            let todo = if take(&mut reads_first) {
+                Todo::Next
             } else {
                 if line.seat.is_new() {
                     line.seat.begin().await;
                 }
                 match line.wait().await {
-                    Ok(()) => true,
+                    Ok(()) => Todo::Next,
                     Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
-                    Err(_) if line.config.is_draining() => false,
+                    Err(_) if line.config.is_draining() => Todo::Leave,
                     Err(_) => break line.end(Ok(())),
                 }
             };
-            let begin = |cx: &mut Context<'_>| {
-                let todo = if came { Todo::Next } else { Todo::Leave };
-                Poll::Ready(begin(&mut line, &*handler, todo, cx))
-            };
             // What it keeps from one wait to the next lies where the guard of that wait lay.
-            let end = match poll_fn(begin).await {
-                Ok(Break(after)) => Ok(after),
-                Ok(Continue(buffers)) => go_on(&mut line, &*handler, buffers).await,
-                Err(trouble) => Err(trouble),
+            let begin = |cx: &mut Context<'_>| Poll::Ready(begin(&mut line, &*handler, todo, cx));
+            let buffers = match poll_fn(begin).await {
+                Ok(Break(After::Next)) => continue,
+                Ok(Continue(buffers)) => buffers,
+                end => break line.end(end.map(drop)),
             };
-            match end {
+            match go_on(&mut line, &*handler, buffers).await {
                 Ok(After::Next) => {}
                 end => break line.end(end.map(drop)),
             }
@@ -152,6 +150,7 @@ pub(super) struct Connection<'c, S> {
     /// Lent to a request, while there is one.
     pub(super) wire: RefCell<Wire<S>>,
     pub(super) buffers: Box<Buffers>,
+    pub(super) seat: &'c Seat,
     pub(super) config: &'c Config,
 }
 
@@ -171,8 +170,9 @@ impl<S: Stream> Connection<'_, S> {
                     let next = Box::pin(self.next_in_pieces()).await?;
                     self.after_next(next)
                 }
-                Todo::Refuse(refused) => {
-                    let Refused { refusal, no_body } = *refused;
+                Todo::Refuse => {
+                    let refused = self.buffers.refused.take();
+                    let Refused { refusal, no_body } = refused.expect("something was refused");
                     return Box::pin(self.refuse(refusal, no_body)).await;
                 }
                 Todo::Answer if self.config.is_draining() => {
@@ -183,8 +183,7 @@ impl<S: Stream> Connection<'_, S> {
                     self.after_answer(after)
                 }
                 Todo::Settle => {
-                    let seat = self.wire.get_mut().watch.seat.clone();
-                    seat.read_date(self.config).await;
+                    self.seat.read_date(self.config).await;
                     Todo::Settle
                 }
                 Todo::GiveWay => {
@@ -195,12 +194,7 @@ impl<S: Stream> Connection<'_, S> {
                 Todo::Leave => return Box::pin(self.leave()).await,
                 Todo::Over(after) => return Ok(after),
             };
-            let mut next = Some(todo);
-            let more = |cx: &mut Context<'_>| {
-                let todo = next.take().expect("it is ready at its first poll");
-                Poll::Ready(self.go_on_at_once(todo, handler, cx))
-            };
-            todo = poll_fn(more).await?;
+            todo = poll_fn(|cx| Poll::Ready(self.go_on_at_once(todo, handler, cx))).await?;
         }
     }
 
@@ -223,7 +217,7 @@ impl<S: Stream> Connection<'_, S> {
                     Some(next) => self.after_next(next),
                     None => return Ok(Todo::InPieces),
                 },
-                Todo::Settle if !self.wire.get_mut().is_date_old() => self.settle(),
+                Todo::Settle if !self.seat.is_date_old() => self.settle(),
                 Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),
                 todo => return Ok(todo),
             };
@@ -232,17 +226,16 @@ impl<S: Stream> Connection<'_, S> {
 
     fn after_next(&mut self, next: Next) -> Todo {
         let stops = self.config.is_draining();
-        let wire = self.wire.get_mut();
         match next {
             Next::Head => Todo::Answer,
             // It may have begun while the last answer was written.
-            Next::Nothing if stops && wire.watch.seat.has_asked() => Todo::Leave,
+            Next::Nothing if stops && self.seat.has_asked() => Todo::Leave,
             Next::Nothing => Todo::Over(After::Next),
             Next::Silence if stops => Todo::Leave,
             // Answers that were gathered before the end was read.
-            Next::Silence if !wire.out.is_empty() => Todo::Part(After::Close),
+            Next::Silence if !self.wire.get_mut().out.is_empty() => Todo::Part(After::Close),
             Next::Silence => Todo::Over(After::Close),
-            Next::Refused(refused) => Todo::Refuse(refused),
+            Next::Refused => Todo::Refuse,
         }
     }
 
@@ -263,18 +256,19 @@ impl<S: Stream> Connection<'_, S> {
     /// Has a request answered by a handler that does so at once, if nothing but the date takes a
     /// wait. Gives what is then to be done.
     fn answer_at_once<H: Handler>(&mut self, handler: &H) -> Option<Todo> {
-        let mut request = request(&mut self.buffers, &self.wire, self.config);
-        if self.config.is_draining() || !request.is_settled_at_once() {
+        let no_body = self.buffers.head.framing == Framing::Length(0);
+        if self.config.is_draining() || !no_body || self.wire.get_mut().is_full() {
             return None;
         }
+        let mut request = request(&mut self.buffers, &self.wire, self.config);
         // Written where it stays: it is large.
         let mut answer = None;
         if catch(|| answer = handler.at_once(&mut request)).is_err() {
             answer = Some(request.outlet.broken());
         }
         let response = answer.as_ref()?;
-        let keep_alive = may_go_on(request.head, &self.wire, self.config);
-        if request.outlet.is_date_old() {
+        let keep_alive = may_go_on(request.head, self.seat, self.config);
+        if self.seat.is_date_old() {
             self.buffers.answer = answer.map(|response| (response, keep_alive));
             return Some(Todo::Settle);
         }
@@ -294,7 +288,7 @@ impl<S: Stream> Connection<'_, S> {
 
     /// Has a request answered.
     async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
-        let keep_alive = may_go_on(&self.buffers.head, &self.wire, self.config);
+        let keep_alive = may_go_on(&self.buffers.head, self.seat, self.config);
         let mut request = request(&mut self.buffers, &self.wire, self.config);
         request.outlet.keep_alive = keep_alive;
         let outcome = {

@@ -13,7 +13,7 @@ use super::config::Config;
 use super::form::Form;
 use super::head::{Head, Version};
 use super::phase::Phase;
-use super::response::{BodyField, ConnectionField, Response, write_chunk_size};
+use super::response::{BodyField, Response, write_chunk_size};
 use super::status::Refusal;
 use super::wire::{Trouble, Wire};
 use crate::limits::GATHER;
@@ -145,7 +145,7 @@ impl<S: Stream> Outlet<'_, S> {
         if self.is_date_old() {
             self.read_date().await;
         }
-        self.write_head(response, field, head.version);
+        self.write_head(response, field, head.version, &[]);
         self.streamed = if head.no_body { Streamed::Nothing } else { streamed };
     }
 
@@ -161,21 +161,29 @@ impl<S: Stream> Outlet<'_, S> {
         seat.read_date(self.config).await;
     }
 
-    /// Gathers the head of the answer.
+    /// Gathers the head of the answer, and what is to follow it at once.
     #[inline(always)]
-    pub(crate) fn write_head(&mut self, response: &Response, field: BodyField, version: Version) {
+    pub(crate) fn write_head(
+        &mut self,
+        response: &Response,
+        field: BodyField,
+        version: Version,
+        then: &[u8],
+    ) {
         let connection = match (self.keep_alive, version) {
-            (false, _) => ConnectionField::Close,
-            (true, Version::Http10) => ConnectionField::KeepAlive,
-            (true, Version::Http11) => ConnectionField::None,
+            // As the version implies.
+            (true, Version::Http11) => &[][..],
+            (true, Version::Http10) => b"Connection: keep-alive\r\n",
+            (false, _) => b"Connection: close\r\n",
         };
         let out = &mut self.wire.borrow_mut().out;
-        response.write_head(out, &self.config.date.tail(), field, connection);
+        response.write_head(out, &self.config.date, field, connection);
+        out.extend_from_slice(then);
     }
 
     /// Whether so much was gathered that it is to be written first.
     pub(crate) fn is_full(&self) -> bool {
-        self.wire.borrow().out.len() > GATHER
+        self.wire.borrow().is_full()
     }
 
     /// Gathers what is small, writes what is large.

@@ -58,7 +58,7 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     let Line { stream, seat, config } = &mut line;
     let mut buffers = config.pool.take();
     let wire = Wire::new(stream, take(&mut buffers.out), Watch::new(seat.clone(), false));
-    let mut connection = Connection { wire: RefCell::new(wire), buffers, config };
+    let mut connection = Connection { wire: RefCell::new(wire), buffers, seat, config };
     let end = connection.refuse(FULL, false).await;
     line.end(end.map(drop))
 }

@@ -68,8 +68,9 @@ impl Limit {
         F: Future<Output = io::Result<T>>,
     {
         match self {
-            // Zero has passed at once, and is no limit to a guard.
-            Limit::After(span) => deadline.guard(span.max(Duration::from_micros(1)), wait),
+            // It has passed at once, and is no limit to a guard.
+            Limit::After(Duration::ZERO) => deadline.guard(Duration::from_micros(1), wait),
+            Limit::After(span) => deadline.guard(span, wait),
             // So is never, here the end of a span that is none.
             Limit::At(Time::NEVER) => deadline.guard(Duration::MAX, wait),
             Limit::At(at) => deadline.guard_at(at, wait),

@@ -2,6 +2,7 @@
 //!
 //! It parses, and may not answer.
 
+use std::io;
 use std::task::Context;
 
 use super::config::Config;
@@ -17,55 +18,51 @@ use crate::stream::Stream;
 /// Below this a head is small.
 const SMALL: usize = 2048;
 
-/// What came instead of a request, or with it.
+/// What came.
+#[derive(Clone, Copy)]
 pub(super) enum Next {
     Head,
     /// Nothing yet, and all that was to be said is written.
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    /// In a box: it is large, and rare.
-    Refused(Box<Refused>),
+    /// What is to be [refused](Refused).
+    Refused,
 }
 
 /// What is to be answered for the server, and whether without a body.
-#[derive(Debug)]
-pub(super) struct Refused {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused {
     pub(super) refusal: Refusal,
     pub(super) no_body: bool,
-}
-
-impl Next {
-    fn refused(refusal: Refusal, no_body: bool) -> Next {
-        Next::Refused(Box::new(Refused { refusal, no_body }))
-    }
 }
 
 impl<S: Stream> Connection<'_, S> {
     /// The next head, or what came instead of one, if that takes no wait; else `None`, and
     /// [`next_in_pieces`](Connection::next_in_pieces) gives it.
-    pub(super) fn next_at_once(&mut self, cx: &mut Context<'_>) -> Result<Option<Next>, Trouble> {
-        let wire = self.wire.get_mut();
-        if self.buffers.inbox.is_empty() {
+    pub(super) fn next_at_once(&mut self, cx: &mut Context<'_>) -> io::Result<Option<Next>> {
+        let Connection { wire, buffers, config, .. } = self;
+        let (wire, inbox) = (wire.get_mut(), &mut buffers.inbox);
+        if inbox.is_empty() {
             let came = match wire.is_drained() {
                 true => None,
                 // What filled the buffer may have been all.
-                false => wire.try_read(self.buffers.inbox.room(self.config.limits.head), cx)?,
+                false => wire.try_read(inbox.room(config.limits.head), cx)?,
             };
             match came {
                 Some(0) => return Ok(Some(Next::Silence)),
-                Some(n) => self.buffers.inbox.filled(n),
+                Some(n) => inbox.filled(n),
                 None => return Ok(wire.try_flush(cx)?.then_some(Next::Nothing)),
             }
         }
-        let rest = self.buffers.inbox.rest();
+        let rest = inbox.rest();
         if let [b'\r' | b'\n', ..] = rest {
             return Ok(None);
         }
-        let window = within(rest, self.config);
-        let head = match plain(window, self.config) {
+        let window = within(rest, config);
+        let head = match plain(window, config) {
             Some(head) => head,
-            None => match parse_any(window, self.config) {
+            None => match parse_any(window, config) {
                 Parsed::Head(head) => head,
                 Parsed::Partial | Parsed::Refused { .. } => return Ok(None),
             },
@@ -82,23 +79,28 @@ impl<S: Stream> Connection<'_, S> {
         Next::Head
     }
 
+    fn refused(&mut self, refusal: Refusal, no_body: bool) -> Next {
+        self.buffers.refused = Some(Refused { refusal, no_body });
+        Next::Refused
+    }
+
     /// The next head where it does not come whole, or is none, or the last answers take a wait.
     pub(super) async fn next_in_pieces(&mut self) -> Result<Next, Trouble> {
-        let wire = self.wire.get_mut();
-        let config = self.config;
+        let Connection { wire, buffers, config, .. } = self;
+        let (wire, inbox) = (wire.get_mut(), &mut buffers.inbox);
         // Up to where a head that is not whole was parsed.
         let (mut seen, mut empty_lines) = (0, 0);
         loop {
-            while let Some(len) = empty_line(self.buffers.inbox.rest(), config.bare_lf) {
-                self.buffers.inbox.take(len, 0);
-                self.buffers.inbox.finish();
+            while let Some(len) = empty_line(inbox.rest(), config.bare_lf) {
+                inbox.take(len, 0);
+                inbox.finish();
                 empty_lines += 1;
                 seen = 0;
             }
-            let rest = self.buffers.inbox.rest();
+            let rest = inbox.rest();
             if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
                 let refusal = Refusal::bad("there is no request line\n");
-                return Ok(Next::refused(refusal, false));
+                return Ok(self.refused(refusal, false));
             }
             if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
                 match parse(rest, config) {
@@ -108,31 +110,32 @@ impl<S: Stream> Connection<'_, S> {
                         return Ok(self.begin(head));
                     }
                     Parsed::Refused { refusal, no_body } => {
-                        return Ok(Next::refused(refusal, no_body));
+                        return Ok(self.refused(refusal, no_body));
                     }
                 }
             }
-            if self.buffers.inbox.is_empty() && empty_lines == 0 {
+            if inbox.is_empty() && empty_lines == 0 {
                 wire.flush(config).await?;
                 return Ok(Next::Nothing);
             }
-            let room = self.buffers.inbox.room(config.limits.head);
+            let room = inbox.room(config.limits.head);
             let refusal = match wire.read(room, Phase::Head, config).await {
                 Ok(n) if n > 0 => {
-                    self.buffers.inbox.filled(n);
+                    inbox.filled(n);
                     continue;
                 }
-                Ok(_) | Err(Trouble::Expired(Phase::Head)) if self.buffers.inbox.is_empty() => {
+                Ok(_) | Err(Trouble::Expired(Phase::Head)) if inbox.is_empty() => {
                     return Ok(Next::Silence);
                 }
                 Ok(_) => Refusal::bad("the head breaks off\n"),
                 Err(Trouble::Expired(Phase::Head)) => {
-                    note_expired(Phase::Head, config, &wire.watch.seat);
+                    note_expired(Phase::Head, config, self.seat);
                     Refusal::new(408, "the head took too long\n")
                 }
                 Err(trouble) => return Err(trouble),
             };
-            return Ok(Next::refused(refusal, self.buffers.inbox.asks_for_none()));
+            let no_body = inbox.asks_for_none();
+            return Ok(self.refused(refusal, no_body));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 
 use super::chunked::is_token;
-use super::date::Tail;
+use super::date::Date;
 use super::json::ToJson;
 use super::status;
 use crate::limits::GATHER;
@@ -179,32 +179,30 @@ impl Response {
         if self.status == 205 { BodyField::Length(0) } else { BodyField::None }
     }
 
-    /// Writes the head behind what is in `out`.
-    #[inline]
+    /// Writes the head behind what is in `out`, with a line that says how the connection goes on.
+    #[inline(always)]
     pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
-        tail: &Tail,
+        date: &Date,
         body: BodyField,
-        connection: ConnectionField,
+        connection: &[u8],
     ) {
         match (self.status, self.content_type, body) {
             // As nearly all begin; so long as it is fixed it takes no call to be copied.
             (200, ContentType::Text, BodyField::Length(length)) => {
                 out.extend_from_slice(TEXT_HEAD);
-                write_decimal(out, length, b"\r\n");
+                write_decimal(out, length);
             }
             _ => self.write_beginning(out, body),
         }
-        match connection {
-            ConnectionField::None => {}
-            ConnectionField::Close => out.extend_from_slice(b"Connection: close\r\n"),
-            ConnectionField::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        if !connection.is_empty() {
+            out.extend_from_slice(connection);
         }
         if !self.fields.is_empty() {
             out.extend_from_slice(&self.fields);
         }
-        out.extend_from_slice(tail);
+        out.extend_from_slice(&date.tail());
     }
 
     /// Writes the status line and what is said of the body.
@@ -213,7 +211,8 @@ impl Response {
             Some(line) => out.extend_from_slice(line),
             None => {
                 out.extend_from_slice(b"HTTP/1.1 ");
-                write_decimal(out, u64::from(self.status), b" \r\n");
+                write_digits(out, u64::from(self.status));
+                out.extend_from_slice(b" \r\n");
             }
         }
         out.extend_from_slice(match self.content_type {
@@ -224,7 +223,7 @@ impl Response {
         match body {
             BodyField::Length(length) => {
                 out.extend_from_slice(b"Content-Length: ");
-                write_decimal(out, length, b"\r\n");
+                write_decimal(out, length);
             }
             BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             BodyField::None => {}
@@ -251,15 +250,6 @@ pub(crate) enum BodyField {
     None,
     Length(u64),
     Chunked,
-}
-
-/// Which field says how the connection goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConnectionField {
-    /// As the version implies.
-    None,
-    Close,
-    KeepAlive,
 }
 
 /// Why a field was not added.
@@ -291,20 +281,22 @@ impl From<InvalidHeader> for io::Error {
     }
 }
 
-/// Writes `n` in decimal, and then `end`.
-#[inline]
-pub(crate) fn write_decimal<const END: usize>(out: &mut Vec<u8>, n: u64, end: &[u8; END]) {
+/// Writes `n` in decimal, and the end of the line.
+#[inline(always)]
+pub(crate) fn write_decimal(out: &mut Vec<u8>, n: u64) {
     let digit = |n: u64| b'0' + (n % 10) as u8;
     // Of a few digits, without a loop or a call.
     match n {
-        0..10 => out.push(digit(n)),
-        10..100 => out.extend_from_slice(&[digit(n / 10), digit(n)]),
-        100..1000 => out.extend_from_slice(&[digit(n / 100), digit(n / 10), digit(n)]),
-        _ => write_digits(out, n),
+        0..10 => out.extend_from_slice(&[digit(n), b'\r', b'\n']),
+        10..100 => out.extend_from_slice(&[digit(n / 10), digit(n), b'\r', b'\n']),
+        _ => {
+            write_digits(out, n);
+            out.extend_from_slice(b"\r\n");
+        }
     }
-    out.extend_from_slice(end);
 }
 
+/// Writes `n` in decimal.
 fn write_digits(out: &mut Vec<u8>, mut n: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
@@ -335,9 +327,9 @@ mod tests {
     fn numbers_are_written_as_they_are_printed() {
         for n in [0, 9, 10, 255, 256, 4095, 65_536, usize::MAX] {
             let mut out = Vec::new();
-            write_decimal(&mut out, n as u64, b"");
+            write_decimal(&mut out, n as u64);
             write_chunk_size(&mut out, n);
-            assert_eq!(out, format!("{n}{n:x}\r\n").as_bytes());
+            assert_eq!(out, format!("{n}\r\n{n:x}\r\n").as_bytes());
         }
     }
 

@@ -52,8 +52,8 @@ impl<S: Stream> Request<'_, S> {
     pub(super) fn settle_at_once(&mut self, response: &Response) -> After {
         let doubt = self.decide(response);
         if !response.sent {
-            let body = self.write_head(response);
-            self.outlet.gather(body);
+            let (field, body) = self.framed(response);
+            self.outlet.write_head(response, field, self.head.version, body);
         }
         self.after(doubt)
     }
@@ -69,12 +69,13 @@ impl<S: Stream> Request<'_, S> {
             if self.outlet.is_date_old() {
                 self.outlet.read_date().await;
             }
-            let body = self.write_head(response);
-            if body.len() > GATHER {
+            let (field, body) = self.framed(response);
+            let large = body.len() > GATHER;
+            let gathered = if large { &[] } else { body };
+            self.outlet.write_head(response, field, self.head.version, gathered);
+            if large {
                 let sent = self.outlet.write_large(body).await;
                 sent.map_err(|error| self.trouble(error))?;
-            } else {
-                self.outlet.gather(body);
             }
         }
         if self.outlet.keep_alive && !matches!(self.body, Body::End) {
@@ -103,15 +104,15 @@ impl<S: Stream> Request<'_, S> {
         }
     }
 
-    /// Gathers the head of the answer. Gives the body that is to follow it.
+    /// What the head of the answer says of its body, and what is to follow it.
     #[inline]
-    fn write_head<'a>(&mut self, response: &'a Response) -> &'a [u8] {
-        let (body, field) = match response.has_body() {
-            true => (&response.body[..], BodyField::Length(response.body.len() as u64)),
-            false => (&[][..], response.no_body_field()),
-        };
-        self.outlet.write_head(response, field, self.head.version);
-        if self.head.no_body { &[] } else { body }
+    fn framed<'a>(&self, response: &'a Response) -> (BodyField, &'a [u8]) {
+        if !response.has_body() {
+            return (response.no_body_field(), &[]);
+        }
+        let body = &response.body[..];
+        let field = BodyField::Length(body.len() as u64);
+        (field, if self.head.no_body { &[] } else { body })
     }
 
     /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
@@ -119,14 +120,13 @@ impl<S: Stream> Request<'_, S> {
     /// answer.
     fn has_doubt(&self) -> bool {
         let most = self.outlet.config.limits.drain;
-        let much = match self.body {
-            Body::Length(left) => left > most,
+        let unread = match self.body {
+            Body::End => false,
+            Body::Length(left) => left > most || self.outlet.expects,
             // How much it is nobody has said.
             Body::Chunks(_) => true,
-            Body::End => false,
         };
-        let unasked = self.outlet.expects && !matches!(self.body, Body::End);
-        self.outlet.fault.is_some() || much || unasked
+        unread || self.outlet.fault.is_some()
     }
 
     /// Reads the rest of the body, up to a bound.

@@ -2,18 +2,15 @@
 //!
 //! It counts, and may not wait.
 
-use std::cell::RefCell;
-
 use super::config::Config;
 use super::connection::Connection;
 use super::head::Head;
-use super::wire::Wire;
+use super::seats::Seat;
 use crate::stream::Stream;
 
 /// One request more; the last that a connection may make ends it.
 #[inline]
-pub(super) fn may_go_on<S>(head: &Head, wire: &RefCell<Wire<S>>, config: &Config) -> bool {
-    let seat = &*wire.borrow().watch.seat;
+pub(super) fn may_go_on(head: &Head, seat: &Seat, config: &Config) -> bool {
     let limit = config.limits.requests;
     let last = seat.count_request() >= limit;
     if last && head.keep_alive {
@@ -32,7 +29,7 @@ impl<S: Stream> Connection<'_, S> {
         let more = !self.buffers.inbox.is_empty() || !wire.is_drained();
         let greedy = more && wire.answered >= limit;
         if greedy {
-            wire.watch.seat.hit("pipelined", limit);
+            self.seat.hit("pipelined", limit);
         }
         greedy
     }

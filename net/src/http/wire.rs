@@ -17,7 +17,7 @@ use super::config::Config;
 use super::phase::{Limit, Phase, Watch};
 use super::seats::{Seat, Waits};
 use crate::attempt::now;
-use crate::limits::PIECE;
+use crate::limits::{GATHER, PIECE};
 use crate::stream::Stream;
 
 /// Why a wait for the peer came to nothing.
@@ -107,6 +107,12 @@ impl<S: Stream> Wire<S> {
         Wire { stream, out, watch, drained: false, ended: false, answered: 0 }
     }
 
+    /// Whether so much was gathered that it is to be written first.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.out.len() > GATHER
+    }
+
     /// Whether a read would begin with a wait.
     pub(crate) fn is_drained(&self) -> bool {
         self.drained
@@ -179,16 +185,40 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Writes what was gathered, as far as that takes no wait. Whether it was all.
+    #[inline]
     pub(crate) fn try_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        while !self.out.is_empty() {
-            match self.stream.try_write(&self.out, cx).transpose()? {
+        let size = self.out.len();
+        if size == 0 {
+            return Ok(true);
+        }
+        match self.stream.try_write(&self.out, cx) {
+            Some(Ok(n)) if n == size => {
+                self.out.clear();
+                Ok(true)
+            }
+            tried => self.flush_on(tried, cx),
+        }
+    }
+
+    /// The same where the first try has not written it all.
+    #[cold]
+    fn flush_on(
+        &mut self,
+        mut tried: Option<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> io::Result<bool> {
+        loop {
+            match tried.transpose()? {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
                 // Noted at once: whoever is dropped in the next wait has not written it twice.
                 Some(n) => self.written(n),
                 None => return Ok(false),
             }
+            if self.out.is_empty() {
+                return Ok(true);
+            }
+            tried = self.stream.try_write(&self.out, cx);
         }
-        Ok(true)
     }
 
     /// So much of what was gathered is written.
