@@ -59,7 +59,7 @@ pub(crate) struct Input {
 
 impl Input {
     /// Reads what is there; `None` where nothing is, or the budget is spent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_read(
         &mut self,
         io: &Io<Socket>,
@@ -80,7 +80,7 @@ impl Input {
 }
 
 /// What an operation comes to; `None` where it would block.
-#[inline]
+#[inline(always)]
 fn retried(mut operation: impl FnMut() -> io::Result<usize>) -> Option<io::Result<usize>> {
     loop {
         match operation() {
@@ -103,7 +103,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// Writes what there is room for; `None` where there is none, or the budget is spent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_write(&mut self, io: &Io<Socket>, buf: &[u8]) -> Option<io::Result<usize>> {
         if take(&mut self.full) && !buf.is_empty() || !take_budget() {
             return None;

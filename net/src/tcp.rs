@@ -290,12 +290,12 @@ impl Stream for TcpStream {
         Readable::new(&self.io, &mut self.input, Location::caller())
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_read(&mut self, buf: &mut [u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
         self.input.try_read(&self.io, buf)
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_write(&mut self, buf: &[u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
         self.output.try_write(&self.io, buf)
     }

@@ -71,15 +71,18 @@ pub(crate) fn plain_host(bytes: &[u8]) -> usize {
 #[inline]
 pub(crate) fn run_of(table: &[bool; 256], bytes: &[u8]) -> usize {
     let is_in = |byte: &u8| table[*byte as usize];
+    let run = |bytes: &[u8]| bytes.iter().take_while(|byte| is_in(byte)).count();
     let mut len = 0;
-    while let Some(four) = bytes[len..].first_chunk::<4>() {
+    let mut rest = bytes;
+    while let Some((four, behind)) = rest.split_first_chunk::<4>() {
         // All four, without a branch for each.
         if !four.iter().fold(true, |all, byte| all & is_in(byte)) {
-            break;
+            return len + run(four);
         }
         len += 4;
+        rest = behind;
     }
-    len + bytes[len..].iter().take_while(|byte| is_in(byte)).count()
+    len + run(rest)
 }
 
 /// Unreserved and sub-delims of RFC 3986.

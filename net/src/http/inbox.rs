@@ -2,6 +2,7 @@
 //!
 //! It may not read. While a request is in hand its head stays where it is, at `start`.
 
+use super::head::Span;
 use crate::limits::READ_BUFFER;
 
 /// Room for which a refill is worth a system call.
@@ -42,6 +43,12 @@ impl Inbox {
     /// The head in hand.
     pub(crate) fn head(&self, len: usize) -> &[u8] {
         &self.buffer[self.start..self.start + len]
+    }
+
+    /// A part of it.
+    #[inline]
+    pub(crate) fn part(&self, span: Span) -> &[u8] {
+        span.of(&self.buffer[self.start..])
     }
 
     /// Uses `skip` bytes and then `len` more, which it returns the place of.

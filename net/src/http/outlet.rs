@@ -170,14 +170,8 @@ impl<S: Stream> Outlet<'_, S> {
         version: Version,
         then: &[u8],
     ) {
-        let connection = match (self.keep_alive, version) {
-            // As the version implies.
-            (true, Version::Http11) => &[][..],
-            (true, Version::Http10) => b"Connection: keep-alive\r\n",
-            (false, _) => b"Connection: close\r\n",
-        };
         let out = &mut self.wire.borrow_mut().out;
-        response.write_head(out, &self.config.date, field, connection);
+        response.write_head(out, &self.config.date, field, (self.keep_alive, version));
         out.extend_from_slice(then);
     }
 

@@ -32,12 +32,13 @@ pub(crate) fn plain(window: &[u8], config: &Config) -> Option<Head> {
     };
     let start = end + 11;
     let line: &[u8; 11] = window.get(end..start)?.try_into().ok()?;
-    let version = if line == b" HTTP/1.1\r\n" {
-        Version::Http11
-    } else if line == b" HTTP/1.0\r\n" {
-        Version::Http10
-    } else {
+    if line.first_chunk() != Some(b" HTTP/1.") || line.last_chunk() != Some(b"\r\n") {
         return None;
+    }
+    let version = match line[8] {
+        b'0' => Version::Http10,
+        b'1' => Version::Http11,
+        _ => return None,
     };
     let limits = &config.limits;
     if end + 9 > limits.request_line {
@@ -58,7 +59,7 @@ pub(crate) fn plain(window: &[u8], config: &Config) -> Option<Head> {
         fields: start as u32,
         framing,
         keep_alive,
-        expects: seen.expects && version == Version::Http11 && framing != Framing::Length(0),
+        expects: seen.expects && framing != Framing::Length(0),
     })
 }
 

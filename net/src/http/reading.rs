@@ -5,7 +5,7 @@
 use std::io;
 use std::task::Context;
 
-use super::config::Config;
+use super::config::{Buffers, Config};
 use super::connection::{Connection, note_expired};
 use super::head::{Head, Parsed, parse, parse_any, within};
 use super::phase::Phase;
@@ -55,27 +55,33 @@ impl<S: Stream> Connection<'_, S> {
                 None => return Ok(wire.try_flush(cx)?.then_some(Next::Nothing)),
             }
         }
-        let rest = inbox.rest();
-        if let [b'\r' | b'\n', ..] = rest {
-            return Ok(None);
+        match plain(within(inbox.rest(), config), config) {
+            Some(head) => Ok(Some(self.begin(head))),
+            None => Ok(self.any_at_once()),
         }
-        let window = within(rest, config);
-        let head = match plain(window, config) {
-            Some(head) => head,
-            None => match parse_any(window, config) {
-                Parsed::Head(head) => head,
-                Parsed::Partial | Parsed::Refused { .. } => return Ok(None),
-            },
-        };
-        wire.watch.leave();
-        Ok(Some(self.begin(head)))
+    }
+
+    /// The same where something is here, and not plain.
+    #[cold]
+    fn any_at_once(&mut self) -> Option<Next> {
+        let rest = self.buffers.inbox.rest();
+        if let [b'\r' | b'\n', ..] = rest {
+            return None;
+        }
+        match parse_any(within(rest, self.config), self.config) {
+            Parsed::Head(head) => Some(self.begin(head)),
+            Parsed::Partial | Parsed::Refused { .. } => None,
+        }
     }
 
     /// A request is here.
+    #[inline]
     fn begin(&mut self, head: Head) -> Next {
-        self.buffers.inbox.finish();
-        self.buffers.inbox.take(0, head.len);
-        self.buffers.head = head;
+        self.wire.get_mut().watch.leave();
+        let Buffers { inbox, head: place, .. } = &mut *self.buffers;
+        inbox.finish();
+        inbox.take(0, head.len);
+        *place = head;
         Next::Head
     }
 
@@ -105,10 +111,7 @@ impl<S: Stream> Connection<'_, S> {
             if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
                 match parse(rest, config) {
                     Parsed::Partial => seen = rest.len(),
-                    Parsed::Head(head) => {
-                        wire.watch.leave();
-                        return Ok(self.begin(head));
-                    }
+                    Parsed::Head(head) => return Ok(self.begin(head)),
                     Parsed::Refused { refusal, no_body } => {
                         return Ok(self.refused(refusal, no_body));
                     }

@@ -55,12 +55,12 @@ impl<S> Request<'_, S> {
     }
 
     fn text(&self, span: Span) -> &str {
-        std::str::from_utf8(span.of(self.head_bytes())).expect("a target is ASCII")
+        std::str::from_utf8(self.inbox.part(span)).expect("a target is ASCII")
     }
 
     /// [`Request::path`], for who compares bytes: nothing is to be proved of them then.
     pub(crate) fn path_bytes(&self) -> &[u8] {
-        self.head.shown_path(self.head.path.of(self.head_bytes()))
+        self.head.shown_path(self.inbox.part(self.head.path))
     }
 
     /// What is asked for. HEAD is asked as [`Method::Get`].

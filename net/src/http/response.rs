@@ -8,6 +8,7 @@ use std::io;
 
 use super::chunked::is_token;
 use super::date::Date;
+use super::head::Version;
 use super::json::ToJson;
 use super::status;
 use crate::limits::GATHER;
@@ -179,14 +180,15 @@ impl Response {
         if self.status == 205 { BodyField::Length(0) } else { BodyField::None }
     }
 
-    /// Writes the head behind what is in `out`, with a line that says how the connection goes on.
+    /// Writes the head behind what is in `out`. It says whether the connection goes on, unless the
+    /// client's version implies that.
     #[inline(always)]
     pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
         date: &Date,
         body: BodyField,
-        connection: &[u8],
+        goes_on: (bool, Version),
     ) {
         match (self.status, self.content_type, body) {
             // As nearly all begin; so long as it is fixed it takes no call to be copied.
@@ -196,8 +198,11 @@ impl Response {
             }
             _ => self.write_beginning(out, body),
         }
-        if !connection.is_empty() {
-            out.extend_from_slice(connection);
+        match goes_on {
+            // As the version implies.
+            (true, Version::Http11) => {}
+            (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+            (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         }
         if !self.fields.is_empty() {
             out.extend_from_slice(&self.fields);

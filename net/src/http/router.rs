@@ -151,7 +151,7 @@ impl<T> Router<T> {
     /// The answer to be given: 404 for a path that there is not, 405 with `Allow` for a method that
     /// the path has not, and for OPTIONS, where no route is for it, 204 with `Allow`; for `*` with
     /// the methods of all paths.
-    #[inline]
+    #[inline(always)]
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<Found<'_, T>, Response> {
         let method = request.method();
         let Some((path, rest)) = self.path_of(request.path_bytes()) else {
@@ -177,7 +177,7 @@ impl<T> Router<T> {
     }
 
     /// The path that `asked` is, and where in it what the pattern names ends.
-    #[inline]
+    #[inline(always)]
     fn path_of(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
         let plain = |path: &&Path<T>| path.is_plainly(asked);
         match self.paths.iter().find(plain) {

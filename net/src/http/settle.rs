@@ -50,7 +50,9 @@ impl<S: Stream> Request<'_, S> {
     /// Gathers the answer, and says how the connection goes on.
     #[inline]
     pub(super) fn settle_at_once(&mut self, response: &Response) -> After {
-        let doubt = self.decide(response);
+        debug_assert!(matches!(self.body, Body::End), "nothing is left to be read");
+        let doubt = self.outlet.fault.is_some();
+        self.decide(response, doubt);
         if !response.sent {
             let (field, body) = self.framed(response);
             self.outlet.write_head(response, field, self.head.version, body);
@@ -60,7 +62,8 @@ impl<S: Stream> Request<'_, S> {
 
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
     pub(super) async fn settle(&mut self, response: &Response) -> Result<After, Trouble> {
-        let doubt = self.decide(response);
+        let doubt = self.has_doubt();
+        self.decide(response, doubt);
         if !response.sent {
             if self.outlet.is_full() {
                 let flushed = self.outlet.flush().await;
@@ -84,13 +87,11 @@ impl<S: Stream> Request<'_, S> {
         Ok(self.after(doubt))
     }
 
-    /// Decides whether the connection may go on. Gives whether there is
-    /// [doubt](Request::has_doubt).
-    fn decide(&mut self, response: &Response) -> bool {
-        let doubt = self.has_doubt();
+    /// Decides whether the connection may go on, where there is [doubt](Request::has_doubt) or not.
+    #[inline]
+    fn decide(&mut self, response: &Response, doubt: bool) {
         let stops = self.outlet.config.is_draining();
         self.outlet.keep_alive &= !response.close && !doubt && !stops;
-        doubt
     }
 
     /// The request is over.

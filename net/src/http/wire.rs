@@ -151,6 +151,7 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Reads what is there; `None` instead of a wait. Zero: the peer has finished.
+    #[inline(always)]
     pub(crate) fn try_read(
         &mut self,
         buffer: &mut [u8],
@@ -185,7 +186,7 @@ impl<S: Stream> Wire<S> {
     }
 
     /// Writes what was gathered, as far as that takes no wait. Whether it was all.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let size = self.out.len();
         if size == 0 {
