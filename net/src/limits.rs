@@ -75,7 +75,7 @@ pub(crate) const REPLY_HEAD: usize = 64 * 1024;
 /// Interim answers (100 to 199) that a client passes over before the final one.
 pub(crate) const INTERIM: usize = 8;
 
-/// Buffers of each kind that wait for their next use; more are freed.
+/// Buffers and seats that wait for their next use, of each kind; more are freed.
 pub(crate) const SPARE: usize = 64;
 
 /// Every number that bounds something in this crate, with these options.

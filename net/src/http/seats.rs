@@ -11,7 +11,7 @@ use traps::{ConnectionDeadline, Time, connection_deadline, wall_clock};
 
 use super::caps::Caps;
 use super::config::Config;
-use crate::limits::FIRST_BYTE;
+use crate::limits::{FIRST_BYTE, SPARE};
 
 /// What a connection waits for, as far as it matters for a drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) enum Waits {
 #[derive(Debug, Default)]
 pub(crate) struct Seats {
     seats: RefCell<Vec<Rc<Seat>>>,
+    /// Of connections that are gone, for their next use.
+    spare: RefCell<Vec<Rc<Seat>>>,
     draining: Cell<bool>,
     /// How many of them are refused.
     refused: Cell<usize>,
@@ -80,7 +82,9 @@ impl Seats {
         let number = self.numbers.get() + 1;
         self.numbers.set(number);
         self.refused.set(self.refused.get() + usize::from(refused));
-        let seat = Rc::new(Seat { number, refused, ..Seat::default() });
+        let mut seat = self.spare.borrow_mut().pop().unwrap_or_default();
+        let new = Rc::get_mut(&mut seat).expect("a spare seat is nobody's");
+        (new.number, new.refused) = (number, refused);
         let mut seats = self.seats.borrow_mut();
         seat.place.set(u32::try_from(seats.len()).expect("there are fewer descriptors"));
         seats.push(seat.clone());
@@ -88,7 +92,7 @@ impl Seats {
     }
 
     /// The connection is gone.
-    pub(crate) fn leave(&self, seat: &Seat) {
+    pub(crate) fn leave(&self, seat: &mut Rc<Seat>) {
         let mut seats = self.seats.borrow_mut();
         let place = seat.place.get();
         seats.swap_remove(place as usize);
@@ -96,6 +100,14 @@ impl Seats {
         refused.set(refused.get() - usize::from(seat.refused));
         if let Some(moved) = seats.get(place as usize) {
             moved.place.set(place);
+        }
+        drop(seats);
+        if let Some(left) = Rc::get_mut(seat) {
+            left.clear();
+            let mut spare = self.spare.borrow_mut();
+            if spare.len() < SPARE {
+                spare.push(seat.clone());
+            }
         }
     }
 
@@ -152,6 +164,16 @@ pub(crate) async fn read_date(clock: &ConnectionDeadline, config: &Config) -> Ti
 }
 
 impl Seat {
+    /// Forgets the connection that had it.
+    fn clear(&mut self) {
+        let Seat { deadline, waits, dated, place: _, number: _, refused: _, requests, caps } = self;
+        *deadline = OnceCell::new();
+        *caps = Caps::default();
+        waits.set(Waits::default());
+        dated.set(Time::ZERO);
+        requests.set(0);
+    }
+
     /// Makes the deadline, if there is none.
     pub(crate) async fn begin(&self) {
         if self.deadline.get().is_none() {
@@ -223,5 +245,32 @@ impl Seat {
     #[inline]
     pub(crate) fn finish(&self) {
         self.caps.finish(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seat_that_is_used_again_knows_nothing_of_who_had_it() {
+        let seats = Seats::default();
+        let mut seat = seats.take_refused(1, 2);
+        seat.count_request();
+        seat.set_dated(Time::NEVER);
+        seat.waits.set(Waits::Next);
+        let first = Rc::as_ptr(&seat);
+        seats.leave(&mut seat);
+        drop(seat);
+        let mut seat = seats.take();
+        assert_eq!(Rc::as_ptr(&seat), first);
+        let new = Seat { number: 2, ..Seat::default() };
+        assert_eq!(format!("{seat:?}"), format!("{new:?}"));
+        // Somebody looks at it yet.
+        let held = seat.clone();
+        seats.leave(&mut seat);
+        drop(seat);
+        assert_ne!(Rc::as_ptr(&seats.take()), Rc::as_ptr(&held));
+        assert_eq!(seats.serving(), 1);
     }
 }

@@ -70,7 +70,7 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
 
 impl<S, C: Deref<Target = Config>> Drop for Line<S, C> {
     fn drop(&mut self) {
-        self.config.seats.leave(&self.seat);
+        self.config.seats.leave(&mut self.seat);
     }
 }
 
