@@ -82,7 +82,9 @@ impl Seats {
         let number = self.numbers.get() + 1;
         self.numbers.set(number);
         self.refused.set(self.refused.get() + usize::from(refused));
-        let mut seat = self.spare.borrow_mut().pop().unwrap_or_default();
+        let spare = self.spare.borrow_mut().pop();
+        // Whoever leaves may be accepting another while it drops its stream.
+        let mut seat = spare.filter(|seat| Rc::strong_count(seat) == 1).unwrap_or_default();
         let new = Rc::get_mut(&mut seat).expect("a spare seat is nobody's");
         (new.number, new.refused) = (number, refused);
         let mut seats = self.seats.borrow_mut();
