@@ -221,6 +221,27 @@ fn f23_a_number_of_workers_that_makes_no_sense_is_a_clear_error() {
 }
 
 #[test]
+fn a_trace_on_standard_output_is_alone_there() {
+    let mut process = Command::new(build("echo"))
+        .args(["--addr", "127.0.0.1:0", "--trace", "-"])
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let found = log.find(|line| line.contains("listening on 127.0.0.1:"));
+    assert!(found.is_some(), "the log says where");
+    let kill = format!("kill -TERM {}", process.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let ended = process.wait_with_output().unwrap();
+    assert!(ended.status.success());
+    let text = String::from_utf8(ended.stdout).unwrap();
+    let lines = trace::trace(&text).unwrap();
+    assert!(trace::check(&lines).is_ok(), "{text}");
+}
+
+#[test]
 fn a_port_in_use_is_a_clear_error() {
     let server = start("http", "in_use");
     let second = Command::new(build("http")).args(["--addr", &server.addr]).output().unwrap();

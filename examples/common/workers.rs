@@ -26,6 +26,8 @@ pub struct Place {
     options: Options,
     /// `None`: there is one worker, and whoever reads standard output is told.
     news: Option<(Sender<News>, Remote)>,
+    /// Standard output is the trace's: the log says it.
+    quiet: bool,
 }
 
 impl Place {
@@ -36,6 +38,7 @@ impl Place {
         let (asked, backlog) = (self.options.backlog, listener.backlog());
         log::info!("listening on {addr} backlog={backlog} asked={asked}");
         match self.news {
+            None if self.quiet => {}
             None => say_listening(addr),
             // The main thread outlives its workers.
             Some((news, remote)) => news.send(News::Listening(addr, remote)).unwrap_or(()),
@@ -54,7 +57,11 @@ where
 {
     let mut options = args.listener();
     if args.workers == 1 {
-        return run(args.real_kernel(), main(Place { addr: args.addr, options, news: None }));
+        let quiet = args.trace.as_deref() == Some("-");
+        return run(
+            args.real_kernel(),
+            main(Place { addr: args.addr, options, news: None, quiet }),
+        );
     }
     options.reuse_port = true;
     let (tell, news) = mpsc::channel();
@@ -67,7 +74,7 @@ where
                 let kernel = args.real_kernel();
                 let remote = kernel.as_ref().ok().map(kernel::Kernel::remote);
                 let news = remote.map(|remote| (tell.clone(), remote));
-                outcome(kernel, main(Place { addr, options, news }))
+                outcome(kernel, main(Place { addr, options, news, quiet: false }))
             }));
             let error = ended.unwrap_or_else(|_| Some("it panicked".to_owned()));
             tell.send(News::Ended(error.map(|error| format!("worker {number}: {error}"))))

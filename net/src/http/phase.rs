@@ -121,13 +121,19 @@ impl Watch {
         Until { phase, limit: Limit::At(now + span) }
     }
 
-    /// Runs `wait` under the deadline.
-    #[track_caller]
+    /// Runs `wait` under the deadline. Each phase has a line, which the log shows as its place.
     pub(crate) fn guard<T, F>(&self, until: &Until, wait: F) -> Guard<'_, F>
     where
         F: Future<Output = io::Result<T>>,
     {
-        until.limit.guard(self.deadline(), wait)
+        let (limit, deadline) = (until.limit, self.deadline());
+        match until.phase {
+            Phase::Head => limit.guard(deadline, wait),
+            Phase::Body => limit.guard(deadline, wait),
+            Phase::SlowBody => limit.guard(deadline, wait),
+            Phase::Linger => limit.guard(deadline, wait),
+            Phase::Write => unreachable!("a write has a guard of its own"),
+        }
     }
 
     /// The wait is over: what it came to.
