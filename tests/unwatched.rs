@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use kernel::{Kernel, Sim, SimClock};
 use traps::{
-    Interrupt, Kind, Time, clock, ignore_after, sleep, spawn, timeout_after, timeout_at, yield_now,
+    Interrupt, Kind, Time, clock, connection_deadline, ignore_after, sleep, spawn, timeout_after,
+    timeout_at, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -115,6 +116,42 @@ fn timeouts_that_are_over_too_late_have_their_numbers() {
             timeout_after(span * MS, work()).await.unwrap();
         }
     });
+}
+
+/// They are made and given back without a trap where nobody listens: unset, near, far, used by a
+/// guard, fired, and with others made in the same poll in the slot that has just become free.
+#[test]
+fn connection_deadlines_that_come_and_go_have_their_numbers() {
+    let notes = same_unwatched(|notes| async move {
+        for span in [0, 1, 400, 1000] {
+            // A trap of its own: what was posted before is heeded.
+            clock().await;
+            let deadline = connection_deadline().await;
+            deadline.arm(span * MS);
+            drop(deadline);
+            let deadline = connection_deadline().await;
+            deadline.guard(span * MS, yield_now()).await.unwrap();
+            deadline.arm(span * MS);
+            let pair = futures_util::join!(connection_deadline(), connection_deadline());
+            drop(deadline);
+            let last = connection_deadline().await;
+            last.guard(1000 * MS, sleep(2 * MS)).await.unwrap();
+            pair.1.guard(2 * MS, sleep(3 * MS)).await.unwrap_err();
+            notes.push(pair.0.number() + last.number());
+        }
+        let deadline = connection_deadline().await;
+        deadline.arm(MS);
+        notes.push(sleep(2 * MS).await.unwrap_err());
+        drop(deadline);
+        let child = spawn("child", async {
+            let deadline = connection_deadline().await;
+            deadline.guard(1000 * MS, sleep(2000 * MS)).await
+        });
+        child.await.cancel("enough").await.unwrap();
+        notes.push(connection_deadline().await.number());
+    });
+    assert_eq!(notes[..4], ["8", "18", "28", "38"]);
+    assert_eq!(notes.last().unwrap(), "23");
 }
 
 /// What a deadline counts from is the first poll, whatever that does.

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use traps::Time;
-use traps::deadline::DeadlineSlot;
-use traps::protocol::{Answer, DeadlineName, ROOT, ScopeId, ScopeKind, Site};
+use traps::protocol::{DeadlineName, ROOT, ScopeId, ScopeKind, Site};
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::Kernel;
@@ -14,10 +13,9 @@ use crate::log;
 use crate::machine::Machine;
 use crate::pending::Source;
 use crate::scopes::Timing;
-use crate::table::At;
 use crate::tasks::State;
 use crate::timers::{Due, Owner, TimerId};
-use crate::trace::{Event, Op, Seq, Timer};
+use crate::trace::{Event, Op, Outcome, Seq, Timer};
 use crate::turn::Fired;
 
 /// Where in a task a connection deadline is due in this turn.
@@ -32,26 +30,22 @@ pub(crate) enum Expiring {
 /// What the kernel keeps of all of them together.
 #[derive(Default)]
 pub(crate) struct Deadlines {
-    /// How many were made, in 31 bits.
-    pub(crate) so_far: u32,
-    pub(crate) alive: usize,
     /// The `arm` line of each that is set, by slot; kept while somebody listens.
     lines: BTreeMap<u32, Seq>,
 }
 
 impl<M: Machine> Kernel<M> {
-    /// Gives a task a connection deadline.
-    pub(crate) fn new_deadline(&mut self, at: &At) {
-        let task = at.task;
-        // 31 bits, and not 0: it shares its place with a mark.
-        self.deadlines.so_far = self.deadlines.so_far % ((1 << 31) - 2) + 1;
-        self.deadlines.alive += 1;
-        let number = self.deadlines.so_far;
-        let TimerId(slot) = self.timers.claim(Fired::bare(task), number);
-        let name = DeadlineName { slot, number, epoch: self.epoch, task };
-        let answer = DeadlineSlot::new(self.timers.table().clone(), name);
-        let answer = Ok(Answer::ConnectionDeadline(answer));
-        self.answer(at, answer, || Op::ConnectionDeadline);
+    /// A task has made one: it counts as a trap, with its line.
+    pub(crate) fn tell_deadline(&mut self, deadline: DeadlineName, site: Site) {
+        let Some(task) = self.acting() else { return };
+        self.counts.traps += 1;
+        if self.counts.traps >= self.inject.from {
+            self.before_trap(task, site, &Op::ConnectionDeadline);
+        }
+        emit!(self, task, {
+            let outcome = Outcome::Deadline(u64::from(deadline.number));
+            Event::Trap { op: Op::ConnectionDeadline, outcome, cause: None, at: None }
+        });
     }
 
     /// Arms or disarms one.
@@ -109,7 +103,7 @@ impl<M: Machine> Kernel<M> {
         }
         self.move_deadline(deadline, Time::NEVER, None);
         self.let_go_of(timer);
-        self.deadlines.alive -= 1;
+        self.timers.table().count_gone();
         self.timers.disarm(timer);
     }
 

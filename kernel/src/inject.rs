@@ -3,7 +3,7 @@
 //! A kernel that is not swept pays one comparison a trap and one a run.
 
 use traps::Time;
-use traps::protocol::{ROOT, Request, ScopeId, ScopeKind, Site};
+use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::Kernel;
@@ -49,14 +49,13 @@ impl<M: Machine> Kernel<M> {
     /// Notes a trap that is about to be dispatched, and interrupts its task if that is asked for.
     #[cold]
     #[inline(never)]
-    pub(crate) fn before_trap(&mut self, task: u32, site: Site, request: &Request) {
-        let op = self.shown(request).to_string();
+    pub(crate) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
         let (id, name) = self.tasks.label(task);
         self.inject.seen.push(Trap {
             number: self.counts.traps,
             task: id,
             name: name.to_owned(),
-            op,
+            op: op.to_string(),
             site: format!("{}:{}", site.file(), site.line()),
         });
         let Some(what) = self.inject.what else { return };

@@ -255,7 +255,6 @@ pub(crate) fn outcome(result: &Result<Answer, Failure>) -> Outcome<'static> {
         Ok(Answer::Task(task)) => Outcome::Number(task.serial.get()),
         Ok(Answer::Count(n)) => Outcome::Number(*n),
         Ok(Answer::Scope { scope, .. }) => Outcome::Scope(scope.serial.get()),
-        Ok(Answer::ConnectionDeadline(slot)) => Outcome::Deadline(u64::from(slot.number())),
         Ok(Answer::Signal(signal)) => Outcome::Signal(signal.to_string().into()),
         Err(Failure::Interrupt(why)) => interrupt(why),
         Err(Failure::Busy) => Outcome::Error("busy".into()),

@@ -52,6 +52,7 @@ impl<M: Machine> Kernel<M> {
                     self.close_scope(index, left);
                 }
             }
+            Post::MakeDeadline { deadline, site } => self.tell_deadline(deadline, site),
             Post::SetDeadline { deadline, until, owner, site } => {
                 self.set_deadline(deadline, until, owner, site);
             }

@@ -279,7 +279,7 @@ impl<M: Machine> Kernel<M> {
 
     /// A new task, not yet ready.
     pub(crate) fn add_task(&mut self, body: Pin<Box<dyn Body>>, parent: u64) -> TaskRef {
-        let task = self.tasks.add(Some(body), parent, self.deadlines.so_far);
+        let task = self.tasks.add(Some(body), parent, self.timers.table().made_so_far());
         self.settle_in(task)
     }
 

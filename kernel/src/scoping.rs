@@ -91,7 +91,8 @@ impl<M: Machine> Kernel<M> {
         };
         self.counts.traps += 1;
         if self.counts.traps >= self.inject.from {
-            self.before_trap(task, site, &Request::OpenScope { limit, kind });
+            let op = self.shown(&Request::OpenScope { limit, kind });
+            self.before_trap(task, site, &op);
         }
         let now = match reading {
             Reading::Exact(now) => now,

@@ -16,7 +16,6 @@ impl<M: Machine> Kernel<M> {
             Request::WallClock => Op::WallClock,
             Request::CurrentTask => Op::CurrentTask,
             Request::Deadline => Op::Deadline { until: None },
-            Request::ConnectionDeadline => Op::ConnectionDeadline,
             Request::CheckInterrupt => Op::CheckInterrupt,
             Request::HeldInterrupt => Op::HeldInterrupt,
             Request::Yield { .. } => Op::Yield,

@@ -27,7 +27,8 @@ impl<M: Machine> Kernel<M> {
     #[inline(always)]
     pub(crate) fn dispatch(&mut self, at: &At, request: Request) {
         if self.counts.traps >= self.inject.from {
-            self.before_trap(at.task, at.site, &request);
+            let op = self.shown(&request);
+            self.before_trap(at.task, at.site, &op);
         }
         if self.scopes.is_any_pending() && self.tasks.get(at.task).pending > 0 {
             return self.dispatch_unless_pending(at, request);
@@ -95,7 +96,6 @@ impl<M: Machine> Kernel<M> {
                 let until = found.map(|found| found.deadline);
                 self.answer(at, Ok(Answer::Deadline(found)), || Op::Deadline { until });
             }
-            Request::ConnectionDeadline => self.new_deadline(at),
             // One that was pending has been given above.
             Request::CheckInterrupt => {
                 self.answer(at, Ok(Answer::Unit), || Op::CheckInterrupt);

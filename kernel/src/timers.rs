@@ -119,6 +119,7 @@ impl TimeQueue {
     }
 
     /// Takes a slot for a connection deadline, which is armed later, and again and again.
+    #[cfg(test)]
     pub(crate) fn claim(&mut self, owner: Owner, number: u32) -> TimerId {
         TimerId(self.table.columns().claim(owner.0, number))
     }

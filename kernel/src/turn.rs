@@ -47,7 +47,7 @@ impl<M: Machine> Kernel<M> {
         let _closing = self.enter_closing();
         self.start()?;
         self.main_ended = false;
-        let task = self.tasks.add_main(site, self.deadlines.so_far);
+        let task = self.tasks.add_main(site, self.timers.table().made_so_far());
         let task = self.settle_in(task).index;
         let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
@@ -368,10 +368,6 @@ impl Fired {
 
     pub(crate) fn guard(index: u32) -> Owner {
         Owner(index | GUARD)
-    }
-
-    pub(crate) fn bare(task: u32) -> Owner {
-        Owner(task | BARE)
     }
 
     pub(crate) fn of(owner: Owner) -> Fired {

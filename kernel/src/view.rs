@@ -178,7 +178,7 @@ impl<M: Machine> Kernel<M> {
             tickets: self.gate.tickets(self.epoch),
             scopes: self.scopes.len(),
             timers: self.timers.len(),
-            deadlines: self.deadlines.alive,
+            deadlines: self.timers.table().alive(),
             registered: self.registrations.registered,
             handles: self.registrations.known,
             jobs: self.workers.len(),

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::time::SystemTime;
 
 use crate::cancellable::InForce;
-use crate::deadline::DeadlineSlot;
 use crate::interrupt::Interrupt;
 use crate::protocol::{Body, ScopeId, TaskRef};
 use crate::signal::Signal;
@@ -40,8 +39,6 @@ pub enum Answer {
         /// Absolute, [`Time::NEVER`] for none.
         deadline: Time,
     },
-    /// A new connection deadline; given back if nobody takes it.
-    ConnectionDeadline(DeadlineSlot),
     /// A task has ended.
     Ended(Ended),
     /// A job came back from its thread.

@@ -15,7 +15,7 @@ pub use crate::answer::{Answer, Ended, Failure, TrapResult};
 pub use crate::cancellable::InForce;
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
-pub use crate::scope_terms::{Left, Limit, Opening, Reading, ScopeKind};
+pub use crate::scope_terms::{DeadlineName, Left, Limit, Opening, Reading, ScopeKind};
 use crate::signal::{Signal, SignalSet};
 pub use crate::signals::SignalLine;
 use crate::threads::{LimiterCore, Work};
@@ -75,8 +75,6 @@ pub enum Request {
     CurrentTask,
     /// *Answers* with the nearest deadline in force, if any, and whose it is.
     Deadline,
-    /// *Answers* with a new connection deadline, bound to the task that asks.
-    ConnectionDeadline,
     /// *Answers* that nothing is pending here, or ends with the interrupt that was.
     CheckInterrupt,
     /// *Answers* with what is pending or held back by a shield here, and leaves it there.
@@ -182,7 +180,6 @@ impl Request {
             | Request::WallClock
             | Request::CurrentTask
             | Request::Deadline
-            | Request::ConnectionDeadline
             | Request::CheckInterrupt
             | Request::HeldInterrupt
             | Request::OpenScope { .. }
@@ -236,6 +233,13 @@ pub enum Post {
         scope: ScopeId,
         /// What came out of it.
         left: Left,
+    },
+    /// A connection deadline was made; told where somebody listens.
+    MakeDeadline {
+        /// Which.
+        deadline: DeadlineName,
+        /// Where.
+        site: Site,
     },
     /// A connection deadline is armed or disarmed, in a way that takes more than a store.
     SetDeadline {
@@ -321,7 +325,8 @@ impl Post {
             }
             Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),
             Post::RehomeScope { scope, .. } | Post::CloseScope { scope, .. } => Some(scope.epoch),
-            Post::SetDeadline { deadline, .. }
+            Post::MakeDeadline { deadline, .. }
+            | Post::SetDeadline { deadline, .. }
             | Post::LeaveGuard { deadline, .. }
             | Post::DropDeadline { deadline, .. } => Some(deadline.epoch),
             Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
@@ -331,19 +336,6 @@ impl Post {
             Post::Note { .. } | Post::Keep(_) => None,
         }
     }
-}
-
-/// A connection deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeadlineName {
-    /// Its slot in the deadline table.
-    pub slot: u32,
-    /// As the log shows it, from 1.
-    pub number: u32,
-    /// Number of the kernel on this thread.
-    pub epoch: u32,
-    /// The place of the task that made it.
-    pub task: u32,
 }
 
 /// What the kernel took from the gate.

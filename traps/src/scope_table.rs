@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::deadline::DeadlineSlot;
 use crate::deadline_table::DeadlineTable;
 use crate::protocol::{Left, Limit, Opening, Reading, ScopeId};
 use crate::time::Time;
@@ -21,7 +22,8 @@ pub struct ScopeTable {
     deadlines: Rc<DeadlineTable>,
     /// The clock, exact.
     clock: Box<dyn Fn() -> Time>,
-    /// Every scope is to be told to the kernel, which has lines for it or counts its trap.
+    /// Every scope and deadline is to be told to the kernel, which has lines for it or counts its
+    /// trap.
     told: Cell<bool>,
     /// Scopes are numbered in order of opening.
     numbers: Cell<u64>,
@@ -31,7 +33,7 @@ pub struct ScopeTable {
     /// By place: the scope there that was told or closed last, by its number, and the deadline
     /// that it has, if it was told of as a timeout.
     told_of: RefCell<Vec<(u64, Time)>>,
-    /// Scopes that the kernel was not told of.
+    /// Scopes and deadlines that the kernel was not told of.
     untold: Cell<u64>,
 }
 
@@ -62,15 +64,26 @@ impl ScopeTable {
         &self.deadlines
     }
 
-    /// Whether every scope is told to the kernel from now on.
+    /// Whether every scope and connection deadline is told to the kernel from now on.
     pub fn tell(&self, told: bool) {
         self.told.set(told);
     }
 
-    /// How many scopes the kernel was not told of so far.
+    /// How many scopes and connection deadlines the kernel was not told of so far.
     #[must_use]
     pub fn untold(&self) -> u64 {
         self.untold.get()
+    }
+
+    /// Makes a connection deadline of the task at that place, and says whether the kernel is to be
+    /// told. The line that it would have had keeps its number.
+    pub(crate) fn make_deadline(&self, task: u32) -> (DeadlineSlot, bool) {
+        let told = self.told.get();
+        if !told {
+            self.untold.set(self.untold.get() + 1);
+            self.deadlines.count_untold(1);
+        }
+        (DeadlineSlot::make(&self.deadlines, task, self.epoch), told)
     }
 
     /// Names a scope that opens.

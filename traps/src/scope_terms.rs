@@ -99,3 +99,16 @@ pub enum ScopeKind {
     /// Holds back interrupts from scopes outside it.
     Shield,
 }
+
+/// A connection deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineName {
+    /// Its slot in the deadline table.
+    pub slot: u32,
+    /// As the log shows it, from 1.
+    pub number: u32,
+    /// Number of the kernel on this thread.
+    pub epoch: u32,
+    /// The place of the task that made it.
+    pub task: u32,
+}

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,10 +14,9 @@ use std::time::Duration;
 
 use crate::call::Call;
 use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
-use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::Interruptible;
-use crate::protocol::{Answer, DeadlineName, Left, Limit, Post, ROOT, Request, ScopeId, Site};
+use crate::protocol::{DeadlineName, Left, Limit, Post, ROOT, ScopeId, Site};
 use crate::scope::Open;
 use crate::time::{Time, micros};
 
@@ -24,24 +24,30 @@ mod guard;
 
 pub use guard::Guard;
 
+/// In place of a slot: it was given back.
+const GONE: u32 = u32::MAX;
+
 /// A place in the deadline table, given back when it is dropped.
 #[derive(Debug)]
-pub struct DeadlineSlot {
+pub(crate) struct DeadlineSlot {
     table: Rc<DeadlineTable>,
-    name: DeadlineName,
+    pub(crate) name: DeadlineName,
 }
 
 impl DeadlineSlot {
-    /// Kernel side: the place that was claimed for `name`.
-    #[must_use]
-    pub fn new(table: Rc<DeadlineTable>, name: DeadlineName) -> DeadlineSlot {
-        DeadlineSlot { table, name }
+    /// A place for a new deadline of the task at that place, in the kernel of that number.
+    pub(crate) fn make(table: &Rc<DeadlineTable>, task: u32, epoch: u32) -> DeadlineSlot {
+        let (slot, number) = table.make(task);
+        let name = DeadlineName { slot, number, epoch, task };
+        DeadlineSlot { table: table.clone(), name }
     }
 
-    /// Its number in its kernel.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        self.name.number
+    /// Gives it back at once, if its kernel runs and need not be asked.
+    fn give_back(&mut self) {
+        let DeadlineSlot { table, name } = self;
+        if name.epoch == gate::epoch() && table.unmake(name.slot) {
+            name.slot = GONE;
+        }
     }
 }
 
@@ -87,41 +93,42 @@ pub struct ConnectionDeadline {
     arm: Cell<u64>,
 }
 
-/// Makes a connection deadline, disarmed. *Answers.*
+/// Makes a connection deadline, disarmed. *Answers*, and counts as a trap; the kernel hears of it
+/// after the poll, where somebody listens.
 #[track_caller]
 pub fn connection_deadline() -> NewConnectionDeadline {
-    NewConnectionDeadline { call: Call::here() }
+    NewConnectionDeadline { site: Location::caller(), local: PhantomData }
 }
 
 /// The future of [`connection_deadline`].
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct NewConnectionDeadline {
-    call: Call,
+    site: Site,
+    local: PhantomData<Rc<()>>,
 }
 
 impl Future for NewConnectionDeadline {
     type Output = ConnectionDeadline;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ConnectionDeadline> {
-        self.call.poll(cx, || Request::ConnectionDeadline).map(|result| match result {
-            Ok(Answer::ConnectionDeadline(slot)) => ConnectionDeadline {
-                until: Cell::new(Time::NEVER),
-                scope: Cell::new(None),
-                owner: Cell::new(BARE | slot.name.task),
-                guards: Cell::new(false),
-                arm: Cell::new(0),
-                slot,
-            },
-            Ok(other) => wrong_answer(&other),
-            Err(failure) => {
-                unreachable!("rule: an answering trap does not fail, not even by {failure:?}")
-            }
-        })
+    #[inline]
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<ConnectionDeadline> {
+        Poll::Ready(ConnectionDeadline::new(gate::make_deadline(self.site)))
     }
 }
 
 impl ConnectionDeadline {
+    fn new(slot: DeadlineSlot) -> ConnectionDeadline {
+        ConnectionDeadline {
+            until: Cell::new(Time::NEVER),
+            scope: Cell::new(None),
+            owner: Cell::new(BARE | slot.name.task),
+            guards: Cell::new(false),
+            arm: Cell::new(0),
+            slot,
+        }
+    }
+
     /// Its number in its kernel, from 1: `d1` in the log.
     #[must_use]
     pub fn number(&self) -> u32 {
@@ -366,15 +373,20 @@ impl ConnectionDeadline {
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
-        // Before the slot, on which it hangs. That of a guard that was leaked is leaked with it.
-        if !self.guards.get() {
-            self.close(self.scope.take());
+        // That of a guard that was leaked is leaked with it.
+        if self.guards.get() {
+            return;
         }
+        // Before the slot, on which it hangs.
+        self.close(self.scope.take());
+        self.slot.give_back();
     }
 }
 
 impl Drop for DeadlineSlot {
     fn drop(&mut self) {
-        gate::post(Post::DropDeadline { deadline: self.name });
+        if self.name.slot != GONE {
+            gate::post(Post::DropDeadline { deadline: self.name });
+        }
     }
 }

@@ -69,6 +69,9 @@ pub struct DeadlineTable {
     /// Those that were posted to the kernel, and those of them that it has heeded, in this order.
     posted: Cell<u64>,
     heeded: Cell<u64>,
+    /// Connection deadlines that were ever made, in 31 bits, and those of them that are not gone.
+    made: Cell<u32>,
+    alive: Cell<usize>,
     columns: RefCell<Columns>,
 }
 
@@ -89,6 +92,8 @@ impl DeadlineTable {
             untold: Cell::new(0),
             posted: Cell::new(0),
             heeded: Cell::new(0),
+            made: Cell::new(0),
+            alive: Cell::new(0),
             columns: RefCell::new(Columns::new()),
         })
     }
@@ -165,6 +170,47 @@ impl DeadlineTable {
     #[inline]
     fn is_any_in_flight(&self) -> bool {
         self.is_in_flight(self.posted.get())
+    }
+
+    /// Makes a connection deadline of the task at that place, disarmed: its slot and its number.
+    pub fn make(&self, task: u32) -> (u32, u32) {
+        // 31 bits, and not 0: it shares its place with a mark.
+        let number = self.made.get() % ((1 << 31) - 2) + 1;
+        self.made.set(number);
+        self.alive.set(self.alive.get() + 1);
+        (self.columns.borrow_mut().claim(BARE | task, number), number)
+    }
+
+    /// Gives the slot of a connection deadline back that no guard has had, if that is a store: it
+    /// is not near, has not fired, and nobody is to be told.
+    pub(crate) fn unmake(&self, slot: u32) -> bool {
+        let Ok(mut columns) = self.columns.try_borrow_mut() else { return false };
+        let quiet = self.simple_from.get() != u64::MAX;
+        let at = columns.at(slot);
+        if !quiet || at == FIRED || columns.place(slot) != Place::Far {
+            return false;
+        }
+        columns.release(slot);
+        self.count_untold(u64::from(at < FIRED));
+        self.count_gone();
+        true
+    }
+
+    /// The number of the connection deadline that was made last.
+    #[must_use]
+    pub fn made_so_far(&self) -> u32 {
+        self.made.get()
+    }
+
+    /// Connection deadlines that are not gone.
+    #[must_use]
+    pub fn alive(&self) -> usize {
+        self.alive.get()
+    }
+
+    /// One of them is.
+    pub fn count_gone(&self) {
+        self.alive.set(self.alive.get() - 1);
     }
 
     /// Reads the clock.

@@ -1,4 +1,4 @@
-//! Timeouts at the gate: they open without a trap.
+//! Timeouts and connection deadlines at the gate: they begin without a trap.
 //!
 //! The kernel is told after the poll, before it looks at what was filed inside. Where nobody
 //! listens, a timeout that is over by then, and not late, is taken back if nothing else was filed
@@ -6,6 +6,7 @@
 
 use super::now::{Now, now};
 use super::{Gate, Stage, outside, post};
+use crate::deadline::DeadlineSlot;
 use crate::protocol::{Filed, Left, Limit, Opening, Post, Reading, ScopeId, Site, TaskRef};
 use crate::time::Time;
 
@@ -33,6 +34,21 @@ pub(crate) fn open_timeout(limit: Limit, site: Site) -> (ScopeId, ScopeId, TaskR
 fn file_beside(now: &Now, opening: Opening) {
     now.keep_order();
     now.tables.borrow_mut().filed.push(Filed::Opening(opening));
+}
+
+/// Makes a connection deadline of the task that is being polled.
+pub(crate) fn make_deadline(site: Site) -> DeadlineSlot {
+    let current = now().and_then(|now| Some((now, now.task.get()?)));
+    let Some((now, task)) = current else { outside(site) };
+    let (slot, told) = {
+        let scopes = now.scopes.borrow();
+        let table = scopes.as_ref().expect("who polls a task has a table of scopes");
+        table.make_deadline(task.index)
+    };
+    if told {
+        post(Post::MakeDeadline { deadline: slot.name, site });
+    }
+    slot
 }
 
 /// Closes a scope.
