@@ -52,17 +52,18 @@ use super::response::Response;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Router<T> {
-    /// Whole paths first, then beginnings, the longest first.
-    paths: Vec<Path<T>>,
+    /// Whole paths, which go first.
+    whole: Vec<Path<T>>,
+    /// Beginnings, the longest first.
+    begun: Vec<Path<T>>,
     /// Of the paths that come.
     form: Form,
 }
 
 #[derive(Clone, Debug)]
 struct Path<T> {
-    pattern: &'static str,
-    /// How much of it is compared: all, or what is before the `*`.
-    len: usize,
+    /// What of its pattern is compared: all, or what is before the `*`.
+    named: &'static str,
     form: Form,
     routes: Vec<(Method, T)>,
     /// The value of the `Allow` field.
@@ -79,7 +80,7 @@ impl<T> Router<T> {
     /// One without paths.
     #[must_use]
     pub fn new() -> Router<T> {
-        Router { paths: Vec::new(), form: Form::Text }
+        Router { whole: Vec::new(), begun: Vec::new(), form: Form::Text }
     }
 
     /// Sets the form of the paths that are added after it, and of the answer for a path that there
@@ -118,24 +119,23 @@ impl<T> Router<T> {
     /// or a `%` or `?`; if there is that route already.
     #[must_use]
     pub fn on(mut self, method: Method, pattern: &'static str, route: T) -> Router<T> {
-        let len = pattern.strip_suffix("/*").map_or(pattern.len(), |before| before.len() + 1);
-        let plain = pattern.starts_with('/') && !pattern[..len].contains(['*', '%', '?', '#']);
+        let before = pattern.strip_suffix('*').filter(|before| before.ends_with('/'));
+        let named = before.unwrap_or(pattern);
+        let plain = named.starts_with('/') && !named.contains(['*', '%', '?', '#']);
         assert!(plain, "rule: a pattern is a path, or a path and `/*`: {pattern}");
-        let place = match self.paths.iter().position(|path| path.pattern == pattern) {
+        let paths = if before.is_none() { &mut self.whole } else { &mut self.begun };
+        let place = match paths.iter().position(|path| path.named == named) {
             Some(place) => place,
             None => {
-                let is_before = |path: &Path<T>| match (path.is_whole(), len == pattern.len()) {
-                    (true, _) => true,
-                    (false, true) => false,
-                    (false, false) => path.len >= len,
-                };
-                let place = self.paths.iter().take_while(|path| is_before(path)).count();
+                let is_before =
+                    |path: &Path<T>| before.is_none() || path.named.len() >= named.len();
+                let place = paths.iter().take_while(|path| is_before(path)).count();
                 let (routes, allow, form) = (Vec::new(), String::new(), self.form);
-                self.paths.insert(place, Path { pattern, len, form, routes, allow });
+                paths.insert(place, Path { named, form, routes, allow });
                 place
             }
         };
-        let path = &mut self.paths[place];
+        let path = &mut paths[place];
         let known = path.routes.iter().any(|(known, _)| *known == method);
         assert!(!known, "rule: a path has one route for a method: {pattern}");
         path.routes.push((method, route));
@@ -169,7 +169,7 @@ impl<T> Router<T> {
     #[cold]
     fn nowhere<S>(&self, request: &mut Request<'_, S>) -> Response {
         if request.method() == Method::Options && request.path() == "*" {
-            let all = self.paths.iter().flat_map(|path| &path.routes);
+            let all = self.whole.iter().chain(&self.begun).flat_map(|path| &path.routes);
             return options(&allow(all.map(|(method, _)| *method)));
         }
         request.set_form(self.form);
@@ -179,18 +179,25 @@ impl<T> Router<T> {
     /// The path that `asked` is, and where in it what the pattern names ends.
     #[inline(always)]
     fn path_of(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
-        let plain = |path: &&Path<T>| path.is_plainly(asked);
-        match self.paths.iter().find(plain) {
-            Some(path) if path.is_whole() || !asked.contains(&b'%') => Some((path, path.len)),
-            None if !asked.contains(&b'%') => None,
-            _ => self.path_written(asked),
+        let is_it = |path: &&Path<T>| path.named.as_bytes() == asked;
+        if let Some(path) = self.whole.iter().find(is_it) {
+            return Some((path, asked.len()));
         }
+        if asked.contains(&b'%') {
+            return self.path_written(asked);
+        }
+        let begins_it = |path: &&Path<T>| asked.starts_with(path.named.as_bytes());
+        self.begun.iter().find(begins_it).map(|path| (path, path.named.len()))
     }
 
     /// The same for one with percent signs: a longer one than it plainly is may be written so.
     #[cold]
     fn path_written(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
-        self.paths.iter().find_map(|path| Some((path, path.end_in(asked)?)))
+        let end_of = |path: &Path<T>| decoded(path.named.as_bytes(), asked);
+        if let Some(path) = self.whole.iter().find(|path| end_of(path) == Some(asked.len())) {
+            return Some((path, asked.len()));
+        }
+        self.begun.iter().find_map(|path| Some((path, end_of(path)?)))
     }
 }
 
@@ -203,28 +210,6 @@ impl<T> Path<T> {
         }
         let answer = self.form.error(405, "the method is not allowed here\n");
         allowing(answer, &self.allow)
-    }
-
-    /// Whether `path` is this, without a percent sign in what the pattern names.
-    #[inline]
-    fn is_plainly(&self, path: &[u8]) -> bool {
-        let pattern = self.pattern.as_bytes();
-        match self.is_whole() {
-            true => path == pattern,
-            false => path.starts_with(&pattern[..self.len]),
-        }
-    }
-
-    #[inline]
-    fn is_whole(&self) -> bool {
-        self.len == self.pattern.len()
-    }
-
-    /// Where in `path` what the pattern names ends, if it names it.
-    fn end_in(&self, path: &[u8]) -> Option<usize> {
-        let pattern = &self.pattern.as_bytes()[..self.len];
-        let end = if path.starts_with(pattern) { self.len } else { decoded(pattern, path)? };
-        (!self.is_whole() || end == path.len()).then_some(end)
     }
 }
 
@@ -304,16 +289,17 @@ impl<T> Found<'_, T> {
 mod tests {
     use super::*;
 
-    /// Which pattern a path finds, and what is left for its `*`.
-    fn find<'p>(router: &Router<()>, path: &'p str) -> Option<(&'static str, &'p str)> {
+    /// Which route a path finds, and what is left for the `*` of its pattern.
+    fn find<'p>(router: &Router<&'static str>, path: &'p str) -> Option<(&'static str, &'p str)> {
         let (known, rest) = router.path_of(path.as_bytes())?;
-        Some((known.pattern, &path[rest..]))
+        Some((known.routes[0].1, &path[rest..]))
     }
 
     #[test]
     fn whole_paths_go_first_and_longer_beginnings_before_shorter_ones() {
-        let router = Router::new().get("/*", ()).get("/a/*", ()).get("/a", ()).get("/a/b/*", ());
-        let router = router.get("/a/b/c", ()).on(Method::Delete, "/a", ()).post("/a/b/*", ());
+        let patterns = ["/*", "/a/*", "/a", "/a/b/*", "/a/b/c"];
+        let router = patterns.iter().fold(Router::new(), |router, it| router.get(it, *it));
+        let router = router.on(Method::Delete, "/a", "DELETE").post("/a/b/*", "POST");
         for (path, pattern, rest) in [
             ("/", "/*", ""),
             ("/x", "/*", "x"),
@@ -336,8 +322,8 @@ mod tests {
             assert_eq!(find(&router, path), Some((pattern, rest)), "{path}");
         }
         assert_eq!(find(&router, "*"), None);
-        assert_eq!(find(&Router::new().get("/abc", ()), "/ab"), None);
-        assert_eq!(find(&Router::new().get("/abc", ()), "/ab%6"), None);
+        assert_eq!(find(&Router::new().get("/abc", ""), "/ab"), None);
+        assert_eq!(find(&Router::new().get("/abc", ""), "/ab%6"), None);
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl<S: Stream> Request<'_, S> {
     }
 
     /// Gathers the answer, and says how the connection goes on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle_at_once(&mut self, response: &Response) -> After {
         debug_assert!(matches!(self.body, Body::End), "nothing is left to be read");
         let doubt = self.outlet.fault.is_some();
