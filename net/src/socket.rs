@@ -160,11 +160,11 @@ pub(crate) enum Readable<'a> {
         io: &'a Io<Socket>,
         site: Site,
     },
-    /// The same, once the budget is there.
+    /// The same, once the budget is there. In a box, as all that few waits ever need.
     Spent {
         io: &'a Io<Socket>,
         site: Site,
-        budget: Budget,
+        budget: Box<Budget>,
     },
     Wait(Ready<'a, Socket>),
 }
@@ -184,12 +184,13 @@ impl<'a> Readable<'a> {
         if let Readable::New { io, site } = *self
             && !take_budget()
         {
-            *self = Readable::Spent { io, site, budget: budget_at(site) };
+            *self = Readable::Spent { io, site, budget: Box::new(budget_at(site)) };
         }
         let (io, site) = match self {
             Readable::New { io, site } => (*io, *site),
             Readable::Spent { io, site, budget } => {
-                ready!(Pin::new(budget).poll(cx)).map_err(<io::Error as From<Interrupt>>::from)?;
+                ready!(Pin::new(&mut **budget).poll(cx))
+                    .map_err(<io::Error as From<Interrupt>>::from)?;
                 (*io, *site)
             }
             Readable::Wait(_) => unreachable!("who waits has looked"),
