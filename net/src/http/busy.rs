@@ -14,7 +14,7 @@ use super::config::{Buffers, Config};
 use super::connection::{Connection, Handler};
 use super::parting::After;
 use super::phase::Watch;
-use super::seats::{Seat, Waits};
+use super::seats::{Seat, Taken, Waits};
 use super::wire::{Line, Trouble, Wire};
 use crate::stream::Stream;
 
@@ -110,7 +110,7 @@ where
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let Line { stream, seat, config } = line;
+    let Line { stream, seat: Taken { seat, config } } = line;
     seat.waits.set(Waits::Busy);
     let mut buffers = config.pool.take();
     let watch = Watch::new(seat.clone(), !seat.has_asked());
@@ -136,7 +136,7 @@ where
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let Line { stream, seat, config } = line;
+    let Line { stream, seat: Taken { seat, config } } = line;
     let (mut connection, todo) = Connection::resume(buffers, stream, seat, config);
     let done = connection.go_on_at_once(todo, handler, cx);
     connection.pause(done)
@@ -155,7 +155,7 @@ where
 {
     // The first answer of a connection, and of a second: nothing else is waited for.
     if buffers.wants_date() {
-        line.seat.read_date(&line.config).await;
+        line.seat.read_date(&line.seat.config).await;
         let mut dated = Some(buffers);
         let go_on = |cx: &mut Context<'_>| {
             let buffers = dated.take().expect("it is ready at its first poll");
@@ -182,7 +182,7 @@ where
     H: Handler,
     C: Deref<Target = Config>,
 {
-    let Line { stream, seat, config } = line;
+    let Line { stream, seat: Taken { seat, config } } = line;
     let (mut connection, todo) = Connection::resume(buffers, stream, seat, config);
     let end = connection.go_on(todo, handler).await;
     connection.rest();

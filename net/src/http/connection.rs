@@ -126,17 +126,17 @@ where
                 match line.wait().await {
                     Ok(()) => Todo::Next,
                     Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
-                    Err(_) if line.config.is_draining() => Todo::Leave,
+                    Err(_) if line.seat.config.is_draining() => Todo::Leave,
                     Err(_) => break line.end(Ok(())),
                 }
             };
-            // What it keeps from one wait to the next lies where the guard of that wait lay.
             let begin = |cx: &mut Context<'_>| Poll::Ready(begin(&mut line, &*handler, todo, cx));
             let buffers = match poll_fn(begin).await {
                 Ok(Break(After::Next)) => continue,
                 Ok(Continue(buffers)) => buffers,
                 end => break line.end(end.map(drop)),
             };
+            // What it keeps from one wait to the next lies where the guard of that wait lay.
             match go_on(&mut line, &*handler, buffers).await {
                 Ok(After::Next) => {}
                 end => break line.end(end.map(drop)),

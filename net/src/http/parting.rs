@@ -15,7 +15,7 @@ use super::head::Head;
 use super::phase::{Phase, Watch};
 use super::request::note_refusal;
 use super::response::Response;
-use super::seats::Waits;
+use super::seats::{Taken, Waits};
 use super::settle::request;
 use super::status::Refusal;
 use super::wire::{Line, Trouble, Wire};
@@ -55,7 +55,7 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     let mut line = Line::new(stream, seat, config);
     // Before anything is read: there is a deadline from here on.
     line.seat.begin().await;
-    let Line { stream, seat, config } = &mut line;
+    let Line { stream, seat: Taken { seat, config } } = &mut line;
     let mut buffers = config.pool.take();
     let wire = Wire::new(stream, take(&mut buffers.out), Watch::new(seat.clone(), false));
     let mut connection = Connection { wire: RefCell::new(wire), buffers, seat, config };
@@ -67,7 +67,7 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
     /// Says what is to be said.
     pub(super) fn end(&self, end: Result<(), Trouble>) -> io::Result<()> {
         if let Err(Trouble::Expired(phase)) = end {
-            note_expired(phase, &self.config, &self.seat);
+            note_expired(phase, &self.seat.config, &self.seat);
         }
         self.seat.finish();
         match end {

@@ -151,6 +151,7 @@ impl<T> Router<T> {
     /// The answer to be given: 404 for a path that there is not, 405 with `Allow` for a method that
     /// the path has not, and for OPTIONS, where no route is for it, 204 with `Allow`; for `*` with
     /// the methods of all paths.
+    // What it gives is large, and is moved nowhere then.
     #[inline(always)]
     pub fn find<S>(&self, request: &mut Request<'_, S>) -> Result<Found<'_, T>, Response> {
         let method = request.method();

@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Display;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -156,6 +157,29 @@ impl Seats {
                 Waits::Next | Waits::Refused => deadline.arm_at(deadline.now()),
             }
         }
+    }
+}
+
+/// A seat that is taken, until this is dropped: after the stream, so that the peer is the first to
+/// know.
+#[derive(Debug)]
+pub(crate) struct Taken<C: Deref<Target = Config>> {
+    pub(crate) seat: Rc<Seat>,
+    pub(crate) config: C,
+}
+
+impl<C: Deref<Target = Config>> Deref for Taken<C> {
+    type Target = Seat;
+
+    #[inline]
+    fn deref(&self) -> &Seat {
+        &self.seat
+    }
+}
+
+impl<C: Deref<Target = Config>> Drop for Taken<C> {
+    fn drop(&mut self) {
+        self.config.seats.leave(&mut self.seat);
     }
 }
 

@@ -15,7 +15,7 @@ use traps::{Guard, Time, yield_now};
 
 use super::config::Config;
 use super::phase::{Limit, Phase, Watch};
-use super::seats::{Seat, Waits};
+use super::seats::{Seat, Taken, Waits};
 use crate::attempt::now;
 use crate::limits::{GATHER, PIECE};
 use crate::stream::Stream;
@@ -39,19 +39,19 @@ impl From<io::Error> for Trouble {
 #[derive(Debug)]
 pub(crate) struct Line<S, C: Deref<Target = Config>> {
     pub(crate) stream: S,
-    pub(crate) seat: Rc<Seat>,
-    pub(crate) config: C,
+    /// Left after the stream.
+    pub(crate) seat: Taken<C>,
 }
 
 impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
     pub(crate) fn new(stream: S, seat: Rc<Seat>, config: C) -> Line<S, C> {
-        Line { stream, seat, config }
+        Line { stream, seat: Taken { seat, config } }
     }
 
     /// Waits for a request to begin, or for the end, under the deadline, which
     /// [was made](Seat::begin).
     pub(crate) fn wait(&mut self) -> Guard<'_, impl Future<Output = io::Result<()>>> {
-        let Line { stream, seat, config } = self;
+        let Line { stream, seat: Taken { seat, config } } = self;
         let deadline = seat.deadline();
         let (waits, limit) = match (seat.has_asked(), deadline.until()) {
             // It has begun since this connection last looked.
@@ -65,12 +65,6 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
         };
         seat.waits.set(waits);
         limit.guard(deadline, stream.readable())
-    }
-}
-
-impl<S, C: Deref<Target = Config>> Drop for Line<S, C> {
-    fn drop(&mut self) {
-        self.config.seats.leave(&mut self.seat);
     }
 }
 
