@@ -23,6 +23,9 @@ pub enum Kind {
 /// Requests in a write, pipelined.
 pub const DEPTH: u64 = 16;
 
+/// Their names.
+pub const KINDS: &str = "http, pipe, close or echo";
+
 const REQUEST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 const LAST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nConnection: close\r\n\r\n";
 const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
@@ -42,7 +45,7 @@ impl Kind {
             "pipe" => Ok(Kind::Pipe),
             "close" => Ok(Kind::Close),
             "echo" => Ok(Kind::Echo),
-            other => Err(format!("no kind of load `{other}`")),
+            other => Err(format!("--kind: expected {KINDS}, not `{other}`")),
         }
     }
 
@@ -91,6 +94,11 @@ pub struct Load {
 
 fn wrong(what: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what.into())
+}
+
+fn silent() -> io::Error {
+    let text = format!("the server has not answered for {} s", PATIENCE.as_secs());
+    io::Error::new(ErrorKind::TimedOut, text)
 }
 
 impl Load {
@@ -224,7 +232,7 @@ impl Load {
         while done < begun {
             let events = self.epoll.wait(Some(PATIENCE.as_millis() as u32))?;
             if events == 0 {
-                return Err(io::Error::new(ErrorKind::TimedOut, "the server fell silent"));
+                return Err(silent());
             }
             for n in 0..events {
                 let place = self.epoll.event(n).token;
@@ -257,7 +265,10 @@ fn learn(addr: SocketAddr, kind: Kind) -> io::Result<usize> {
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
     while !answer.ends_with(BODY) {
-        let n = stream.read(&mut piece)?;
+        let n = stream.read(&mut piece).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => silent(),
+            _ => error,
+        })?;
         if n == 0 {
             return Err(wrong("the server closed instead of answering"));
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::process::{Process, Tool};
 use super::{Asked, OURS, Target, WORKLOADS, Workload};
 use crate::load::{Kind, Load};
+use crate::out;
 use crate::report::{Bar, Row, Spread};
 use crate::servers::{FLOOR, HTTP, SMALL};
 
@@ -118,7 +119,7 @@ fn measured(
     let found = targets.iter().filter_map(|target| match measure(*target, load) {
         Ok(count) => Some((*target, Spread::exact(count))),
         Err(error) => {
-            eprintln!("  {} left out of {}: {error}", target.name(), load.name);
+            out::note(format!("  {} left out of {}: {error}", target.name(), load.name));
             None
         }
     });
@@ -129,7 +130,7 @@ fn measured(
 pub fn rows(asked: &Asked) -> Vec<Row> {
     let mut rows = Vec::new();
     for load in WORKLOADS.iter().filter(|load| asked.wants(load.name)) {
-        eprintln!("counts of {}", load.name);
+        out::note(format!("counts of {}", load.name));
         let mut targets = asked.targets(load.kind == Kind::Echo);
         targets.insert(0, Asked::floor());
         let of_calls = |target, load: &Workload| {
@@ -137,7 +138,7 @@ pub fn rows(asked: &Asked) -> Vec<Row> {
             let name = |(name, count): (&String, &f64)| format!("{name} {count:.3}");
             let listed: Vec<String> =
                 calls.iter().filter(|(name, _)| *name != "total").map(name).collect();
-            eprintln!("  {}: {}", target.name(), listed.join(", "));
+            out::note(format!("  {}: {}", target.name(), listed.join(", ")));
             calls.get("total").copied().ok_or_else(|| io::Error::other("strace counted nothing"))
         };
         let one = rows_of(load, &measured(&targets, load, instructions_each), false);

@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::process::Process;
 use super::{Asked, OURS, Target};
 use crate::load::{Kind, Load};
+use crate::out;
 use crate::report::{Bar, Row, Spread};
 use crate::servers::{FLOOR, HTTP, How};
 use crate::sys;
 
-const FIGURE: &str = "idle keep-alive connection";
+pub const FIGURE: &str = "idle keep-alive connection";
 const CONNECTIONS: usize = 10_000;
 /// As many connect at a time, ask once, and fall silent.
 const BATCH: usize = 50;
@@ -42,13 +43,13 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
     if !asked.wants(FIGURE) {
         return Ok(Vec::new());
     }
-    eprintln!("{FIGURE}");
+    out::note(FIGURE);
     let mut targets = asked.targets(false);
     targets.insert(0, Asked::floor());
     let measured = targets.iter().filter_map(|target| match bytes(*target, CONNECTIONS) {
         Ok(bytes) => Some((*target, Spread::exact(bytes))),
         Err(error) => {
-            eprintln!("  {} left out: {error}", target.name());
+            out::note(format!("  {} left out: {error}", target.name()));
             None
         }
     });
@@ -56,7 +57,7 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
     let limit = usize::try_from(sys::raise_descriptors()?).unwrap_or(usize::MAX);
     let twice = (2 * CONNECTIONS).min(limit.saturating_sub(500) / BATCH * BATCH);
     if twice < 2 * CONNECTIONS {
-        eprintln!("  no more than {limit} descriptors: doubled is {twice} connections");
+        out::note(format!("  no more than {limit} descriptors: doubled is {twice} connections"));
     }
     let mut rows = Vec::new();
     for (target, ours) in measured.iter().filter(|(target, _)| target.is_ours()) {

@@ -37,7 +37,7 @@ pub struct Asked {
     pub quick: bool,
     /// A part of the figure's name.
     pub only: Option<String>,
-    /// Names of servers; empty: all.
+    /// Names of servers, beside ours; empty: all.
     pub peers: Vec<String>,
 }
 
@@ -49,7 +49,8 @@ impl Asked {
     /// Those that can do it, without the floor.
     fn targets(&self, echo: bool) -> Vec<Target> {
         let asked = |server: &&Server| {
-            let named = self.peers.iter().any(|name| name == server.name);
+            let ours = OURS.iter().any(|(name, _)| *name == server.name);
+            let named = ours || self.peers.iter().any(|name| name == server.name);
             (server.echoes || !echo) && (named || self.peers.is_empty())
         };
         let both = |server| [true, false].map(|deadlines| Target { server, deadlines });
@@ -94,3 +95,25 @@ pub const WORKLOADS: &[Workload] = &[
 
 /// What trapline's two programs are called in a figure.
 const OURS: [(&str, &str); 2] = [(SMALL, "(a)"), (HTTP, "(b)")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_run_beside_the_peers_that_are_named() {
+        let peers = vec!["tokio".to_owned(), "hyper".to_owned()];
+        let asked = Asked { quick: true, only: None, peers };
+        let names = |echo| asked.targets(echo).iter().map(Target::name).collect::<Vec<_>>();
+        let all = ["trapline", "trapline-http", "tokio", "hyper"];
+        let both = |all: &[&str]| {
+            all.iter().flat_map(|name| [format!("{name} +d"), (*name).to_owned()]).collect()
+        };
+        let (http, echo): (Vec<String>, Vec<String>) = (both(&all), both(&["trapline", "tokio"]));
+        assert_eq!((names(false), names(true)), (refs(&http), refs(&echo)));
+    }
+
+    fn refs(all: &[String]) -> Vec<&str> {
+        all.iter().map(String::as_str).collect()
+    }
+}

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::process::Process;
 use super::{Asked, OURS, Target, WORKLOADS, Workload};
 use crate::load::{Kind, Load};
+use crate::out;
 use crate::report::{Bar, Row, Spread};
 use crate::servers::FLOOR;
 use crate::sys;
@@ -84,7 +85,11 @@ fn compare(targets: &[Target], load: &Workload, measure: &Measure) -> io::Result
             let got = match round(one.target, load, measure.span) {
                 Ok(got) => got,
                 Err(error) => {
-                    eprintln!("  {} left out of {}: {error}", one.target.name(), load.name);
+                    out::note(format!(
+                        "  {} left out of {}: {error}",
+                        one.target.name(),
+                        load.name
+                    ));
                     one.failed = Some(error);
                     continue;
                 }
@@ -122,7 +127,7 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
     let measure = Measure { span: Duration::from_millis(millis), pairs };
     let mut rows = Vec::new();
     for load in WORKLOADS.iter().filter(|load| asked.wants(load.name)) {
-        eprintln!("{}", load.name);
+        out::note(load.name);
         let targets = asked.targets(load.kind == Kind::Echo);
         let once = compare(&targets, load, &measure)?;
         let ours: Vec<Target> = targets.iter().copied().filter(Target::is_ours).collect();

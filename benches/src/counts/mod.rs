@@ -9,13 +9,15 @@ mod drive;
 mod file;
 mod probes;
 mod server;
-mod tools;
+pub mod tools;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use file::{File, Line, Mode};
 use probes::{Found, Probe};
+
+use crate::out;
 
 /// How often a count that does not keep to its line is taken again: a tick of the clock, or a
 /// client that was slow, can add some instructions once.
@@ -27,46 +29,69 @@ pub fn command(words: &[&str]) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
-            eprintln!("bench counts: {message}");
+            out::note(format!("bench counts: {message}"));
             ExitCode::from(2)
         }
     }
 }
 
+#[derive(Debug, Default)]
 struct Asked<'a> {
     write: bool,
+    list: bool,
     without_trace: Option<&'a str>,
     filter: Option<&'a str>,
 }
 
 fn parse<'a>(words: &[&'a str]) -> Result<Asked<'a>, String> {
-    let mut asked = Asked { write: false, without_trace: None, filter: None };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
+    let mut asked = Asked::default();
+    let mut left = words.iter();
+    while let Some(word) = left.next() {
         match *word {
             "--write" => asked.write = true,
+            "--list" => asked.list = true,
             "--without-trace" => {
-                let path = words.next().ok_or("expected a program after --without-trace")?;
+                let path = left.next().ok_or("expected a program after --without-trace")?;
                 asked.without_trace = Some(path);
             }
-            word if word.starts_with('-') => return Err(format!("unknown option `{word}`")),
-            word => asked.filter = Some(word),
+            word if word.starts_with('-') => {
+                return Err(format!("no option `{word}`; see --help"));
+            }
+            word if asked.filter.is_none() => asked.filter = Some(word),
+            word => return Err(format!("expected one WORD, not `{word}` too")),
         }
+    }
+    let alone = asked.list && words.len() > 1 || asked.without_trace.is_some() && words.len() > 2;
+    if alone {
+        return Err("--list and --without-trace PROGRAM go alone".to_owned());
     }
     Ok(asked)
 }
 
 fn run(words: &[&str]) -> Result<bool, String> {
     let asked = parse(words)?;
-    tools::check()?;
+    let all = probes::all()?;
+    if asked.list {
+        let names: Vec<String> = all.iter().flat_map(Probe::names).collect();
+        out::say(&format!("{}\n", names.join("\n")))?;
+        return Ok(true);
+    }
+    let wanted = |probe: &Probe| {
+        asked.filter.is_none_or(|word| probe.names().iter().any(|name| name.contains(word)))
+    };
+    let probes: Vec<Probe> = all.into_iter().filter(wanted).collect();
+    if let Some(word) = asked.filter.filter(|_| probes.is_empty()) {
+        let list = "`bench counts --list` lists them";
+        return Err(format!("no count has `{word}` in its name; {list}"));
+    }
+    tools::check(["valgrind", "strace", "chrt", "taskset"])?;
     tools::stay_on_one_cpu();
     if let Some(other) = asked.without_trace {
         return probes::compare_trace(Path::new(other));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.txt");
     let mut lines = File::read(&path)?;
-    let wanted = |probe: &Probe| asked.filter.is_none_or(|word| probe.name().contains(word));
-    let probes: Vec<Probe> = probes::all()?.into_iter().filter(wanted).collect();
+    probes::build(&probes)?;
     let same = lines.compiler == env!("BENCH_COMPILER");
     if asked.write {
         for probe in &probes {
@@ -81,8 +106,12 @@ fn run(words: &[&str]) -> Result<bool, String> {
         sound &= check(&lines, probe, same)?;
     }
     if !same {
-        println!("\n!! NOT CHECKED: instructions. The lines are those of {},", lines.compiler);
-        println!("!! and this program was built by {}.", env!("BENCH_COMPILER"));
+        out::say(&format!(
+            "\n!! NOT CHECKED: instructions. The lines are those of {},\n\
+             !! and this program was built by {}.\n",
+            lines.compiler,
+            env!("BENCH_COMPILER")
+        ))?;
     }
     Ok(sound)
 }
@@ -93,7 +122,8 @@ fn rewrite(lines: &mut File, probe: &Probe) -> Result<(), String> {
     for (one, two) in first.into_iter().zip(second) {
         let count = one.count.max(two.count);
         let wander = one.count.abs_diff(two.count);
-        println!("{:<28} {count:>8}  (two counts were {wander} apart)", one.name);
+        let name = &one.name;
+        out::say(&format!("{name:<28} {count:>8}  (two counts were {wander} apart)\n"))?;
         lines.set(&one.name, one.mode, count);
     }
     Ok(())
@@ -142,7 +172,7 @@ fn check(lines: &File, probe: &Probe, same_compiler: bool) -> Result<bool, Strin
     for found in &best {
         let (name, count) = (&found.name, found.count);
         let Some(line) = lines.line(name) else {
-            println!("{name:<28} {count:>8}  NO LINE in counts.txt");
+            out::say(&format!("{name:<28} {count:>8}  NO LINE in counts.txt\n"))?;
             sound = false;
             continue;
         };
@@ -156,7 +186,8 @@ fn check(lines: &File, probe: &Probe, same_compiler: bool) -> Result<bool, Strin
                 format!("FAILS\n    its line: {reason}")
             }
         };
-        println!("{name:<28} {count:>8}  of {:>8} {:<5}  {verdict}", line.count, line.mode.word());
+        let (most, mode) = (line.count, line.mode.word());
+        out::say(&format!("{name:<28} {count:>8}  of {most:>8} {mode:<5}  {verdict}\n"))?;
     }
     Ok(sound)
 }

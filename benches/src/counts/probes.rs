@@ -7,6 +7,7 @@ use super::drive::{Talk, Work};
 use super::file::Mode;
 use super::server::{Server, count_program};
 use super::tools::{Counted, Tool};
+use crate::out;
 
 /// A count that a probe found.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Found {
 
 const INSTRUCTIONS: &str = "instructions";
 const ALLOCATIONS: &str = "allocations";
+const CALLS: &str = "calls_per_100";
+const EPOLL_CTL: &str = "epoll_ctl_per_100";
 
 impl Found {
     pub fn is_instructions(&self) -> bool {
@@ -58,7 +61,7 @@ const CASES: [(&str, &str, bool); 12] = [
     ("traced_yield", "trace_memory", true),
 ];
 
-/// All probes, in the order of the file. Builds the servers.
+/// All probes, in the order of the file.
 pub fn all() -> Result<Vec<Probe>, String> {
     let mut all = Vec::new();
     for (name, case, allocations) in CASES {
@@ -83,7 +86,8 @@ pub fn all() -> Result<Vec<Probe>, String> {
 fn small_program() -> Result<Vec<Probe>, String> {
     let serve = |more: &[&str]| -> Result<Server, String> {
         let words = ["serve", crate::servers::SMALL].into_iter().chain(more.iter().copied());
-        Ok(Server { program: this_program()?, args: words.map(str::to_owned).collect() })
+        let (program, args) = (this_program()?, words.map(str::to_owned).collect());
+        Ok(Server { program, args, is_example: false })
     };
     let (armed, bare) = (serve(&["--deadlines"])?, serve(&[])?);
     let mut all = served(&armed, Talk::Http, ["small", "small_one", "small_conn", "small_close"]);
@@ -126,8 +130,19 @@ fn served(server: &Server, talk: Talk, names: [&'static str; 4]) -> Vec<Probe> {
 }
 
 impl Probe {
-    pub fn name(&self) -> &'static str {
-        self.name
+    /// What its counts are called.
+    pub fn names(&self) -> Vec<String> {
+        let what: &[&str] = match self.tool {
+            Tool::Callgrind => &[INSTRUCTIONS],
+            Tool::Memcheck => &[ALLOCATIONS],
+            Tool::Strace => &[CALLS, EPOLL_CTL],
+        };
+        what.iter().map(|what| format!("{}.{what}", self.name)).collect()
+    }
+
+    /// Whether it counts a server that is an example.
+    fn is_of_an_example(&self) -> bool {
+        matches!(&self.kind, Kind::Served { server, .. } if server.is_example)
     }
 
     /// Counts both lengths.
@@ -177,10 +192,7 @@ impl Probe {
             Tool::Strace => {
                 let name = "epoll_ctl";
                 let epoll = each(few.named(name), many.named(name), 100);
-                vec![
-                    found("calls_per_100", self.mode(), all(100)),
-                    found("epoll_ctl_per_100", Mode::Exact, epoll),
-                ]
+                vec![found(CALLS, self.mode(), all(100)), found(EPOLL_CTL, Mode::Exact, epoll)]
             }
         }
     }
@@ -194,8 +206,11 @@ fn count_case(tool: Tool, program: &Path, case: &str, count: u64) -> Result<Coun
     count_program(tool, program, &["micro", crate::micro::OURS, case, &count.to_string()])
 }
 
-/// The servers `http` and `echo`, built as a user would.
-fn examples() -> Result<[Server; 2], String> {
+/// Builds the servers `http` and `echo` as a user would, if one of the probes is of them.
+pub fn build(probes: &[Probe]) -> Result<(), String> {
+    if !probes.iter().any(Probe::is_of_an_example) {
+        return Ok(());
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
@@ -207,11 +222,16 @@ fn examples() -> Result<[Server; 2], String> {
     if !built.success() {
         return Err("the examples `http` and `echo` do not build".to_owned());
     }
+    Ok(())
+}
+
+/// The servers `http` and `echo`.
+fn examples() -> Result<[Server; 2], String> {
     // Beside this program, wherever cargo puts what it builds.
     let folder = this_program()?.with_file_name("examples");
     Ok(["http", "echo"].map(|name| {
         let args = ["--addr", "127.0.0.1:0"].map(str::to_owned).to_vec();
-        Server { program: folder.join(name), args }
+        Server { program: folder.join(name), args, is_example: true }
     }))
 }
 
@@ -222,7 +242,7 @@ const TRACE_OFF: f64 = 1.02;
 pub fn compare_trace(without: &Path) -> Result<bool, String> {
     let this = this_program()?;
     let mut sound = true;
-    println!("{:<20} {:>8} {:>8} {:>7}", "instructions", "with", "without", "ratio");
+    out::say(&format!("{:<20} {:>8} {:>8} {:>7}\n", "instructions", "with", "without", "ratio"))?;
     for (name, case, _) in CASES {
         if name.starts_with("traced") {
             continue;
@@ -237,7 +257,7 @@ pub fn compare_trace(without: &Path) -> Result<bool, String> {
         let ratio = with / without;
         let verdict = if ratio <= TRACE_OFF { "ok" } else { "FAILS: more than 2 %" };
         sound &= ratio <= TRACE_OFF;
-        println!("{name:<20} {with:>8.1} {without:>8.1} {ratio:>7.3}  {verdict}");
+        out::say(&format!("{name:<20} {with:>8.1} {without:>8.1} {ratio:>7.3}  {verdict}\n"))?;
     }
     Ok(sound)
 }

@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Server {
     pub program: PathBuf,
     pub args: Vec<String>,
+    /// Whether it is an example, which is to be built first.
+    pub is_example: bool,
 }
 
 impl Server {

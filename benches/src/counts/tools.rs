@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::out;
+
 /// What counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tool {
@@ -90,13 +92,22 @@ fn calls(text: &str) -> Option<Counted> {
     is_whole.then_some(counted)
 }
 
-/// Whether all of them are there.
-pub fn check() -> Result<(), String> {
-    for tool in ["valgrind", "strace", "chrt", "taskset"] {
-        let found = Command::new(tool).arg("--version").stdout(Stdio::null()).status();
-        found.map_err(|error| format!("{tool}: {error}; install valgrind, strace, util-linux"))?;
+/// Whether all of these programs are there; the error names what to install.
+pub fn check<'t>(tools: impl IntoIterator<Item = &'t str>) -> Result<(), String> {
+    let is_missing = |tool: &&str| {
+        let mut command = Command::new(tool);
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_err()
+    };
+    let missing: Vec<&str> = tools.into_iter().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let package = |tool| if ["chrt", "taskset"].contains(&tool) { "util-linux" } else { tool };
+    let mut packages: Vec<&str> = missing.iter().map(|tool| package(*tool)).collect();
+    packages.dedup();
+    let (missing, packages) = (missing.join(", "), packages.join(" "));
+    Err(format!("not found: {missing}; install the packages: {packages}"))
 }
 
 /// Has this process and those that it starts run on one processor: a client and its server take
@@ -108,7 +119,7 @@ pub fn stay_on_one_cpu() {
         .stdout(Stdio::null())
         .status();
     if !pinned.is_ok_and(|status| status.success()) {
-        eprintln!("warning: not pinned to one processor; counts of servers may wander");
+        out::note("warning: not pinned to one processor; counts of servers may wander");
     }
 }
 
@@ -130,6 +141,13 @@ mod tests {
             100.00    0.000010           0        11         2 total\n";
         let counted = Tool::Strace.read(text).unwrap();
         assert_eq!((counted.all, counted.named("recvfrom"), counted.named("sendto")), (11, 7, 4));
+    }
+
+    #[test]
+    fn a_tool_that_is_missing_is_named_with_its_package() {
+        assert_eq!(check([]), Ok(()));
+        let error = check(["nosuch-tool"]).unwrap_err();
+        assert_eq!(error, "not found: nosuch-tool; install the packages: nosuch-tool");
     }
 
     #[test]

@@ -171,8 +171,8 @@ impl Before {
     fn tell(&self, tasks: u64) -> ! {
         let millis = self.start.elapsed().as_secs_f64() * 1e3;
         let bytes = resident().saturating_sub(self.bytes) as f64 / tasks.max(1) as f64;
-        println!("{bytes:.1} {millis:.1}");
-        std::process::exit(0);
+        let said = crate::out::say(&format!("{bytes:.1} {millis:.1}\n"));
+        std::process::exit(i32::from(said.is_err()));
     }
 }
 

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::out;
 use crate::report::{Bar, Row, Spread, json, table};
 
 /// Runs an operation `count` times under a load and gives the figure of one.
@@ -89,27 +90,57 @@ fn median(samples: Vec<f64>) -> f64 {
 const ROUNDS: usize = 11;
 const FEW_ROUNDS: usize = 3;
 
+impl Case {
+    fn has(&self, word: &str) -> bool {
+        [self.section, self.name, self.figure].iter().any(|text| text.contains(word))
+    }
+
+    /// Whether the case can be run so often under that load; an error says what it takes.
+    fn takes(&self, load: u64, count: u64) -> Result<(), String> {
+        let (name, depths) = (self.name, depth::DEPTHS);
+        if self.section == traps::SECTION && !depths.contains(&load) {
+            return Err(format!("`{name}`: expected a depth of {depths:?}, not {load}"));
+        }
+        if self.load > 0 && load == 0 {
+            return Err(format!("`{name}`: expected a load of 1 or more, not 0"));
+        }
+        // There the load is tasks, threads or a batch, each with its part of the count.
+        let sections = [tasks::SECTION, threads::SECTION, trace::SECTION];
+        let parts = if sections.contains(&self.section) { load } else { 1 };
+        if count == 0 || !count.is_multiple_of(parts) {
+            return Err(format!("`{name}`: expected a count that {parts} divides, not {count}"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a case has `word` in its name, its figure or its section.
+pub fn has(word: &str) -> bool {
+    cases().iter().any(|case| case.has(word))
+}
+
+/// The figures of all cases.
+pub fn figures() -> impl Iterator<Item = &'static str> {
+    cases().into_iter().map(|case| case.figure)
+}
+
 /// Measures every case whose name or figure has `filter` in it.
 pub fn rows(filter: Option<&str>, quick: bool) -> Vec<Row> {
-    let wanted = |case: &Case| {
-        filter.is_none_or(|word| {
-            [case.section, case.name, case.figure].iter().any(|text| text.contains(word))
-        })
-    };
+    let wanted = |case: &Case| filter.is_none_or(|word| case.has(word));
     let rounds = if quick { FEW_ROUNDS } else { ROUNDS };
-    cases().iter().filter(|case| wanted(case)).flat_map(|case| measure(case, rounds)).collect()
+    cases().into_iter().filter(wanted).flat_map(|case| measure(&case, rounds)).collect()
 }
 
 /// One case: a row for each of its bars, or one without.
 fn measure(case: &Case, rounds: usize) -> Vec<Row> {
-    eprintln!("{} ...", case.figure);
+    out::note(format!("{} ...", case.figure));
     let mut samples: Vec<Vec<f64>> = vec![Vec::new(); case.runners.len()];
     let mut doubled = Vec::new();
     for _ in 0..rounds {
         for ((_, runner), samples) in case.runners.iter().zip(&mut samples) {
             samples.push(runner(case.load, case.count));
         }
-        if case.load > 0 {
+        if case.load > 0 && case.takes(case.load * 2, case.count).is_ok() {
             doubled.push(case.runners[0].1(case.load * 2, case.count));
         }
     }
@@ -147,7 +178,7 @@ fn find(name: &str) -> Result<(Case, u64), String> {
         }
     };
     let found = cases().into_iter().find(|case| case.name == name);
-    let case = found.ok_or(format!("no case `{name}`; `bench micro cases` lists them"))?;
+    let case = found.ok_or_else(|| format!("no case `{name}`; `bench micro cases` lists them"))?;
     let load = load.unwrap_or(case.load);
     Ok((case, load))
 }
@@ -162,37 +193,119 @@ pub fn child(words: &[&str]) -> Result<f64, String> {
         return Err("expected PEER CASE COUNT".to_owned());
     };
     let (case, load) = find(name)?;
-    let count = count.parse().map_err(|_| format!("expected a count, not `{count}`"))?;
     let runner = case.runners.iter().find(|(name, _)| name == peer);
-    let (_, runner) = runner.ok_or(format!("`{name}` has no peer `{peer}`"))?;
+    let list = "`bench micro cases` lists them";
+    let (_, runner) = runner.ok_or_else(|| format!("`{name}` has no peer `{peer}`; {list}"))?;
+    let count = count.parse().map_err(|_| format!("expected a count, not `{count}`"))?;
+    case.takes(load, count)?;
     Ok(runner(load, count))
+}
+
+/// What the words after `bench micro` ask for.
+#[derive(Debug, Default)]
+struct Asked<'w> {
+    quick: bool,
+    json: bool,
+    filter: Option<&'w str>,
+}
+
+fn parse<'w>(words: &[&'w str]) -> Result<Asked<'w>, String> {
+    let mut asked = Asked::default();
+    for word in words {
+        match *word {
+            "--quick" => asked.quick = true,
+            "--json" => asked.json = true,
+            option if option.starts_with('-') => {
+                return Err(format!("no option `{option}`; see --help"));
+            }
+            word if asked.filter.is_none() => asked.filter = Some(word),
+            word => {
+                return Err(format!("expected one WORD, or PEER CASE COUNT alone; not `{word}`"));
+            }
+        }
+    }
+    match asked.filter {
+        Some(word) if !has(word) => {
+            Err(format!("no case has `{word}` in its name; `bench micro cases` lists them"))
+        }
+        _ => Ok(asked),
+    }
 }
 
 /// The command `bench micro`.
 pub fn command(words: &[&str]) -> ExitCode {
+    let is_plain = |word: &&str| !word.starts_with('-');
     let done = match words {
-        ["cases"] => {
-            for case in cases() {
-                let peers: Vec<&str> = case.runners.iter().map(|(name, _)| *name).collect();
-                println!("{}:{} {} ({})", case.name, case.load, case.figure, peers.join(" "));
-            }
-            Ok(())
-        }
+        ["cases"] => cases().into_iter().try_for_each(|case| {
+            let peers: Vec<&str> = case.runners.iter().map(|(name, _)| *name).collect();
+            let (name, load, figure) = (case.name, case.load, case.figure);
+            out::say(&format!("{name}:{load} {figure} ({})\n", peers.join(" ")))
+        }),
         ["figure", rest @ ..] => memory::figure(rest),
-        [_, _, _] => child(words).map(drop),
-        _ => {
-            let quick = words.contains(&"--quick");
-            let filter = words.iter().find(|word| !word.starts_with("--")).copied();
-            let rows = rows(filter, quick);
-            print!("{}", if words.contains(&"--json") { json(&rows) } else { table(&rows) });
-            Ok(())
-        }
+        [_, _, _] if words.iter().all(is_plain) => child(words).map(drop),
+        _ => parse(words).and_then(|asked| {
+            let rows = rows(asked.filter, asked.quick);
+            out::say(&if asked.json { json(&rows) } else { table(&rows) })
+        }),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("bench micro: {message}");
+            out::note(format!("bench micro: {message}"));
             ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_and_a_word_come_in_any_order() {
+        let asked = parse(&["--quick", "yield", "--json"]).unwrap();
+        assert!(asked.quick && asked.json && asked.filter == Some("yield"));
+    }
+
+    #[test]
+    fn what_matches_nothing_is_unknown_or_too_much_is_an_error_that_names_it() {
+        for (words, named) in [
+            (&["nosuch"][..], "`nosuch`"),
+            (&["--nosuch"], "`--nosuch`"),
+            (&["yield", "spawn"], "`spawn`"),
+        ] {
+            let error = parse(words).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_load_or_a_count_that_a_case_does_not_take_is_an_error() {
+        for words in [
+            ["trapline", "answer:3", "10"],
+            ["trapline", "spawn_join:0", "10"],
+            ["trapline", "yield1000", "100"],
+            ["trapline", "wake:3", "200"],
+            ["trapline", "rearm", "0"],
+            ["trapline", "rearm", "x"],
+            ["nosuch", "rearm", "10"],
+        ] {
+            assert!(child(&words).is_err(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn every_case_takes_its_own_load_and_count() {
+        for case in cases() {
+            case.takes(case.load, case.count).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_depth_that_is_taken_can_be_run() {
+        for depth in depth::DEPTHS {
+            let answer = |name: &str| child(&["trapline", &format!("{name}:{depth}"), "1"]);
+            assert!(answer("answer").is_ok());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use super::{Case, Cpu, OURS, Runner, on};
 use crate::report::Bar;
 
-const SECTION: &str = "tasks";
+pub const SECTION: &str = "tasks";
 
 pub fn cases() -> Vec<Case> {
     let case = |name, figure, load, count, bars, runners, limits| Case {

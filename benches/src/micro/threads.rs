@@ -11,7 +11,7 @@ use ::traps::{OutsideWaker, outside, run_in_thread};
 use super::{Case, OURS, Runner, each, median, on};
 use crate::report::Bar;
 
-const SECTION: &str = "threads";
+pub const SECTION: &str = "threads";
 
 pub fn cases() -> Vec<Case> {
     let case = |name, figure, unit, load, count, bars, runners, limits| Case {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Case, Cpu, OURS, depth, on};
 
-const SECTION: &str = "traps";
+pub const SECTION: &str = "traps";
 const COUNT: u64 = 200_000;
 
 pub fn cases() -> Vec<Case> {

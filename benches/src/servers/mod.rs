@@ -77,6 +77,17 @@ pub const SERVERS: &[Server] = &[
     server!("compio", true, Start::On(compio::serve)),
 ];
 
+/// The server of that name.
+///
+/// # Errors
+///
+/// There is none; the error lists those that there are.
+pub fn named(name: &str) -> Result<&'static Server, String> {
+    let found = SERVERS.iter().find(|server| server.name == name);
+    let all = || SERVERS.iter().map(|server| server.name).collect::<Vec<_>>().join(", ");
+    found.ok_or_else(|| format!("no server `{name}`; there are {}", all()))
+}
+
 /// Serves until it is killed; says on standard output where it listens.
 ///
 /// # Errors

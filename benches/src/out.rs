@@ -1,0 +1,26 @@
+//! What is printed, for readers that may go away and devices that may be full.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::process;
+
+/// The status that a shell shows of a program which ended by writing to nobody.
+const NOBODY_READS: i32 = 128 + 13;
+
+/// Prints to standard output. Where its reader has gone, this ends the program, and says nothing.
+///
+/// # Errors
+///
+/// The system's: the device is full.
+pub fn say(text: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => process::exit(NOBODY_READS),
+        done => done.map_err(|error| format!("standard output: {error}")),
+    }
+}
+
+/// Prints a line to standard error, if anybody reads it.
+pub fn note(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,149 @@
+//! The command line of `bench`: what is refused, and how. Nothing is measured.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn bench(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+    command.args(words).stdin(Stdio::null()).output().unwrap()
+}
+
+/// What it says of words that it refuses.
+fn refusal(words: &[&str]) -> String {
+    let output = bench(words);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{words:?} is green");
+    assert!(output.stdout.is_empty(), "{words:?} prints a table");
+    assert!(!error.contains("panicked"), "{words:?}: {error}");
+    error
+}
+
+/// A folder of one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_word_that_matches_nothing_is_named_and_the_last_json_stays() {
+    let folder = Folder::new("matches_nothing");
+    let json = folder.file("bench.json");
+    fs::write(&json, "before").unwrap();
+    for (words, list) in [
+        (&["--only", "nosuch", "--json", &json][..], "bench figures"),
+        (&["micro", "nosuch"], "bench micro cases"),
+        (&["counts", "nosuch"], "bench counts --list"),
+        (&["counts", "--write", "nosuch"], "bench counts --list"),
+    ] {
+        let error = refusal(words);
+        assert!(error.contains("`nosuch`") && error.contains(list), "{words:?}: {error}");
+    }
+    assert_eq!(fs::read_to_string(&json).unwrap(), "before");
+}
+
+#[test]
+fn what_is_unknown_or_too_much_is_refused_by_name() {
+    for (words, named) in [
+        (&["--nosuch"][..], "`--nosuch`"),
+        (&["nosuch"], "`nosuch`"),
+        (&["--peers", "nosuch"], "`nosuch`; there are trapline, "),
+        (&["serve", "nosuch"], "`nosuch`; there are trapline, "),
+        (&["serve", "epoll", "--addr", "localhost:80"], "127.0.0.1:8080, not `localhost:80`"),
+        (&["serve", "epoll", "--core", "4000"], "core 4000"),
+        (&["load", "127.0.0.1:1", "--connections", "0"], "1 or more, not `0`"),
+        (&["load", "127.0.0.1:1", "--requests", "0"], "1 or more, not `0`"),
+        (&["load", "127.0.0.1:1", "--kind", "nosuch"], "pipe, close or echo, not `nosuch`"),
+        (&["load", "127.0.0.1:1"], "127.0.0.1:1: "),
+        (&["micro", "--nosuch"], "`--nosuch`"),
+        (&["micro", "--quick", "--json", "yield", "block"], "`block`"),
+        (&["micro", "trapline", "answer:3", "10"], "a depth of [1, 2, 5, 10], not 3"),
+        (&["micro", "trapline", "spawn_join:0", "10"], "1 or more, not 0"),
+        (&["counts", "clock", "answer"], "`answer`"),
+        (&["counts", "--list", "answer"], "alone"),
+        (&["figures", "nosuch"], "`nosuch`"),
+    ] {
+        let error = refusal(words);
+        assert!(error.contains(named), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn a_place_for_the_json_that_cannot_be_written_is_known_at_once() {
+    let folder = Folder::new("no_place");
+    let json = folder.file("none/bench.json");
+    assert!(refusal(&["--only", "echo 1", "--json", &json]).contains(&json));
+}
+
+#[test]
+fn a_tool_that_is_missing_is_known_at_once_and_the_last_json_stays() {
+    let folder = Folder::new("no_tools");
+    let json = folder.file("bench.json");
+    fs::write(&json, "before").unwrap();
+    for (words, tools) in [
+        (&["--counts-only", "--json", &json][..], "valgrind strace"),
+        (&["--wrk", "--json", &json], "wrk"),
+        (&["counts", "clock"], "valgrind strace util-linux"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+        let output = command.args(words).env("PATH", &folder.0).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{words:?} is green");
+        assert!(error.contains(&format!("install the packages: {tools}\n")), "{error}");
+    }
+    assert_eq!(fs::read_to_string(&json).unwrap(), "before");
+}
+
+#[test]
+fn every_command_has_the_help() {
+    let help = bench(&["--help"]).stdout;
+    assert!(help.starts_with(b"bench "));
+    for command in ["serve", "load", "micro", "counts"] {
+        for word in ["--help", "-h", "help"] {
+            assert_eq!(bench(&[command, word]).stdout, help, "{command} {word}");
+        }
+    }
+    assert_eq!((bench(&["help"]).stdout, bench(&["-h"]).stdout), (help.clone(), help));
+}
+
+#[test]
+fn what_can_be_named_is_listed() {
+    for (words, name) in [
+        (&["figures"][..], "idle keep-alive connection"),
+        (&["micro", "cases"], "yield:1 yield, 1 task"),
+        (&["counts", "--list"], "clock.instructions"),
+    ] {
+        let listed = String::from_utf8(bench(words).stdout).unwrap();
+        assert!(listed.contains(name), "{words:?}: {listed}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_in_silence_and_a_full_device_is_an_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.args(["micro", "cases"]).stdout(writer).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).output().unwrap();
+    assert!(!output.status.success());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("standard output: ") && !error.contains("panicked"), "{error}");
+}
