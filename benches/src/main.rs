@@ -9,6 +9,7 @@ mod out;
 mod report;
 mod servers;
 mod sys;
+mod tied;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ bench [OPTION]...             measure, print one table, write the same as JSON
                               always run
   --json FILE                 where the JSON goes (bench.json)
 bench figures                 the names of all figures
-bench serve SERVER [--deadlines] [--echo] [--core N] [--with-parent] [--addr ADDR]
+bench serve SERVER [--deadlines] [--echo] [--core N] [--addr ADDR]
                               one server, until it is killed
 bench load ADDR [--kind http|pipe|close|echo] [--connections N] [--requests R] [--seconds S]
                               one load, its answers a second
@@ -72,8 +73,6 @@ fn serve(words: &mut Words<'_>) -> Result<(), String> {
             "--deadlines" => how.deadlines = true,
             "--echo" => how.echo = true,
             "--addr" => addr = value(word, ADDR, words)?,
-            // For a run that was broken off: it leaves nobody behind.
-            "--with-parent" => sys::end_with_parent().map_err(|error| error.to_string())?,
             "--core" => {
                 let last = sys::cores() - 1;
                 let core = value(word, &format!("a core, 0 to {last}"), words)?;
@@ -121,11 +120,13 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let rest = || words.iter().skip(1).map(String::as_str).collect::<Vec<_>>();
     let done = match words.first().map(String::as_str) {
-        _ if asks_for_help(&words) => out::say(HELP),
+        Some(command) if command != "tied" && asks_for_help(&words) => out::say(HELP),
         Some("micro") => return micro::command(&rest()),
         Some("counts") => return counts::command(&rest()),
         Some("serve") => serve(&mut words[1..].iter()),
         Some("load") => load(&mut words[1..].iter()),
+        // Not in the help: this is how a bench starts what is to end with it.
+        Some("tied") => tied::become_program(&rest()),
         Some("figures") => measure::figures(&rest()),
         _ => measure::measure(&mut words.iter()),
     };

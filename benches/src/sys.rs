@@ -225,10 +225,3 @@ pub fn cores() -> usize {
     let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
     text.lines().filter(is_core).count().max(1)
 }
-
-/// The first child of a process that this one started.
-#[must_use]
-pub fn child_of(pid: u32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    text.split(' ').next()?.parse().ok()
-}

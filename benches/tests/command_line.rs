@@ -1,6 +1,7 @@
 //! The command line of `bench`: what is refused, and how. Nothing is measured.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -146,4 +147,24 @@ fn a_reader_that_goes_away_ends_it_in_silence_and_a_full_device_is_an_error() {
     assert!(!output.status.success());
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("standard output: ") && !error.contains("panicked"), "{error}");
+}
+
+#[test]
+fn what_is_tied_ends_with_its_parent() {
+    // A shell that is killed, between this process and the one that is tied to it.
+    let script = r#"exec 3<&0
+        "$0" tied $$ sh -c 'echo ready; read line; echo outlived' <&3 &
+        wait"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_bench")]);
+    let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    let mut lines = BufReader::new(output).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    // Nobody may be there to read it.
+    let _ = input.write_all(b"go on\n");
+    assert!(lines.next().is_none(), "it outlived its parent");
+    assert!(refusal(&["tied", "0", "true"]).contains("has ended"));
 }

@@ -2,13 +2,12 @@
 //! runs of different length.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::process::{Process, Tool};
+use super::process::Process;
 use super::{Asked, OURS, Target, WORKLOADS, Workload};
+use crate::counts::tools::{Counted, Report, Tool};
 use crate::load::{Kind, Load};
 use crate::out;
 use crate::report::{Bar, Row, Spread};
@@ -22,70 +21,43 @@ fn lengths(load: &Workload) -> [u64; 2] {
     [short * turn, 4 * short * turn]
 }
 
-/// Where a tool writes what it found.
-fn scratch(what: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("trapline-bench-{}-{what}", std::process::id()))
-}
-
 fn drive(process: &Process, load: &Workload, requests: u64) -> io::Result<()> {
     let mut clients = Load::connect(process.addr, load.kind, load.connections)?;
     clients.run(requests, Duration::from_secs(120)).map(drop)
 }
 
-/// Instructions of one run.
-fn instructions(target: Target, load: &Workload, requests: u64) -> io::Result<f64> {
-    let path = scratch("callgrind");
-    let words = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
-    let tool = Tool { words: &words, errors: Some(File::create(&path)?), forks: false };
-    let process = Process::start_in(target, load.how(target), tool)?;
+/// What a tool counts in one run.
+fn count(tool: Tool, target: Target, load: &Workload, requests: u64) -> io::Result<Counted> {
+    let report = Report::new()?;
+    let process = Process::start_in(tool.words(), target, load.how(target), report.errors()?)?;
     drive(&process, load, requests)?;
     process.end()?;
-    let text = fs::read_to_string(&path)?;
-    fs::remove_file(&path)?;
-    let count = text.lines().find_map(|line| line.split("Collected : ").nth(1)?.parse().ok());
-    count.ok_or_else(|| io::Error::other("callgrind counted nothing"))
-}
-
-/// System calls of one run, by name.
-fn calls(target: Target, load: &Workload, requests: u64) -> io::Result<BTreeMap<String, f64>> {
-    let path = scratch("strace");
-    let out = path.to_string_lossy().into_owned();
-    let words = ["strace", "-f", "-c", "-U", "calls,name", "-o", &out];
-    let process = Process::start_in(
-        target,
-        load.how(target),
-        Tool { words: &words, errors: None, forks: true },
-    )?;
-    drive(&process, load, requests)?;
-    process.end()?;
-    let text = fs::read_to_string(&path)?;
-    fs::remove_file(&path)?;
-    let mut found = BTreeMap::new();
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        if let (Some(Ok(count)), Some(name)) = (words.next().map(str::parse), words.next()) {
-            found.insert(name.to_owned(), count);
-        }
-    }
-    Ok(found)
+    report.read(tool)
 }
 
 /// What each request of the longer run added.
 fn instructions_each(target: Target, load: &Workload) -> io::Result<f64> {
     let [short, long] = lengths(load);
-    let [least, most] = [instructions(target, load, short)?, instructions(target, load, long)?];
-    Ok((most - least) / (long - short) as f64)
+    let [least, most] = both_lengths(Tool::Callgrind, target, load)?;
+    Ok((most.all as f64 - least.all as f64) / (long - short) as f64)
 }
 
-/// The same for system calls: of one name, or all.
+/// The same for system calls: by name, and in all.
 fn calls_each(target: Target, load: &Workload) -> io::Result<BTreeMap<String, f64>> {
     let [short, long] = lengths(load);
-    let [least, most] = [calls(target, load, short)?, calls(target, load, long)?];
-    let each = most.into_iter().map(|(name, count)| {
-        let before = least.get(&name).copied().unwrap_or(0.0);
-        (name, (count - before) / (long - short) as f64)
-    });
-    Ok(each.filter(|(_, count)| count.abs() > 0.000_5).collect())
+    let [least, most] = both_lengths(Tool::Strace, target, load)?;
+    let each = |most: u64, least: u64| (most as f64 - least as f64) / (long - short) as f64;
+    let named =
+        most.by_name.iter().map(|(name, count)| (name.clone(), each(*count, least.named(name))));
+    let mut found: BTreeMap<String, f64> =
+        named.filter(|(_, count)| count.abs() > 0.000_5).collect();
+    found.insert("total".to_owned(), each(most.all, least.all));
+    Ok(found)
+}
+
+fn both_lengths(tool: Tool, target: Target, load: &Workload) -> io::Result<[Counted; 2]> {
+    let [short, long] = lengths(load);
+    Ok([count(tool, target, load, short)?, count(tool, target, load, long)?])
 }
 
 /// The bars of the issue.

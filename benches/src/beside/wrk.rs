@@ -1,11 +1,11 @@
 //! A cross-check by another load generator.
 
 use std::io;
-use std::process::Command;
 
 use super::process::Process;
 use super::{Asked, Target};
 use crate::servers::How;
+use crate::tied;
 
 /// Lines of a table: requests per second by `wrk`, 64 connections, one run each.
 ///
@@ -28,7 +28,7 @@ fn rate(target: Target, seconds: &str) -> io::Result<String> {
     let process = Process::start(target, How { deadlines: target.deadlines, echo: false })?;
     let url = format!("http://{}/plaintext", process.addr);
     // On the core of our own load: this process was pinned there, and wrk inherits it.
-    let out = Command::new("wrk").args(["-t", "1", "-c", "64", "-d", seconds, &url]).output()?;
+    let out = tied::command("wrk")?.args(["-t", "1", "-c", "64", "-d", seconds, &url]).output()?;
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let rate = text.lines().find_map(|line| line.trim().strip_prefix("Requests/sec:"));
     rate.map(|rate| rate.trim().to_owned()).ok_or_else(|| io::Error::other(text))

@@ -8,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::drive::Work;
-use super::tools::{Counted, Tool};
+use super::tools::{Counted, Report, Tool};
+use crate::sys;
 
-/// How long a server may take to stop, and a tool to write what it found.
+/// How long a server may take to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program that says `listening on ADDR` on standard output and is ended by SIGTERM.
@@ -25,10 +26,10 @@ pub struct Server {
 impl Server {
     /// Counts what the server does from its start to its end, with that work between.
     pub fn count(&self, tool: Tool, work: &Work) -> Result<Counted, String> {
-        let report = Report::new();
-        let mut command = tool.command(&report.0);
-        command.arg(&self.program).args(&self.args);
         let counted = (|| {
+            let report = Report::new()?;
+            let mut command = tool.command()?;
+            command.arg(&self.program).args(&self.args).stderr(report.errors()?);
             let mut running = Running::start(command)?;
             work.run(running.addr)?;
             running.stop()?;
@@ -40,48 +41,17 @@ impl Server {
 
 /// Counts what a program does that ends by itself.
 pub fn count_program(tool: Tool, program: &Path, args: &[&str]) -> Result<Counted, String> {
-    let report = Report::new();
-    let mut command = tool.command(&report.0);
     let run = || {
-        let status = command.arg(program).args(args).stdout(Stdio::null()).status()?;
+        let report = Report::new()?;
+        let mut command = tool.command()?;
+        command.arg(program).args(args).stdout(Stdio::null()).stderr(report.errors()?);
+        let status = command.status()?;
         if !status.success() {
             return Err(io::Error::other(format!("it ended with {status}")));
         }
         report.read(tool)
     };
-    let mut run = run;
     run().map_err(|error| format!("{} {args:?}: {error}", program.display()))
-}
-
-/// Where a tool writes what it found.
-struct Report(PathBuf);
-
-impl Report {
-    fn new() -> Report {
-        let name = format!("trapline-counts-{}", std::process::id());
-        Report(std::env::temp_dir().join(name))
-    }
-
-    /// Waits until it is whole: strace goes on for a moment after its program.
-    fn read(&self, tool: Tool) -> io::Result<Counted> {
-        let start = Instant::now();
-        loop {
-            let text = std::fs::read_to_string(&self.0).unwrap_or_default();
-            if let Some(counted) = tool.read(&text) {
-                return Ok(counted);
-            }
-            if start.elapsed() > PATIENCE {
-                return Err(io::Error::other(format!("{tool:?} said only: {text}")));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 struct Running {
@@ -91,7 +61,7 @@ struct Running {
 
 impl Running {
     fn start(mut command: Command) -> io::Result<Running> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         match listening(&mut child) {
             Ok(addr) => Ok(Running { child, addr }),
@@ -105,8 +75,7 @@ impl Running {
 
     /// Asks it to end, and waits until it has.
     fn stop(&mut self) -> io::Result<()> {
-        let id = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status()?;
+        sys::terminate(self.child.id())?;
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             match self.child.try_wait()? {

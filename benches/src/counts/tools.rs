@@ -1,10 +1,15 @@
 //! The programs that count: valgrind and strace, and what they print.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::out;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::{out, tied};
 
 /// What counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,27 +23,35 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// The command line before the program's own. What it found is then in `report`.
-    pub fn command(self, report: &Path) -> Command {
+    /// The command line before the program's own. The process becomes the program's, so a signal
+    /// reaches that. What was found goes to standard error.
+    pub fn words(self) -> &'static [&'static str] {
+        match self {
+            Tool::Callgrind => {
+                &["valgrind", "--vgdb=no", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+            }
+            Tool::Memcheck => &[
+                "valgrind",
+                "--vgdb=no",
+                "--tool=memcheck",
+                "--leak-check=no",
+                "--undef-value-errors=no",
+            ],
+            Tool::Strace => &["strace", "-D", "-f", "-c"],
+        }
+    }
+
+    /// A command that ends with this process, with the tool's words in it.
+    ///
+    /// # Errors
+    ///
+    /// The system does not know this program.
+    pub fn command(self) -> io::Result<Command> {
         // Batch: a server that wakes up does not take the processor from the client that woke it,
         // which goes on to send on its other connections. So a turn finds all of them.
-        let mut command = Command::new("chrt");
-        command.args(["--batch", "0"]);
-        let report = report.display();
-        match self {
-            Tool::Callgrind => command.args(["valgrind", "--tool=callgrind"]).args([
-                "--callgrind-out-file=/dev/null".to_owned(),
-                format!("--log-file={report}"),
-            ]),
-            Tool::Memcheck => command
-                .args(["valgrind", "--tool=memcheck", "--leak-check=no", "--undef-value-errors=no"])
-                .arg(format!("--log-file={report}")),
-            // `-D`: the program keeps the process that was started, so a signal reaches it.
-            Tool::Strace => {
-                command.args(["strace", "-D", "-f", "-c", "-o"]).arg(report.to_string())
-            }
-        };
-        command
+        let mut command = tied::command("chrt")?;
+        command.args(["--batch", "0"]).args(self.words());
+        Ok(command)
     }
 
     /// What it printed, or `None` if that is not all there.
@@ -65,6 +78,52 @@ impl Counted {
 
     pub fn named(&self, name: &str) -> u64 {
         self.by_name.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// Where a tool writes what it found: memory, so that a run that is broken off leaves no file.
+pub struct Report(File);
+
+/// How long a tool may take to write it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Report {
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn new() -> io::Result<Report> {
+        Ok(Report(memfd_create("trapline-report", MemfdFlags::CLOEXEC)?.into()))
+    }
+
+    /// As a program's standard error.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn errors(&self) -> io::Result<Stdio> {
+        Ok(self.0.try_clone()?.into())
+    }
+
+    /// Waits until it is whole: strace goes on for a moment after its program.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the tool said something else.
+    pub fn read(&self, tool: Tool) -> io::Result<Counted> {
+        let start = Instant::now();
+        loop {
+            let mut bytes = vec![0; usize::try_from(self.0.metadata()?.len()).unwrap_or(0)];
+            // Whoever writes it goes on where this file stands, so that must not move.
+            self.0.read_exact_at(&mut bytes, 0)?;
+            let text = String::from_utf8_lossy(&bytes);
+            if let Some(counted) = tool.read(&text) {
+                return Ok(counted);
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(io::Error::other(format!("{tool:?} said only: {text}")));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

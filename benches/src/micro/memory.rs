@@ -2,12 +2,12 @@
 //!
 //! In a process of its own each time: what one runtime has touched stays in a process.
 
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::{Case, Cpu, OURS, Runner, on};
 use crate::report::Bar;
+use crate::tied;
 
 const SECTION: &str = "memory";
 const MILLION: u64 = 1_000_000;
@@ -55,7 +55,8 @@ struct Found {
 /// Measures in a new process.
 fn ask(peer: &str, tasks: u64) -> Found {
     let this = std::env::current_exe().expect("the system knows this program");
-    let output = Command::new(this).args(["micro", "figure", peer, &tasks.to_string()]).output();
+    let mut command = tied::command(this).expect("the system knows this program");
+    let output = command.args(["micro", "figure", peer, &tasks.to_string()]).output();
     let output = output.expect("this program can be started");
     let text = String::from_utf8_lossy(&output.stdout);
     let mut figures = text.split_whitespace().map_while(|word| word.parse().ok());
