@@ -15,6 +15,8 @@ pub struct Found {
     pub name: String,
     pub count: u64,
     pub mode: Mode,
+    /// Whether it is the same each time: of what runs alone.
+    pub repeats: bool,
 }
 
 const INSTRUCTIONS: &str = "instructions";
@@ -182,7 +184,8 @@ impl Probe {
         };
         let found = |what: &str, mode, count| {
             let name = format!("{}.{what}", self.name);
-            Found { name, mode, count }
+            let repeats = matches!(self.kind, Kind::Case { .. });
+            Found { name, mode, count, repeats }
         };
         let all = |of| each(few.all, many.all, of);
         match self.tool {
