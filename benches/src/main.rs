@@ -8,6 +8,7 @@ mod micro;
 mod out;
 mod report;
 mod servers;
+mod summary;
 mod sys;
 mod tied;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::beside::{self, Asked, WORKLOADS, memory, speed};
 use crate::counts::tools;
 use crate::report::Row;
-use crate::{Words, micro, out, report, servers, sys, value};
+use crate::{Words, micro, out, report, servers, summary, sys, value};
 
 /// What is to be measured, and where the JSON goes.
 struct Command {
@@ -126,6 +126,7 @@ pub fn measure(words: &mut Words<'_>) -> Result<(), String> {
     let json = &command.json;
     fs::write(json, report::json(&rows)).map_err(|error| format!("{json}: {error}"))?;
     out::say(&report::table(&rows))?;
+    out::say(&summary::summary(&rows))?;
     done?;
     if command.wrk {
         out::say(&beside::wrk::table(&command.asked).map_err(|error| format!("wrk: {error}"))?)?;

@@ -127,7 +127,8 @@ impl Verdict {
 }
 
 /// With as many digits as mean something.
-fn number(value: f64) -> String {
+#[must_use]
+pub fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".to_owned(),
         large if large >= 100.0 => format!("{value:.0}"),

@@ -6,12 +6,12 @@ use std::io;
 use std::time::Duration;
 
 use super::process::Process;
-use super::{Asked, OURS, Target, WORKLOADS, Workload};
+use super::{Asked, OURS, Target, WORKLOADS, Workload, limits};
 use crate::counts::tools::{Counted, Report, Tool};
 use crate::load::{Kind, Load};
 use crate::out;
 use crate::report::{Bar, Row, Spread};
-use crate::servers::{FLOOR, HTTP, SMALL};
+use crate::servers::{FLOOR, SMALL};
 
 /// Requests of the shorter and of the longer run: both have as many connections, and in both all
 /// has grown to its size: queues, tables, buffers.
@@ -133,9 +133,9 @@ fn rows_of(load: &Workload, found: &[(Target, Spread)], calls: bool) -> Vec<Row>
             same && other.name() != target.name()
         };
         let peers = found.iter().filter(same).map(|(other, count)| (other.name(), *count));
-        let why = match target.server.name == HTTP {
-            true => "what the handler checks of each request",
-            false => "the wait and the two deadlines of each request",
+        let why = match calls {
+            true => limits::of_calls(load),
+            false => limits::of_instructions(*target, load),
         };
         let twice = Workload { connections: load.connections * 2, ..*load };
         let doubled = if calls {

@@ -3,6 +3,7 @@
 use crate::servers::{FLOOR, HTTP, How, SERVERS, SMALL, Server};
 
 pub mod counts;
+mod limits;
 pub mod memory;
 mod process;
 pub mod speed;

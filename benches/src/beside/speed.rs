@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use super::process::Process;
-use super::{Asked, OURS, Target, WORKLOADS, Workload};
+use super::{Asked, OURS, Target, WORKLOADS, Workload, limits};
 use crate::load::{Kind, Load};
 use crate::out;
 use crate::report::{Bar, Row, Spread};
@@ -188,8 +188,9 @@ fn rows_of(
     let used = once.floor(|round| round.used * 100.0).median;
     let cpus =
         format!("{:.2} us, doubled {:.2} us, {used:.0} % of its core{noted}", cpu[0], cpu[1]);
-    let why = "the system's part of a request, which is the same for all";
+    let why = limits::of_rate(load);
     let rate = row("Requests per second", |found| &found.per_second, rates, rate_bar, why);
+    let why = limits::of_cpu(load);
     let cpu = row("Server CPU per request", |found| &found.cpu, cpus, cpu_bar, why);
     rate.into_iter().chain(cpu).collect()
 }
