@@ -23,7 +23,7 @@ bench [OPTION]...             measure, print one table, write the same as JSON
   --counts                    count instructions and system calls too (valgrind, strace)
   --counts-only               and measure nothing else
   --wrk                       a cross-check by wrk
-  --only TEXT                 figures whose name contains it
+  --only TEXT                 figures whose name is TEXT or, if there is none, contains it
   --peers NAME,NAME...        servers alone: these, beside the floor and trapline's own, which
                               always run
   --json FILE                 where the JSON goes (bench.json)
@@ -75,10 +75,12 @@ fn serve(words: &mut Words<'_>) -> Result<(), String> {
             "--echo" => how.echo = true,
             "--addr" => addr = value(word, ADDR, words)?,
             "--core" => {
-                let last = sys::cores() - 1;
-                let core = value(word, &format!("a core, 0 to {last}"), words)?;
-                sys::pin(core)
-                    .map_err(|error| format!("{word} {core}, of 0 to {last}: {error}"))?;
+                let expected = format!("a core, 0 to {}", sys::cores() - 1);
+                let core = value(word, &expected, words)?;
+                if core >= sys::cores() {
+                    return Err(format!("{word}: expected {expected}, not `{core}`"));
+                }
+                sys::pin(core).map_err(|error| format!("{word} {core}: {error}"))?;
             }
             other => return Err(format!("no option `{other}`; see --help")),
         }

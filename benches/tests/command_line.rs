@@ -67,7 +67,7 @@ fn what_is_unknown_or_too_much_is_refused_by_name() {
         (&["--peers", "nosuch"], "`nosuch`; there are trapline, "),
         (&["serve", "nosuch"], "`nosuch`; there are trapline, "),
         (&["serve", "epoll", "--addr", "localhost:80"], "127.0.0.1:8080, not `localhost:80`"),
-        (&["serve", "epoll", "--core", "4000"], "core 4000"),
+        (&["serve", "epoll", "--core", "4000"], "expected a core, 0 to "),
         (&["load", "127.0.0.1:1", "--connections", "0"], "1 or more, not `0`"),
         (&["load", "127.0.0.1:1", "--requests", "0"], "1 or more, not `0`"),
         (&["load", "127.0.0.1:1", "--kind", "nosuch"], "pipe, close or echo, not `nosuch`"),

@@ -44,7 +44,11 @@ pub struct Asked {
 
 impl Asked {
     pub fn wants(&self, figure: &str) -> bool {
-        self.only.as_ref().is_none_or(|part| figure.contains(part.as_str()))
+        let is_named = |name: &str| WORKLOADS.iter().any(|load| load.name == name);
+        self.only.as_deref().is_none_or(|part| match is_named(part) {
+            true => figure == part,
+            false => figure.contains(part),
+        })
     }
 
     /// Those that can do it, without the floor.
@@ -112,6 +116,16 @@ mod tests {
         };
         let (http, echo): (Vec<String>, Vec<String>) = (both(&all), both(&["trapline", "tokio"]));
         assert_eq!((names(false), names(true)), (refs(&http), refs(&echo)));
+    }
+
+    #[test]
+    fn a_whole_name_means_that_figure_and_no_longer_one() {
+        let wanted = |part: &str| {
+            let asked = Asked { quick: true, only: Some(part.to_owned()), peers: Vec::new() };
+            WORKLOADS.iter().filter(|load| asked.wants(load.name)).map(|load| load.name).collect()
+        };
+        let (one, all): (Vec<&str>, Vec<&str>) = (wanted("echo 1"), wanted("echo"));
+        assert_eq!((one, all), (vec!["echo 1"], vec!["echo 1", "echo 64", "echo 1000"]));
     }
 
     fn refs(all: &[String]) -> Vec<&str> {
