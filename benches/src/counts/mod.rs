@@ -152,6 +152,7 @@ fn judge(line: &Line, found: &Found) -> Verdict {
         _ if count > line.most() => Verdict::Fails,
         Mode::Exact if count < line.count => Verdict::Fails,
         Mode::Most if found.repeats && count * 100 < line.count * 99 => Verdict::Below,
+        Mode::Near if found.is_instructions() && count * 100 < line.count * 96 => Verdict::Below,
         _ => Verdict::Keeps,
     }
 }
