@@ -187,7 +187,7 @@ fn check(lines: &File, probe: &Probe, same_compiler: bool) -> Result<bool, Strin
         let verdict = match judge(line, found) {
             _ if !held(found) => "only reported".to_owned(),
             Verdict::Keeps => "ok".to_owned(),
-            Verdict::Below => "ok; LOWER THE LINE: more than 1 % below it".to_owned(),
+            Verdict::Below => "ok; LOWER THE LINE: it is well below".to_owned(),
             Verdict::Fails => {
                 sound = false;
                 format!("FAILS\n    its line: {reason}")
