@@ -2,15 +2,15 @@
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim, SimClock};
 use traps::{
-    Interrupt, Kind, Time, clock, connection_deadline, ignore_after, sleep, spawn, timeout_after,
-    timeout_at, yield_now,
+    Interrupt, Kind, Time, clock, connection_deadline, current_deadline, ignore_after, sleep,
+    spawn, timeout_after, timeout_at, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -152,6 +152,34 @@ fn connection_deadlines_that_come_and_go_have_their_numbers() {
     });
     assert_eq!(notes[..4], ["8", "18", "28", "38"]);
     assert_eq!(notes.last().unwrap(), "23");
+}
+
+/// What was asked in the scope of a guard is looked at when guard and deadline are gone, and the
+/// slot is perhaps another's.
+#[test]
+fn a_request_may_outlive_the_deadline_that_it_was_made_under() {
+    let notes = same_unwatched(|notes| async move {
+        for arms_another in [false, true] {
+            let deadline = connection_deadline().await;
+            deadline.guard(1000 * MS, yield_now()).await.unwrap();
+            let mut asked = pin!(async { Ok::<_, Interrupt>(current_deadline().await) });
+            poll_fn(|cx| {
+                let mut guard = pin!(deadline.guard(1000 * MS, asked.as_mut()));
+                assert!(guard.as_mut().poll(cx).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            drop(deadline);
+            let other = connection_deadline().await;
+            if arms_another {
+                other.arm(5000 * MS);
+            }
+            // What it is told is the guard's deadline or none: a disarm that is a store comes first.
+            let told = asked.await.unwrap();
+            notes.push(told.is_none_or(|told| told == Time::ZERO + 1000 * MS));
+        }
+    });
+    assert_eq!(notes, ["true", "true"]);
 }
 
 /// What a deadline counts from is the first poll, whatever that does.

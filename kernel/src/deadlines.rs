@@ -30,8 +30,17 @@ pub(crate) enum Expiring {
 /// What the kernel keeps of all of them together.
 #[derive(Default)]
 pub(crate) struct Deadlines {
-    /// The `arm` line of each that is set, by slot; kept while somebody listens.
-    lines: BTreeMap<u32, Seq>,
+    /// The `arm` line of each that is set, by slot, and its number; kept while somebody listens.
+    lines: BTreeMap<u32, (u32, Seq)>,
+}
+
+impl Deadlines {
+    /// The line that armed the deadline of that number. Where nobody listened, that of another one,
+    /// which had the slot before, may have been left there.
+    fn line(&self, slot: u32, number: u32) -> Seq {
+        let line = self.lines.get(&slot).filter(|(of, _)| *of == number);
+        line.map_or(1, |(_, seq)| *seq)
+    }
 }
 
 impl<M: Machine> Kernel<M> {
@@ -153,7 +162,7 @@ impl<M: Machine> Kernel<M> {
         if until == Time::NEVER {
             self.deadlines.lines.remove(&deadline.slot);
         } else if self.log.is_listening() {
-            self.deadlines.lines.insert(deadline.slot, seq);
+            self.deadlines.lines.insert(deadline.slot, (deadline.number, seq));
         }
     }
 
@@ -291,7 +300,7 @@ impl<M: Machine> Kernel<M> {
             Some((_, index)) => index,
             None => {
                 let timer = Timer::Deadline(due.rank.seq);
-                let cause = self.deadlines.lines.get(&due.slot).copied().unwrap_or(1);
+                let cause = self.deadlines.line(due.slot, due.rank.seq as u32);
                 let event = Event::Fire { timer, deadline: due.at, cause };
                 emit_for!(self, 0, "kernel", event, log::late(due.at, self.log.now));
                 return self.timers.set_owner(slot, Fired::NOBODY);
@@ -308,9 +317,8 @@ impl<M: Machine> Kernel<M> {
         let scope = self.scopes.get(index);
         match (scope.timing, scope.timer) {
             (Timing::Guard | Timing::Bare, Some(TimerId(slot))) => {
-                let number = u64::from(self.timers.table().columns().number(slot));
-                let line = self.deadlines.lines.get(&slot);
-                (Timer::Deadline(number), line.copied().unwrap_or(1))
+                let number = self.timers.table().columns().number(slot);
+                (Timer::Deadline(u64::from(number)), self.deadlines.line(slot, number))
             }
             _ => (Timer::Scope(scope.serial.get()), scope.seq),
         }

@@ -76,13 +76,13 @@ pub(crate) struct Log {
     pub(crate) now: Time,
     listening: bool,
     pub(crate) timed: bool,
-    /// Lines that were not made, of arms, disarms and scopes, and that have their numbers.
+    /// Lines that were not made, of deadlines, arms and scopes, and that have their numbers.
     counted: u64,
     activations: Vec<Box<dyn Activation>>,
 }
 
 impl Log {
-    /// Gives numbers to the lines of arms, disarms and scopes that nobody was told of, of which
+    /// Gives numbers to the lines of deadlines, arms and scopes that nobody was told of, of which
     /// there were so many so far.
     #[inline]
     pub(crate) fn count_untold(&mut self, untold: u64) {

@@ -234,7 +234,7 @@ pub enum Post {
         /// What came out of it.
         left: Left,
     },
-    /// A connection deadline was made; told where somebody listens.
+    /// A connection deadline was made; told where somebody listens or sweeps.
     MakeDeadline {
         /// Which.
         deadline: DeadlineName,
@@ -310,7 +310,7 @@ pub enum Post {
     Note {
         /// What it says.
         note: Note,
-        /// How many lines came before it of arms, disarms and scopes that nobody was told of.
+        /// How many lines came before it of deadlines, arms and scopes that nobody was told of.
         untold: u64,
     },
 }

@@ -106,6 +106,15 @@ impl WaitQueue {
     }
 }
 
+/// Its line is of tickets of one kernel.
+fn assert_here(queue: &QueueCore) {
+    let home = queue.home.get();
+    assert!(
+        home == 0 || home == gate::epoch() || queue.waiting.get() == 0,
+        "rule: a queue in which tasks of one kernel wait is not waited on, or woken, in another"
+    );
+}
+
 /// The future of [`WaitQueue::wait`].
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
@@ -120,11 +129,7 @@ impl Future for Wait {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Wait { queue, call, .. } = &mut *self;
-        let home = queue.home.get();
-        assert!(
-            home == 0 || home == gate::epoch() || queue.waiting.get() == 0,
-            "rule: a queue in which tasks of one kernel wait cannot be waited on in another"
-        );
+        assert_here(queue);
         let request = || Request::Wait { queue: queue.clone() };
         call.poll_done(cx, request).map_err(only_interrupt)
     }
@@ -152,6 +157,7 @@ impl Future for Wake {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u64> {
         let Wake { queue, n, call } = &mut *self;
+        assert_here(queue);
         call.poll(cx, || Request::Wake { queue: queue.clone(), n: *n }).map(|result| match result {
             Ok(Answer::Count(n)) => n,
             other => unreachable!("rule: a wake is answered with a count, not {other:?}"),

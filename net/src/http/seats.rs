@@ -84,7 +84,7 @@ impl Seats {
         self.numbers.set(number);
         self.refused.set(self.refused.get() + usize::from(refused));
         let spare = self.spare.borrow_mut().pop();
-        // Whoever leaves may be accepting another while it drops its stream.
+        // Whoever leaves holds it until it is gone itself.
         let mut seat = spare.filter(|seat| Rc::strong_count(seat) == 1).unwrap_or_default();
         let new = Rc::get_mut(&mut seat).expect("a spare seat is nobody's");
         (new.number, new.refused) = (number, refused);

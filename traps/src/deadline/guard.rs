@@ -155,6 +155,7 @@ fn poll_open<F: Future>(
     if *stage == Stage::Nested {
         return scoped.poll_open(cx).map(|open| open.scope);
     }
+    deadline.asked.set(true);
     {
         let scoped = scoped.as_mut().project();
         if *stage == Stage::Kept {

@@ -42,7 +42,7 @@ impl DeadlineSlot {
         DeadlineSlot { table: table.clone(), name }
     }
 
-    /// Gives it back at once, if its kernel runs and need not be asked.
+    /// Gives it back at once, if its kernel runs and need not be asked. No scope names it.
     fn give_back(&mut self) {
         let DeadlineSlot { table, name } = self;
         if name.epoch == gate::epoch() && table.unmake(name.slot) {
@@ -89,12 +89,14 @@ pub struct ConnectionDeadline {
     /// Who is interrupted: the task, or the scope of the guard that is running.
     owner: Cell<u32>,
     guards: Cell<bool>,
+    /// The kernel was asked for that scope, and may have one that names the slot.
+    asked: Cell<bool>,
     /// The last post that armed it.
     arm: Cell<u64>,
 }
 
 /// Makes a connection deadline, disarmed. *Answers*, and counts as a trap; the kernel hears of it
-/// after the poll, where somebody listens.
+/// after the poll, where somebody listens or sweeps.
 #[track_caller]
 pub fn connection_deadline() -> NewConnectionDeadline {
     NewConnectionDeadline { site: Location::caller(), local: PhantomData }
@@ -124,6 +126,7 @@ impl ConnectionDeadline {
             scope: Cell::new(None),
             owner: Cell::new(BARE | slot.name.task),
             guards: Cell::new(false),
+            asked: Cell::new(false),
             arm: Cell::new(0),
             slot,
         }
@@ -379,7 +382,9 @@ impl Drop for ConnectionDeadline {
         }
         // Before the slot, on which it hangs.
         self.close(self.scope.take());
-        self.slot.give_back();
+        if !self.asked.get() {
+            self.slot.give_back();
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub struct DeadlineTable {
     simple_from: Cell<u64>,
     /// Every arm and disarm is to be told to the kernel, which has a line for it.
     listening: Cell<bool>,
-    /// The lines of all arms, disarms and scopes that were not told: they keep their numbers.
+    /// The lines of deadlines, arms and scopes that were not told: they keep their numbers.
     untold: Cell<u64>,
     /// Those that were posted to the kernel, and those of them that it has heeded, in this order.
     posted: Cell<u64>,
@@ -133,8 +133,8 @@ impl DeadlineTable {
         self.simple_from.set(if told { u64::MAX } else { simple_from(self.tick) });
     }
 
-    /// How many lines the kernel was not told of so far: one for an arm or a disarm, two for a
-    /// scope.
+    /// How many lines the kernel was not told of so far: one for a deadline that is made, an arm or
+    /// a disarm, two for a scope.
     #[inline]
     #[must_use]
     pub fn untold(&self) -> u64 {
@@ -181,8 +181,8 @@ impl DeadlineTable {
         (self.columns.borrow_mut().claim(BARE | task, number), number)
     }
 
-    /// Gives the slot of a connection deadline back that no guard has had, if that is a store: it
-    /// is not near, has not fired, and nobody is to be told.
+    /// Gives the slot of a connection deadline back that no scope names, if that is a store: it is
+    /// not near, has not fired, and nobody is to be told.
     pub(crate) fn unmake(&self, slot: u32) -> bool {
         let Ok(mut columns) = self.columns.try_borrow_mut() else { return false };
         let quiet = self.simple_from.get() != u64::MAX;

@@ -151,7 +151,7 @@ pub(crate) fn take_done(ticket: Ticket) -> bool {
     now().is_some_and(|now| now.take_done(ticket))
 }
 
-/// The same for what is neither in the register nor, with its result, in the task's own home.
+/// [`collect`] for what is neither in the register nor, with its result, in the task's own home.
 #[inline(never)]
 fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     let Some(current) = now.current() else { return Look::Outside };
