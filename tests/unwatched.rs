@@ -174,7 +174,7 @@ fn a_request_may_outlive_the_deadline_that_it_was_made_under() {
             if arms_another {
                 other.arm(5000 * MS);
             }
-            // What it is told is the guard's deadline or none: a disarm that is a store comes first.
+            // It is told the guard's deadline or none: a disarm that is a store comes first.
             let told = asked.await.unwrap();
             notes.push(told.is_none_or(|told| told == Time::ZERO + 1000 * MS));
         }
