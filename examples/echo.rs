@@ -25,9 +25,9 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
 }
 
 async fn serve(mut listener: TcpListener) -> io::Result<()> {
-    while let Some((stream, _)) = listener.accept_until_shutdown().await? {
+    while let Some(stream) = listener.accept_until_shutdown().await? {
         // Nobody joins it: a connection that fails ends alone.
-        spawn("conn", echo(stream)).await;
+        spawn("conn", echo(stream)).detached().await;
     }
     Ok(())
 }

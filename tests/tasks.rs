@@ -9,7 +9,7 @@ use common_kernel::*;
 use kernel::{Error, Kernel, Options, Real, Sim};
 use traps::io::{Io, Scripted};
 use traps::{
-    Interrupt, JoinError, Kind, Signal, Task, Time, WaitQueue, budget, clock, current_task,
+    Interrupt, JoinError, Kind, Signal, Task, TaskId, Time, WaitQueue, budget, clock, current_task,
     foreign, shield, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
@@ -105,6 +105,60 @@ fn an_output_that_nobody_wants_is_dropped_when_the_last_of_the_two_goes() {
         drop(task);
         yield_now().await.unwrap();
         assert_eq!(drops.get(), 2);
+    });
+}
+
+#[test]
+fn a_task_spawned_detached_is_one_whose_handle_was_dropped_line_by_line() {
+    let live = |drops: Rc<Cell<u32>>, panics: bool| async move {
+        let output = OnDrop(move || drops.set(drops.get() + 1));
+        sleep(secs(1)).await.unwrap();
+        assert!(!panics, "on purpose");
+        output
+    };
+    let run = |detached: bool| {
+        let drops = Rc::new(Cell::new(0));
+        let (numbers, trace) = on_sim(async {
+            let mut numbers = Vec::new();
+            for panics in [false, true, false] {
+                let spawned = spawn("child", live(drops.clone(), panics));
+                numbers.push(match detached {
+                    true => spawned.detached().await,
+                    false => spawned.await.id(),
+                });
+            }
+            sleep(secs(2)).await.unwrap();
+            numbers
+        });
+        // All three are gone, and their outputs with them.
+        assert_eq!((drops.get(), numbers), (3, [TaskId(3), TaskId(4), TaskId(5)].to_vec()));
+        let lines = trace.lines().map(|line| line.split(" at=").next().unwrap().to_owned());
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(run(true), run(false));
+}
+
+#[test]
+fn a_detached_spawn_that_is_given_up_makes_its_task_or_not() {
+    let ran = Rc::new(Cell::new(0));
+    on_sim(async {
+        let count = |ran: &Rc<Cell<u32>>| {
+            let ran = ran.clone();
+            async move { ran.set(ran.get() + 1) }
+        };
+        // Dropped in the poll that filed it: the kernel never hears of it.
+        let mut spawned = spawn("never", count(&ran)).detached();
+        assert!(poll_once(&mut spawned).await.is_pending());
+        drop(spawned);
+        sleep(secs(1)).await.unwrap();
+        assert_eq!(ran.get(), 0);
+        // Dropped when the task was made, and before anybody read its number.
+        let mut spawned = spawn("made", count(&ran)).detached();
+        assert!(poll_once(&mut spawned).await.is_pending());
+        clock().await;
+        drop(spawned);
+        sleep(secs(1)).await.unwrap();
+        assert_eq!(ran.get(), 1);
     });
 }
 

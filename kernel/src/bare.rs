@@ -10,7 +10,7 @@ use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::Source;
 use crate::scopes::Timing;
-use crate::tasks::State;
+use crate::task::State;
 use crate::trace::{Event, WakeOp};
 
 impl<M: Machine> Kernel<M> {

@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::log;
 use crate::longrun::Came;
 use crate::machine::Machine;
-use crate::tasks::State;
+use crate::task::State;
 use crate::trace::{Answered, Event, Outcome, Seq, WakeOp};
 use crate::waits::Over;
 
@@ -118,7 +118,7 @@ impl<M: Machine> Kernel<M> {
                 self.make_ready(index, seq, Came::Waker);
             }
             State::Running => self.tasks.get_mut(index).woken = true,
-            State::Ready | State::Ended => {}
+            State::Ready | State::Ended | State::Gone => {}
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::log;
 use crate::machine::Machine;
 use crate::pending::Source;
 use crate::scopes::Timing;
-use crate::tasks::State;
+use crate::task::State;
 use crate::timers::{Due, Owner, TimerId};
 use crate::trace::{Event, Op, Outcome, Seq, Timer};
 use crate::turn::Fired;

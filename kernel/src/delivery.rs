@@ -11,7 +11,7 @@ use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
 use crate::scopes::Timing;
-use crate::tasks::{Cancellation, News, State};
+use crate::task::{Cancellation, News, State};
 use crate::trace::{Effect, Event, Outcome, Seq, WakeOp};
 
 impl<M: Machine> Kernel<M> {

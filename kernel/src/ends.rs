@@ -2,14 +2,14 @@
 
 use std::mem;
 
-use traps::protocol::Left;
+use traps::protocol::{Left, TaskRef};
 use traps::threads::panic_message;
 
 use crate::emit::{announce, drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::scopes::Timing;
-use crate::tasks::{End, NONE, State};
+use crate::task::{End, NONE, State};
 use crate::trace::{Event, Seq};
 
 impl<M: Machine> Kernel<M> {
@@ -50,7 +50,7 @@ impl<M: Machine> Kernel<M> {
             let name = body.name().to_owned();
             let site = body.site();
             // A stand-in keeps the name for the lines to come.
-            let stand_in = crate::tasks::stand_in(name, site);
+            let stand_in = crate::task::stand_in(name, site);
             let body = mem::replace(body, stand_in);
             self.gate.aside(|| drop_quietly(body));
         }
@@ -59,11 +59,11 @@ impl<M: Machine> Kernel<M> {
     /// The end of a task: its joiners hear of it, and nothing of it stays behind.
     pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
         let task = self.tasks.get(index);
-        let runs = task.state == State::Running;
+        let deferred = task.deferred().is_some();
         if task.waits > 0 || task.first_scope != NONE || task.pending > 0 {
             self.cut_loose(index);
         }
-        if self.tasks.get(index).deferred().is_some() {
+        if deferred {
             self.undefer(index, crate::trace::Why::Exit);
         }
         let exit = emit!(
@@ -72,32 +72,36 @@ impl<M: Machine> Kernel<M> {
             Event::Exit { how: self.tasks.get(index).exit(end), cause },
             self.ran()
         );
-        let name = self.tasks.name_of(index);
         let is_main = self.tasks.is_main(index);
         let task = self.tasks.get_mut(index);
-        if task.state == State::Ready {
-            self.ready.remove(index);
-        }
-        task.state = State::Ended;
+        let name = TaskRef { index, epoch: self.epoch, serial: task.id };
+        let state = mem::replace(&mut task.state, State::Ended);
         task.end = Some(end);
         task.waker = None;
         task.news = None;
-        if is_main {
-            self.main_ended = true;
-            task.detached = true;
-        }
+        task.detached |= is_main;
+        let detached = task.detached;
+        self.main_ended |= is_main;
         self.tasks.alive -= 1;
+        if state == State::Ready {
+            self.ready.remove(index);
+        }
         if let Some(locals) = self.gate.take_locals(name) {
             self.gate.aside(|| drop_quietly(locals));
         }
-        if runs {
-            self.end_last_run(index);
+        if state == State::Running {
+            if detached {
+                self.clear_output(index);
+            }
+            self.end_run(index);
         }
+        // What was dropped may have given up a join, or the last handle.
         let task = self.tasks.get(index);
+        let detached = task.detached;
         if task.first_joiner != NONE {
             self.wake_joiners(index, exit);
         }
-        if self.tasks.get(index).detached {
+        if detached {
             quietly(|| drop(self.tasks.remove(index)));
         }
     }
@@ -122,15 +126,12 @@ impl<M: Machine> Kernel<M> {
 
     /// A run that ended its task is over when its output is gone too, if nobody will have it, and
     /// what that posted is heeded. A joiner takes it later, and the name with it.
-    fn end_last_run(&mut self, index: u32) {
-        if self.tasks.get(index).detached {
-            let mut body = self.tasks.get_mut(index).body.take();
-            if let Some(body) = &mut body {
-                quietly(|| body.as_mut().clear());
-            }
-            self.tasks.get_mut(index).body = body;
-            self.serve();
+    fn clear_output(&mut self, index: u32) {
+        let mut body = self.tasks.get_mut(index).body.take();
+        if let Some(body) = &mut body {
+            quietly(|| body.as_mut().clear());
         }
-        self.end_run(index);
+        self.tasks.get_mut(index).body = body;
+        self.serve();
     }
 }

@@ -11,7 +11,7 @@ use crate::limits::UNWANTED;
 use crate::machine::{Arrival, Machine};
 use crate::registrations::{Policy, shown, side};
 use crate::table::At;
-use crate::tasks::NONE;
+use crate::task::NONE;
 use crate::trace::{Alias, Event, Op, WakeOp, Why};
 use crate::waits::Wait;
 

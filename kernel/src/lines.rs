@@ -9,7 +9,7 @@ use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::table::At;
-use crate::tasks::{End, NONE, State};
+use crate::task::{End, NONE, State};
 use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::waits::{Links, Wait};
 

@@ -12,7 +12,7 @@ use crate::emit::announce;
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
-use crate::tasks::State;
+use crate::task::State;
 use crate::trace::{Event, Stop, WakeOp};
 use crate::waits::{Entry, Wait};
 

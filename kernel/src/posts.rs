@@ -7,7 +7,7 @@ use traps::protocol::{Note, Post, Ticket};
 use crate::emit::{announce, drop_quietly, emit};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
-use crate::tasks::State;
+use crate::task::State;
 use crate::trace::Event;
 use crate::waits::{Entry, Wait};
 

@@ -4,7 +4,7 @@
 
 use std::mem;
 
-use crate::tasks::NONE;
+use crate::task::NONE;
 
 /// Tasks that are ready, in the order in which they became it.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use std::mem;
 
 use traps::protocol::{Descriptor, Direction, HandleId};
 
-use crate::tasks::NONE;
+use crate::task::NONE;
 use crate::trace::{self, Alias};
 
 /// When a registration is ended. It can be chosen so that it can be studied.

@@ -350,9 +350,8 @@ impl<M: Machine> Kernel<M> {
             return drop_quietly(order);
         }
         let Order { site, build, task } = order;
-        let child = self.add_task(build(), 0);
         // Its joiner, if there is one, is no task.
-        self.tasks.get_mut(child.index).detached = true;
+        let child = self.add_task(build(), 0, true);
         task.set(child).expect("an order is carried out once");
         let event = Event::Spawn { parent: None, cause: Some(cause), at: Some(log::site(site)) };
         let seq = emit!(self, child.index, event);

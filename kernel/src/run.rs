@@ -16,7 +16,8 @@ use crate::kernel::{Kernel, MainPoll};
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::table::At;
-use crate::tasks::{End, State, Tasks};
+use crate::task::{End, State};
+use crate::tasks::Tasks;
 use crate::trace::{Event, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
@@ -277,9 +278,16 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A new task, not yet ready.
-    pub(crate) fn add_task(&mut self, body: Pin<Box<dyn Body>>, parent: u64) -> TaskRef {
-        let task = self.tasks.add(Some(body), parent, self.timers.table().made_so_far());
+    /// A new task, not yet ready; `detached`: nobody can join it.
+    #[inline]
+    pub(crate) fn add_task(
+        &mut self,
+        body: Pin<Box<dyn Body>>,
+        parent: u64,
+        detached: bool,
+    ) -> TaskRef {
+        let made = self.timers.table().made_so_far();
+        let task = self.tasks.add(Some(body), parent, made, detached);
         self.settle_in(task)
     }
 

@@ -13,7 +13,8 @@ use traps::scope_table::ScopeTable;
 
 use crate::pending::{Pending, Source};
 use crate::shields::Hold;
-use crate::tasks::{NONE, Tasks};
+use crate::task::NONE;
+use crate::tasks::Tasks;
 use crate::timers::{TimeQueue, TimerId};
 use crate::trace::Seq;
 

@@ -36,7 +36,7 @@ impl<M: Machine> Kernel<M> {
                     Op::SetTimeout { span: Some(span), until: Some(*point) }
                 }
             },
-            Request::Spawn(body) => Op::Spawn { name: body.name().to_owned().into() },
+            Request::Spawn { body, .. } => Op::Spawn { name: body.name().to_owned().into() },
             Request::Join { task, .. } => Op::Join { task: task.serial.get() },
             Request::Cancel { task, reason } => {
                 Op::Cancel { task: task.serial.get(), reason: (*reason).into() }

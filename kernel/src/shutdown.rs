@@ -16,7 +16,7 @@ use crate::kernel::Kernel;
 use crate::limits::BLIND_TURNS;
 use crate::machine::Machine;
 use crate::options::Error;
-use crate::tasks::{End, State};
+use crate::task::{End, State};
 use crate::timers::Rank;
 use crate::trace::{After, Event, Phase, Seq, Timer};
 use crate::turn::{Fired, Running};

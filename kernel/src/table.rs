@@ -15,7 +15,7 @@ use crate::log;
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::Source;
-use crate::tasks::State;
+use crate::task::State;
 use crate::timers::Rank;
 use crate::trace::{Event, Op, Outcome};
 use crate::turn::Fired;
@@ -61,7 +61,7 @@ impl<M: Machine> Kernel<M> {
                 self.wait_for_io(at, handle, descriptor, kind, direction);
             }
             Request::OpenScope { limit, kind } => self.open_scope(at, limit, kind),
-            Request::Spawn(body) => self.spawn(at, body),
+            Request::Spawn { body, detached } => self.spawn(at, body, detached),
             Request::Join { task, take } => self.join(at, task, take),
             Request::Clock => {
                 mem::forget(request);
@@ -125,7 +125,7 @@ impl<M: Machine> Kernel<M> {
             Request::Yield { .. }
             | Request::Io { .. }
             | Request::OpenScope { .. }
-            | Request::Spawn(_)
+            | Request::Spawn { .. }
             | Request::Join { .. }
             | Request::Clock
             | Request::CurrentTask => unreachable!("served by the caller"),
@@ -159,13 +159,12 @@ impl<M: Machine> Kernel<M> {
     }
 
     #[inline(never)]
-    fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>) {
-        let site = body.site();
+    fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>, detached: bool) {
         let parent = self.tasks.get(at.task).id.get();
-        let child = self.add_task(body, parent);
+        let child = self.add_task(body, parent, detached);
         self.gate.inherit_locals(self.tasks.name_of(at.task), child);
         if self.log.is_listening() {
-            self.tell_spawn(at, child, parent, site);
+            self.tell_spawn(at, child, parent);
         } else {
             self.log.seq += 2;
         }
@@ -174,14 +173,15 @@ impl<M: Machine> Kernel<M> {
     }
 
     #[cold]
-    fn tell_spawn(&mut self, at: &At, child: TaskRef, parent: u64, site: Site) {
+    fn tell_spawn(&mut self, at: &At, child: TaskRef, parent: u64) {
         emit!(self, at.task, {
             let op = Op::Spawn { name: self.tasks.label(child.index).1.into() };
             let outcome = Outcome::Number(child.serial.get());
             Event::Trap { op, outcome, cause: None, at: None }
         });
         emit!(self, child.index, {
-            Event::Spawn { parent: Some(parent), cause: None, at: Some(log::site(site)) }
+            let at = self.tasks.site(child.index).map(log::site);
+            Event::Spawn { parent: Some(parent), cause: None, at }
         });
     }
 

@@ -1,223 +1,20 @@
-//! The task table: what the kernel keeps of each task, and the lists that hang on it.
+//! The task table: which tasks there are, by place and by number.
 //!
 //! Polls nothing and wakes nothing.
 
-use std::any::Any;
+use std::mem;
 use std::num::NonZeroU64;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
 
-use slab::Slab;
-use traps::TaskId;
-use traps::Time;
-use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef, Ticket};
+use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef};
 
-use crate::deadlines::Expiring;
-use crate::longrun::Came;
-use crate::pending::Source;
-use crate::ready::ReadyQueue;
-use crate::trace::{Answered, Exit, Seq};
+use crate::task::{NONE, Remains, State, Task};
 
-/// The end of a list that is threaded through a table.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// Bytes of a place in the table.
-#[cfg(test)]
-pub(crate) const SIZE: usize = size_of::<Option<Task>>();
-
-/// What a task is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// In the ready queue.
-    Ready,
-    /// Being polled, or having its requests answered.
-    Running,
-    /// Waiting: for its tickets, or for a waker alone.
-    Parked,
-    /// Over; its output waits for a joiner.
-    Ended,
-}
-
-/// How a task ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Output,
-    Panicked,
-    Dropped,
-}
-
-/// What few tasks ever have.
-#[derive(Debug, Default)]
-pub(crate) struct Rare {
-    pub(crate) cancel: Option<Cancellation>,
-    /// The message of the panic that ended it.
-    pub(crate) panic: Box<str>,
-}
-
-/// A cancellation that was asked for. There is one at most in the life of a task.
-#[derive(Debug)]
-pub(crate) struct Cancellation {
-    pub(crate) by: Option<TaskId>,
-    pub(crate) reason: &'static str,
-    /// Traps that it reached and at which it was not dropped unread.
-    pub(crate) delivered: u32,
-    pub(crate) seq: Seq,
-}
-
-/// What came for a task since it last ran.
-#[derive(Default)]
-pub(crate) struct News {
-    /// Tickets that were answered, for its `run` line; empty if nobody listens.
-    pub(crate) answered: Vec<Answered<'static>>,
-    /// Interrupts that were delivered and not read.
-    pub(crate) delivered: Vec<(Ticket, Source)>,
-}
-
-pub(crate) struct Task {
-    pub(crate) id: NonZeroU64,
-    /// Its future, then its output; none if that was taken. That of main is in the frame of `run`.
-    pub(crate) body: Option<Pin<Box<dyn Body>>>,
-    pub(crate) parent: u64,
-    pub(crate) state: State,
-    pub(crate) cycles: u64,
-    pub(crate) waker: Option<Waker>,
-    /// The line that made it ready; while it runs, its `run` line.
-    pub(crate) cause: Seq,
-    /// What that line ended.
-    pub(crate) came: Came,
-    /// Since when it is ready, or parked.
-    pub(crate) ready_since: Time,
-    /// Parked tickets, in the order of their parking.
-    pub(crate) first_wait: u32,
-    pub(crate) last_wait: u32,
-    pub(crate) waits: u32,
-    /// Open scopes.
-    pub(crate) first_scope: u32,
-    /// Tasks that wait for its end.
-    pub(crate) first_joiner: u32,
-    pub(crate) last_joiner: u32,
-    /// Entries in the list of pending interrupts.
-    pub(crate) pending: u32,
-    rare: Option<Box<Rare>>,
-    pub(crate) end: Option<End>,
-    /// A result came while it was running: it is polled on.
-    pub(crate) answered: bool,
-    /// Its waker was called while it was running: it goes to the end of the queue.
-    pub(crate) woken: bool,
-    /// An interrupt was delivered to it and it has not run since.
-    pub(crate) interrupted: bool,
-    /// What its next run will find; made when it is first needed.
-    pub(crate) news: Option<Box<News>>,
-    /// A deadline around it fired once: a guard that ends is worth a look.
-    pub(crate) troubled: bool,
-    /// Between the wait of a turn and its deadlines: where a connection deadline is due.
-    pub(crate) expiring: Option<Expiring>,
-    /// Connection deadlines with this number or a lower one were made before it.
-    pub(crate) deadlines_before: u32,
-    /// Nobody can join it.
-    pub(crate) detached: bool,
-    /// Nothing is kept in its home at the gate, as far as its last run has seen.
-    pub(crate) is_home_free: bool,
-    /// Policy NextSleep: the handle whose wait its last wake left registered, or `NONE`, and
-    /// whether that was for writing.
-    deferred: u32,
-    deferred_write: bool,
-}
-
-impl Task {
-    /// Becomes ready if it is parked, for the line `cause`, which ended `came`; one that runs is
-    /// polled on.
-    #[inline(always)]
-    pub(crate) fn make_ready(
-        &mut self,
-        index: u32,
-        (cause, came): (Seq, Came),
-        now: Time,
-        ready: &mut ReadyQueue,
-    ) {
-        if self.state == State::Parked {
-            self.state = State::Ready;
-            (self.cause, self.came) = (cause, came);
-            self.ready_since = now;
-            ready.push(index);
-        } else if self.state == State::Running {
-            self.answered = true;
-        }
-    }
-
-    /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
-    #[inline]
-    pub(crate) fn deferred(&self) -> Option<(u32, bool)> {
-        (self.deferred != NONE).then_some((self.deferred, self.deferred_write))
-    }
-
-    pub(crate) fn defer(&mut self, handle: u32, write: bool) {
-        (self.deferred, self.deferred_write) = (handle, write);
-    }
-
-    pub(crate) fn undefer(&mut self) -> Option<(u32, bool)> {
-        let deferred = self.deferred();
-        self.deferred = NONE;
-        deferred
-    }
-
-    pub(crate) fn cancel(&self) -> Option<&Cancellation> {
-        self.rare.as_ref()?.cancel.as_ref()
-    }
-
-    pub(crate) fn cancel_mut(&mut self) -> Option<&mut Cancellation> {
-        self.rare.as_mut()?.cancel.as_mut()
-    }
-
-    /// What few tasks have: made here, if it has nothing of it yet.
-    pub(crate) fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
-    }
-
-    /// How it ends, for the log.
-    pub(crate) fn exit(&self, end: End) -> Exit {
-        match end {
-            End::Panicked => Exit::Panic,
-            End::Dropped => Exit::Dropped,
-            End::Output if self.cancel().is_some_and(|cancel| cancel.delivered > 0) => {
-                Exit::Cancelled
-            }
-            End::Output => Exit::Ok,
-        }
-    }
-}
-
-/// Keeps the name and the place of a task whose future is gone.
-struct StandIn {
-    name: String,
-    site: Site,
-}
-
-impl Body for StandIn {
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        unreachable!("rule: an ended task is not polled")
-    }
-
-    fn take(self: Pin<&mut Self>, _: &mut dyn Any) {}
-
-    fn clear(self: Pin<&mut Self>) {}
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn site(&self) -> Site {
-        self.site
-    }
-}
-
-pub(crate) fn stand_in(name: String, site: Site) -> Pin<Box<dyn Body>> {
-    Box::pin(StandIn { name, site })
-}
-
-#[derive(Default)]
+/// A place that is free has a record too, with nothing in it to drop.
 pub(crate) struct Tasks {
-    slab: Slab<Task>,
+    records: Vec<Task>,
+    /// The place that was freed last, or `NONE`.
+    free: u32,
     last: u64,
     /// Which one is main, and where it was run.
     main: Option<(u32, Site)>,
@@ -228,12 +25,12 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     pub(crate) fn new(epoch: u32) -> Tasks {
-        Tasks { slab: Slab::new(), last: 1, main: None, alive: 0, epoch }
+        Tasks { records: Vec::new(), free: NONE, last: 1, main: None, alive: 0, epoch }
     }
 
     /// Adds the main task: its future is in the frame of `run`.
     pub(crate) fn add_main(&mut self, site: Site, deadlines_before: u32) -> TaskRef {
-        let main = self.add(None, 0, deadlines_before);
+        let main = self.add(None, 0, deadlines_before, false);
         self.main = Some((main.index, site));
         main
     }
@@ -243,76 +40,63 @@ impl Tasks {
         self.main.is_some_and(|(main, _)| main == index)
     }
 
-    /// Adds a task and numbers it. Number 1 is the wake-up task, which is not in the table.
+    /// Adds a task and numbers it; `detached`: nobody can join it. Number 1 is the wake-up task,
+    /// which is not in the table.
+    #[inline]
     pub(crate) fn add(
         &mut self,
         body: Option<Pin<Box<dyn Body>>>,
         parent: u64,
         deadlines_before: u32,
+        detached: bool,
     ) -> TaskRef {
         self.last += 1;
         self.alive += 1;
         let id = NonZeroU64::new(self.last).expect("numbers start at 2");
-        let index = self.slab.insert(Task {
-            id,
-            body,
-            parent,
-            state: State::Parked,
-            cycles: 0,
-            waker: None,
-            cause: 0,
-            came: Came::Spawn,
-            ready_since: Time::ZERO,
-            first_wait: NONE,
-            last_wait: NONE,
-            waits: 0,
-            first_scope: NONE,
-            first_joiner: NONE,
-            last_joiner: NONE,
-            pending: 0,
-            rare: None,
-            end: None,
-            answered: false,
-            woken: false,
-            interrupted: false,
-            news: None,
-            troubled: false,
-            expiring: None,
-            deadlines_before,
-            detached: false,
-            is_home_free: true,
-            deferred: NONE,
-            deferred_write: false,
-        });
-        let index = u32::try_from(index).expect("fewer than 2^32 tasks");
+        let mut index = self.free;
+        if index == NONE {
+            index = u32::try_from(self.records.len()).expect("fewer than 2^32 tasks");
+            self.records.push(Task::new(id, body, (parent, deadlines_before), detached));
+        } else {
+            let place = &mut self.records[index as usize];
+            debug_assert!(place.state == State::Gone, "the free list holds free places");
+            self.free = place.first_wait;
+            let task = Task::new(id, body, (parent, deadlines_before), detached);
+            // What was removed has nothing left to drop.
+            mem::forget(mem::replace(place, task));
+        }
         TaskRef { index, epoch: self.epoch, serial: id }
     }
 
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &Task {
-        &self.slab[index as usize]
+        &self.records[index as usize]
     }
 
     /// A task that may be gone.
     pub(crate) fn try_get(&self, index: u32) -> Option<&Task> {
-        self.slab.get(index as usize)
+        self.records.get(index as usize).filter(|task| task.state != State::Gone)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> &mut Task {
-        &mut self.slab[index as usize]
+        &mut self.records[index as usize]
     }
 
     /// The index of a task that may be gone.
     pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
-        let found = self.slab.get(task.index as usize)?;
+        let found = self.try_get(task.index)?;
         (task.epoch == self.epoch && found.id == task.serial).then_some(task.index)
+    }
+
+    /// Those that are there, with their places.
+    fn all(&self) -> impl Iterator<Item = (u32, &Task)> {
+        (0..).zip(&self.records).filter(|(_, task)| task.state != State::Gone)
     }
 
     /// The index of a task by its number: a search, for rare occasions.
     pub(crate) fn find_by_number(&self, id: NonZeroU64) -> Option<u32> {
-        let found = self.slab.iter().find(|(_, task)| task.id == id)?.0;
-        Some(u32::try_from(found).expect("a task's index"))
+        Some(self.all().find(|(_, task)| task.id == id)?.0)
     }
 
     pub(crate) fn name_of(&self, index: u32) -> TaskRef {
@@ -348,11 +132,17 @@ impl Tasks {
         }
     }
 
-    pub(crate) fn remove(&mut self, index: u32) -> Task {
+    /// Frees the place of a task that has ended; gives what is left to drop.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) -> Remains {
         if self.is_main(index) {
             self.main = None;
         }
-        self.slab.remove(index as usize)
+        let task = &mut self.records[index as usize];
+        debug_assert!(task.state == State::Ended, "a task is removed once, when it has ended");
+        task.state = State::Gone;
+        task.first_wait = mem::replace(&mut self.free, index);
+        task.take_remains()
     }
 
     /// The number that was given out last.
@@ -363,15 +153,16 @@ impl Tasks {
     /// Those with a number above `older` that have not ended, newest first.
     pub(crate) fn newest_first(&self, older: u64) -> Vec<u32> {
         let wanted = |task: &Task| task.state != State::Ended && task.id.get() > older;
-        let alive = self.slab.iter().filter(|(_, task)| wanted(task));
+        let alive = self.all().filter(|(_, task)| wanted(task));
         let mut found: Vec<_> = alive.map(|(index, task)| (task.id, index)).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
-        found.into_iter().map(|(_, index)| u32::try_from(index).expect("a task's index")).collect()
+        found.into_iter().map(|(_, index)| index).collect()
     }
 
     /// All, ended ones too.
     pub(crate) fn drain(&mut self) -> Vec<Task> {
-        let mut all: Vec<_> = self.slab.drain().collect();
+        let mut all = mem::take(&mut self.records);
+        self.free = NONE;
         all.sort_unstable_by_key(|task| std::cmp::Reverse(task.id));
         all
     }

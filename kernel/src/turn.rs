@@ -17,7 +17,7 @@ use crate::log;
 use crate::longrun::Came;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
-use crate::tasks::{End, NONE};
+use crate::task::{End, NONE};
 use crate::timers::{Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;

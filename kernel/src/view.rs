@@ -8,7 +8,7 @@ use traps::Time;
 
 use crate::kernel::Kernel;
 use crate::machine::Machine;
-use crate::tasks::State;
+use crate::task::State;
 use crate::waits::{Entry, Wait};
 
 /// What a kernel holds now, and what it has done so far.
@@ -145,11 +145,11 @@ impl<M: Machine> Kernel<M> {
                 State::Ready => "ready",
                 State::Running => "running",
                 State::Parked => "parked",
-                State::Ended => "ended",
+                State::Ended | State::Gone => "ended",
             },
             since: match task.state {
                 State::Running => self.running_since,
-                State::Ready | State::Parked | State::Ended => task.ready_since,
+                _ => task.ready_since,
             },
             cycles: task.cycles,
             spawned_at: self

@@ -11,7 +11,8 @@ use traps::SignalSet;
 use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site, Ticket};
 
 use crate::table::At;
-use crate::tasks::{NONE, Task, Tasks};
+use crate::task::{NONE, Task};
+use crate::tasks::Tasks;
 use crate::threads::JobId;
 use crate::timers::TimerId;
 use crate::trace::Seq;
@@ -324,6 +325,6 @@ mod tests {
     /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
     #[test]
     fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
-        assert_eq!((size_of::<Option<Entry>>(), crate::tasks::SIZE), (88, 160));
+        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (88, 160));
     }
 }

@@ -18,7 +18,7 @@ use traps::Time;
 use traps::protocol::{Site, TaskRef};
 use traps::threads::{LimiterCore, Outlook, ThreadContext, Work};
 
-use crate::tasks::NONE;
+use crate::task::NONE;
 use crate::threads::JobId;
 
 /// A job as it is handed over.

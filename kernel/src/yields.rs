@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::table::At;
-use crate::tasks::State;
+use crate::task::State;
 use crate::trace::{Op, WakeOp};
 use crate::waits::{Entry, Wait};
 

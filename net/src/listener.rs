@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use socket2::{Domain, Protocol, Type};
 use traps::Sleep;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
@@ -139,17 +140,29 @@ impl TcpListener {
     pub fn accept(
         &mut self,
     ) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_> {
-        self.accept_from(Location::caller())
+        self.accept_by(accept_with_address, Location::caller())
     }
 
-    fn accept_from(&mut self, site: Site) -> Accept<'_> {
+    /// Like [`TcpListener::accept`] for who does not need the address of each peer, which the
+    /// system then does not copy ([`TcpStream::peer_addr`] asks for it).
+    ///
+    /// # Errors
+    ///
+    /// As for [`TcpListener::accept`].
+    #[track_caller]
+    pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<TcpStream>> + use<'_> {
+        self.accept_by(accept_stream, Location::caller())
+    }
+
+    #[inline]
+    fn accept_by<A>(&mut self, accept: A, site: Site) -> Accept<'_, A> {
         let TcpListener { io, back_off, .. } = self;
-        Accept { attempt: Attempt::new(First::Try, site), io, back_off, sleep: None }
+        Accept { attempt: Attempt::new(First::Try, site), io, accept, back_off, sleep: None }
     }
 
-    /// Like [`TcpListener::accept`] until the kernel shuts down; then gives, one after the other,
-    /// the connections that wait in the backlog already, and at last `None`; also if descriptors
-    /// have run out and none is free after three short back-offs. Drop the listener
+    /// Like [`TcpListener::accept_stream`] until the kernel shuts down; then gives, one after the
+    /// other, the connections that wait in the backlog already, and at last `None`; also if
+    /// descriptors have run out and none is free after three short back-offs. Drop the listener
     /// then: whom the system has let in since that last look is reset, and nobody else gets in.
     ///
     /// # Errors
@@ -158,10 +171,10 @@ impl TcpListener {
     #[track_caller]
     pub fn accept_until_shutdown(
         &mut self,
-    ) -> impl Future<Output = io::Result<Option<(TcpStream, SocketAddr)>>> + use<'_> {
+    ) -> impl Future<Output = io::Result<Option<TcpStream>>> + use<'_> {
         let site = Location::caller();
         async move {
-            match until_begun(self.accept_from(site)).await {
+            match until_begun(self.accept_by(accept_stream, site)).await {
                 Some(accepted) => accepted.map(Some),
                 None => self.accept_waiting().await,
             }
@@ -169,12 +182,12 @@ impl TcpListener {
     }
 
     /// One that waits in the backlog, if one does.
-    async fn accept_waiting(&mut self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+    async fn accept_waiting(&mut self) -> io::Result<Option<TcpStream>> {
         let mut tries = 0;
         loop {
             // A long backlog is no reason not to answer those that were taken from it.
             traps::budget().await?;
-            match accept(&self.io) {
+            match accept_stream(&self.io) {
                 Ok(accepted) => {
                     self.back_off.end();
                     return Ok(Some(accepted));
@@ -218,28 +231,36 @@ fn most_backlog() -> Option<u32> {
     std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
+const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
 /// Accepts a connection in non-blocking mode, by one system call.
-fn accept(socket: &Socket) -> io::Result<(TcpStream, SocketAddr)> {
-    // The two flags of a socket's type are those of accept4.
-    let flags = c_int::from(Type::STREAM.nonblocking().cloexec()) & !c_int::from(Type::STREAM);
-    let (stream, peer) = socket.0.accept4(flags)?;
-    let peer = peer.as_socket().expect("a TCP connection has an IP address");
-    Ok((TcpStream::from_socket(stream), peer))
+#[inline]
+fn accept_stream(socket: &Socket) -> io::Result<TcpStream> {
+    Ok(TcpStream::from_socket(accept_with(&socket.0, FLAGS)?))
+}
+
+/// The same, with the address of its peer.
+fn accept_with_address(socket: &Socket) -> io::Result<(TcpStream, SocketAddr)> {
+    let (stream, peer) = acceptfrom_with(&socket.0, FLAGS)?;
+    let peer = peer.and_then(|peer| peer.try_into().ok());
+    Ok((TcpStream::from_socket(stream), peer.expect("a TCP connection has an IP address")))
 }
 
 /// The future of an accept.
-struct Accept<'a> {
+struct Accept<'a, A> {
     attempt: Attempt<Ready<'a, Socket>>,
     io: &'a Io<Socket>,
+    accept: A,
     back_off: &'a mut BackOff,
     sleep: Option<Sleep>,
 }
 
-impl Future for Accept<'_> {
-    type Output = io::Result<(TcpStream, SocketAddr)>;
+impl<A: Unpin + Fn(&Socket) -> io::Result<T>, T> Future for Accept<'_, A> {
+    type Output = io::Result<T>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Accept { attempt, io, back_off, sleep } = &mut *self;
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let Accept { attempt, io, accept, back_off, sleep } = &mut *self;
         let wait = |site| io.ready(Direction::Read, site);
         loop {
             if let Some(pause) = sleep {

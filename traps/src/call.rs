@@ -3,11 +3,11 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use crate::error::wrong_answer;
 use crate::gate;
-use crate::protocol::{Answer, Failure, Request, Site, Ticket, TrapResult};
+use crate::protocol::{Answer, Failure, Request, Site, TaskRef, Ticket, TrapResult};
 
 /// One request, from before it is filed until its result is read.
 ///
@@ -82,6 +82,24 @@ impl Call {
             return Poll::Ready(Ok(()));
         }
         self.poll(cx, request).map(only_done)
+    }
+
+    /// The same for a request that is answered with a task, whatever happens: mostly at once, and
+    /// then without moving a result.
+    #[inline]
+    pub(crate) fn poll_task(
+        &mut self,
+        cx: &mut Context<'_>,
+        request: impl FnOnce() -> Request,
+    ) -> Poll<TaskRef> {
+        if let Some(task) = self.ticket.and_then(gate::take_task) {
+            self.ticket = None;
+            return Poll::Ready(task);
+        }
+        match ready!(self.poll(cx, request)) {
+            Ok(Answer::Task(task)) => Poll::Ready(task),
+            other => unreachable!("rule: a spawn is answered with a task, not {other:?}"),
+        }
     }
 
     /// Takes the result, if it is there and no more than that the request is done.

@@ -108,7 +108,12 @@ pub enum Request {
         kind: ScopeKind,
     },
     /// *Answers* with a new task at the tail of the ready queue.
-    Spawn(Pin<Box<dyn Body>>),
+    Spawn {
+        /// It, boxed.
+        body: Pin<Box<dyn Body>>,
+        /// Nobody will join it.
+        detached: bool,
+    },
     /// *Blocks* until the task has ended; *answers* if it has.
     Join {
         /// Which.
@@ -183,7 +188,7 @@ impl Request {
             | Request::CheckInterrupt
             | Request::HeldInterrupt
             | Request::OpenScope { .. }
-            | Request::Spawn(_)
+            | Request::Spawn { .. }
             | Request::Cancel { .. }
             | Request::Wake { .. } => false,
         }

@@ -59,8 +59,8 @@ pub fn serve(addr: SocketAddr, how: How) -> io::Result<()> {
         let mut listener = TcpListener::bind(addr)?;
         say_listening(listener.local_addr()?);
         loop {
-            let (stream, _) = listener.accept().await?;
-            spawn("conn", conn(stream, shared.clone(), how)).await;
+            let stream = listener.accept_stream().await?;
+            spawn("conn", conn(stream, shared.clone(), how)).detached().await;
         }
     })
 }

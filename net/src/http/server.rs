@@ -42,7 +42,7 @@ pub async fn serve<H: Handler + 'static>(
     // Whoever keeps coming does not keep those from ending who have nothing to do.
     let mut late = listener.backlog();
     while late > 0
-        && let Some((stream, _)) = listener.accept_until_shutdown().await?
+        && let Some(stream) = listener.accept_until_shutdown().await?
     {
         if has_begun() {
             late -= 1;
@@ -57,6 +57,7 @@ pub async fn serve<H: Handler + 'static>(
                 let _hold = hold;
                 turn_away(stream, &config).await
             })
+            .detached()
             .await;
             continue;
         }
@@ -67,7 +68,7 @@ pub async fn serve<H: Handler + 'static>(
         let line = Line::new(stream, config.seats.take(), config);
         line.seat.set_dated(dated);
         // Nobody joins it: its failures end with it.
-        spawn("conn", live(line, handler, hold)).await;
+        spawn("conn", live(line, handler, hold)).detached().await;
     }
     drop(listener);
     config.drain();

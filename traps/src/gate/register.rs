@@ -6,10 +6,10 @@ use std::num::NonZeroU64;
 use std::panic::Location;
 use std::task::Waker;
 
-use super::now::{Current, Now};
+use super::now::{Current, Now, now};
 use super::tables::{END, Slot, State};
 use super::{First, unread};
-use crate::protocol::{Filed, HOME, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
+use crate::protocol::{Answer, Filed, HOME, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
 
 /// How far the request in the register has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,19 @@ impl Register {
         self.result.take()
     }
 
+    /// Takes the result if it is a task.
+    #[inline]
+    pub(super) fn take_task(&self) -> Option<TaskRef> {
+        let result = self.result.take();
+        if let Some(Ok(Answer::Task(task))) = result {
+            // It holds nothing else, which the compiler does not see.
+            mem::forget(result);
+            return Some(task);
+        }
+        self.result.set(result);
+        None
+    }
+
     /// A task begins to run, whose home may be free.
     #[inline]
     pub(super) fn begin(&self, task: TaskRef, is_home_free: bool) {
@@ -142,6 +155,18 @@ impl Register {
             Stage::Empty | Stage::Withdrawn => None,
         }
     }
+}
+
+/// Takes the result of `ticket` if it was answered at once, and with a task.
+#[inline]
+pub(crate) fn take_task(ticket: Ticket) -> Option<TaskRef> {
+    let register = &now()?.register;
+    if !register.holds(ticket) || register.stage.get() != Stage::Answered {
+        return None;
+    }
+    let task = register.take_task()?;
+    register.stage.set(Stage::Empty);
+    Some(task)
 }
 
 impl Now {

@@ -15,7 +15,8 @@ use crate::call::Call;
 use crate::error::{never_fails, wrong_answer};
 use crate::interrupt::Interruptible;
 use crate::protocol::{Answer, Request, Site, TaskRef};
-use crate::task::{Cancel, CancelNow, Spawn, TaskId, WaitTask};
+use crate::spawn::Spawn;
+use crate::task::{Cancel, CancelNow, TaskId, WaitTask};
 
 /// The future of [`TaskGroup::spawn`].
 #[must_use = "a trap that is not awaited is never made: the task does not exist"]

@@ -1,0 +1,185 @@
+//! Spawning: what a task is made of, and the request that makes it.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use crate::call::Call;
+use crate::protocol::{Answer, Body, Request, Site, TaskRef};
+use crate::task::{Task, TaskId};
+
+pin_project! {
+    struct Job<F: Future> {
+        name: Cow<'static, str>,
+        site: Site,
+        #[pin]
+        stage: Stage<F>,
+    }
+}
+
+pin_project! {
+    #[project = StageProjection]
+    enum Stage<F: Future> {
+        Running { #[pin] future: F },
+        Ended { output: Option<F::Output> },
+    }
+}
+
+impl<F> Body for Job<F>
+where
+    F: Future,
+    F::Output: 'static,
+{
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut stage = self.project().stage;
+        match stage.as_mut().project() {
+            StageProjection::Running { future } => {
+                let output = ready!(future.poll(cx));
+                stage.set(Stage::Ended { output: Some(output) });
+                Poll::Ready(())
+            }
+            StageProjection::Ended { .. } => unreachable!("rule: an ended task is not polled"),
+        }
+    }
+
+    fn take(self: Pin<&mut Self>, slot: &mut dyn Any) {
+        let slot = slot.downcast_mut::<Option<F::Output>>().expect("a join asks for its own type");
+        if let StageProjection::Ended { output } = self.project().stage.project() {
+            *slot = output.take();
+        }
+    }
+
+    fn clear(self: Pin<&mut Self>) {
+        self.project().stage.set(Stage::Ended { output: None });
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn site(&self) -> Site {
+        self.site
+    }
+}
+
+/// Makes a new task that runs `future`. *Answers*: the caller goes on, the child first runs in the
+/// next turn. Costs one allocation. No deadline, scope or name is inherited.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), traps::JoinError> {
+/// let mut child = traps::spawn("child", async { 6 * 7 }).await;
+/// assert_eq!(child.join().await?, 42);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn spawn<F>(name: impl Into<Cow<'static, str>>, future: F) -> Spawn<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    Spawn::new(name.into(), Location::caller(), future)
+}
+
+/// The future of [`spawn`].
+#[must_use = "a trap that is not awaited is never made: the task does not exist"]
+pub struct Spawn<T> {
+    body: Option<Pin<Box<dyn Body>>>,
+    call: Call,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Spawn<T> {
+    pub(crate) fn new<F>(name: Cow<'static, str>, site: Site, future: F) -> Spawn<T>
+    where
+        F: Future<Output = T> + 'static,
+    {
+        let body = Box::pin(Job { name, site, stage: Stage::Running { future } });
+        Spawn { body: Some(body), call: Call::at(site), output: PhantomData }
+    }
+}
+
+impl<T> Spawn<T> {
+    /// The same for a task that nobody will join or cancel: `spawn` gives its number, and no handle
+    /// that tells the kernel of its own end. For a task for each connection, say. A future that was
+    /// polled already has no task to offer any more, and panics.
+    ///
+    /// ```no_run
+    /// # async fn example() {
+    /// traps::spawn("logger", async { /* as long as it likes */ }).detached().await;
+    /// # }
+    /// ```
+    #[inline]
+    pub fn detached(mut self) -> SpawnDetached {
+        SpawnDetached { body: self.body.take(), call: Call::at(self.call.site()) }
+    }
+
+    /// The task, if it was made and this future has not said so yet.
+    pub(crate) fn salvage(&mut self) -> Option<Task<T>> {
+        match self.call.abandon() {
+            Some(Ok(Answer::Task(task))) => Some(Task::new(task)),
+            _ => None,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Spawn<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spawn").field("call", &self.call).finish_non_exhaustive()
+    }
+}
+
+impl<T> Future for Spawn<T> {
+    type Output = Task<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Task<T>> {
+        let Spawn { body, call, .. } = &mut *self;
+        call.poll_task(cx, || Request::Spawn { body: offer(body), detached: false }).map(Task::new)
+    }
+}
+
+#[inline]
+fn offer(body: &mut Option<Pin<Box<dyn Body>>>) -> Pin<Box<dyn Body>> {
+    body.take().expect("rule: a spawn is offered once; the task or the kernel that had it is gone")
+}
+
+impl<T> Drop for Spawn<T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.call.is_filed() {
+            drop(self.salvage());
+        }
+    }
+}
+
+/// The future of [`Spawn::detached`].
+#[must_use = "a trap that is not awaited is never made: the task does not exist"]
+pub struct SpawnDetached {
+    body: Option<Pin<Box<dyn Body>>>,
+    call: Call,
+}
+
+impl fmt::Debug for SpawnDetached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpawnDetached").field("call", &self.call).finish_non_exhaustive()
+    }
+}
+
+impl Future for SpawnDetached {
+    type Output = TaskId;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TaskId> {
+        let SpawnDetached { body, call } = &mut *self;
+        let request = || Request::Spawn { body: offer(body), detached: true };
+        call.poll_task(cx, request).map(TaskRef::id)
+    }
+}
