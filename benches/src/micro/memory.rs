@@ -102,7 +102,7 @@ async fn ours(tasks: u64) -> Result<(), String> {
             begin();
             traps::sleep(HOUR).await
         };
-        drop(traps::spawn("sleeps", sleeps).await);
+        traps::spawn("sleeps", sleeps).detached().await;
     }
     while !all_have_begun(tasks) {
         traps::yield_now().await.expect("nothing interrupts it");
