@@ -3,8 +3,6 @@
 //! A kernel's tables grow to the size of what is alive at once and are then used again; so each
 //! operation is done a few times before the counting begins.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::future::ready;
 use std::time::Duration;
 
@@ -16,73 +14,44 @@ use traps::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-thread_local! {
-    /// Without a destructor and without an allocation of its own, so that the allocator may use it.
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-impl Counting {
-    fn count() {
-        // A thread that ends may allocate after its locals are gone.
-        let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
-    }
-}
-
-// SAFETY: every call goes to `System` with the same arguments, and what it gives is given back.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Counting::count();
-        // SAFETY: the caller's promises are those that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.dealloc(place, layout) }
-    }
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Counting::count();
-        // SAFETY: as above; `place` came from `System`.
-        unsafe { System.realloc(place, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How often a program of `times` rounds calls the allocator, between the end of its warm-up and
-/// its own end, on a kernel to which nobody listens.
+/// How often a program of so many rounds calls the allocator, on a kernel to which nobody listens:
+/// what it does more than one that ends with the warm-up.
 fn calls<P: AsyncFnMut()>(times: u64, mut round: P) -> u64 {
-    let mut kernel = Kernel::new(Sim::new());
-    let counted = kernel.run(async {
-        for _ in 0..10 {
-            round().await;
-        }
-        let before = CALLS.get();
-        for _ in 0..times {
-            round().await;
-        }
-        CALLS.get() - before
-    });
-    counted.unwrap()
+    let mut count = |times| {
+        let run = || {
+            let mut kernel = Kernel::new(Sim::new());
+            let main = async {
+                for _ in 0..times {
+                    round().await;
+                }
+            };
+            kernel.run(main).unwrap();
+        };
+        allocation_counter::measure(run).count_total
+    };
+    // What a thread makes once is made in the first.
+    let [_, warm_up] = [10, 10].map(&mut count);
+    count(10 + times) - warm_up
 }
 
 /// The same for rounds on one connection deadline.
 fn guarded<P: AsyncFnMut(&ConnectionDeadline)>(times: u64, mut round: P) -> u64 {
-    let mut kernel = Kernel::new(Sim::new());
-    let counted = kernel.run(async {
-        let deadline = connection_deadline().await;
-        for _ in 0..10 {
-            round(&deadline).await;
-        }
-        let before = CALLS.get();
-        for _ in 0..times {
-            round(&deadline).await;
-        }
-        CALLS.get() - before
-    });
-    counted.unwrap()
+    let mut count = |times| {
+        let run = || {
+            let mut kernel = Kernel::new(Sim::new());
+            let main = async {
+                let deadline = connection_deadline().await;
+                for _ in 0..times {
+                    round(&deadline).await;
+                }
+            };
+            kernel.run(main).unwrap();
+        };
+        allocation_counter::measure(run).count_total
+    };
+    // What a thread makes once is made in the first.
+    let [_, warm_up] = [10, 10].map(&mut count);
+    count(10 + times) - warm_up
 }
 
 #[test]

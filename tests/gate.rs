@@ -550,6 +550,36 @@ fn a_handle_of_one_kernel_is_harmless_in_another() {
 }
 
 #[test]
+fn a_queue_of_one_kernel_panics_by_rule_in_another_for_as_long_as_somebody_waits_in_it() {
+    let (mut a, mut b) = (sim(), sim());
+    let queue = Rc::new(WaitQueue::new());
+    let theirs = queue.clone();
+    a.go(async {
+        spawn("waits", async move { theirs.wait().await.unwrap() }).detached().await;
+        yield_now().await.unwrap();
+    });
+    b.go(async {
+        for wakes in [true, false] {
+            let ours = queue.clone();
+            let strange = async move {
+                match wakes {
+                    true => drop(ours.wake(1).await),
+                    false => ours.wait().await.unwrap(),
+                }
+            };
+            let end = spawn("strange", strange).await.join().await;
+            let Err(JoinError::Panicked(text)) = end else { panic!("it should not be allowed") };
+            assert!(text.starts_with("rule: a queue in which tasks of one kernel wait"), "{text}");
+        }
+    });
+    a.go(async { assert_eq!(queue.wake(9).await, 1) });
+    // Now it is free for others.
+    b.go(async { assert_eq!(queue.wake(9).await, 0) });
+    a.end();
+    b.end();
+}
+
+#[test]
 fn run_inside_run_panics_by_rule() {
     let (inner, _) = on_sim(async {
         let other = catch_unwind(AssertUnwindSafe(|| {

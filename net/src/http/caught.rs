@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use traps::threads::panic_message;
-use traps::{ignore_after, note_cap, note_warning};
+use traps::{ignore_after, note_warning};
 
 /// Runs a handler's work. A panic becomes an error, with a line in the log.
 ///
@@ -42,18 +42,13 @@ where
 
 /// Runs a handler's work for so long at most.
 ///
-/// Its errors are the work's, and one that [`is_late`] knows, with a line in the log.
+/// Its errors are the work's, and one that [`is_late`] knows.
 pub(crate) async fn limited<T>(
     span: Duration,
     work: impl Future<Output = io::Result<T>>,
 ) -> io::Result<T> {
-    match ignore_after(span, work).await? {
-        Some(done) => Ok(done),
-        None => {
-            note_cap(format!("name=handler_wait limit={span:?}"));
-            Err(io::Error::new(io::ErrorKind::TimedOut, Late))
-        }
-    }
+    let done = ignore_after(span, work).await?;
+    done.ok_or_else(|| io::Error::new(io::ErrorKind::TimedOut, Late))
 }
 
 /// Whether the deadline of the handler passed.

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::busy::{Todo, begin, go_on};
-use super::caught::{Caught, catch, limited};
+use super::caught::{Caught, catch, is_late, limited};
 use super::config::{Buffers, Config, Deadlines};
 use super::head::Framing;
 use super::parting::{After, STOPS};
@@ -298,6 +298,10 @@ impl<S: Stream> Connection<'_, S> {
                 span => attend(&self.wire, Box::pin(limited(span, work))).await,
             }
         };
+        if outcome.as_ref().is_err_and(is_late) {
+            let limit = format!("{:?}", self.config.deadlines.handler);
+            self.seat.hit("handler_wait", limit);
+        }
         let response = match outcome {
             Ok(response) if request.outlet.is_untouched() => response,
             outcome => match request.outlet.judge(outcome)? {
