@@ -287,7 +287,7 @@ impl<M: Machine> Kernel<M> {
         let mut unread = std::mem::take(&mut news.delivered);
         for (ticket, delivered) in &mut unread {
             let (ticket, source) = (*ticket, *delivered);
-            let scope = self.gate.home(ticket).and_then(|(_, scope)| self.scopes.find(scope));
+            let scope = self.gate.scope_of(ticket).and_then(|scope| self.scopes.find(scope));
             let (Source::Scope(timeout), Some(scope)) = (source, scope) else { continue };
             if !self.scopes.reaches(from, scope) {
                 continue;

@@ -2,7 +2,7 @@
 //!
 //! Runs after every poll and every drop of a future; may meet things that are gone already.
 
-use traps::protocol::{Note, Post, Ticket};
+use traps::protocol::{Note, Post, TaskRef, Ticket};
 
 use crate::emit::{announce, drop_quietly, emit};
 use crate::kernel::Kernel;
@@ -35,7 +35,7 @@ impl<M: Machine> Kernel<M> {
             Post::Orphan { job, task, site, work } => {
                 self.job_unheard(job, task.serial.get(), site, work);
             }
-            Post::Rehome(ticket) => self.rehome(ticket),
+            Post::Rehome { ticket, task } => self.rehome(ticket, task),
             Post::RehomeScope { scope, task, parent } => {
                 let index = self.scopes.find(scope);
                 let parent = self.scopes.find(parent).unwrap_or(traps::protocol::ROOT);
@@ -132,9 +132,9 @@ impl<M: Machine> Kernel<M> {
         self.start_graces(task);
     }
 
-    pub(crate) fn rehome(&mut self, ticket: Ticket) {
+    pub(crate) fn rehome(&mut self, ticket: Ticket, task: TaskRef) {
         let known = self.waits.get(ticket.index).is_some_and(|entry| entry.ticket == ticket);
-        let Some((task, scope)) = self.gate.home(ticket).filter(|_| known) else { return };
+        let Some(scope) = self.gate.scope_of(ticket).filter(|_| known) else { return };
         if let Some(task) = self.tasks.find(task) {
             self.waits.rehome(&mut self.tasks, ticket.index, task, scope);
             self.deliver_pending(ticket.index);

@@ -222,7 +222,12 @@ pub enum Post {
         work: Box<dyn Work>,
     },
     /// The future of a parked ticket is now polled in another task or scope.
-    Rehome(Ticket),
+    Rehome {
+        /// Which.
+        ticket: Ticket,
+        /// The task that polls it now.
+        task: TaskRef,
+    },
     /// A scope's future is now polled in another task or scope.
     RehomeScope {
         /// Which.
@@ -325,7 +330,7 @@ impl Post {
     #[must_use]
     pub fn epoch(&self) -> Option<u32> {
         match self {
-            Post::Withdraw(ticket) | Post::Rehome(ticket) | Post::WakeTicket(ticket) => {
+            Post::Withdraw(ticket) | Post::Rehome { ticket, .. } | Post::WakeTicket(ticket) => {
                 Some(ticket.epoch)
             }
             Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),

@@ -6,6 +6,7 @@ use std::task::Waker;
 use super::now::identity;
 use super::*;
 use crate::protocol::{HOME, Note};
+use tables::is_unit;
 
 /// What became of a result.
 pub enum Completion {
@@ -171,8 +172,8 @@ impl Gate {
         }
         let freed = {
             let tables = &mut *self.now.tables.borrow_mut();
-            match tables.live(ticket).map(|slot| &slot.state) {
-                Some(State::Withdrawn) => Some(tables.free(ticket)),
+            match tables.live(ticket).map(|slot| slot.state) {
+                Some(State::WITHDRAWN) => Some(tables.free(ticket)),
                 Some(_) => return true,
                 None => None,
             }
@@ -190,12 +191,12 @@ impl Gate {
         let now = self.now;
         if now.register.holds(ticket) {
             if now.register.stage.get() == Stage::Taken && ticket.index & HOME != 0 {
-                return self.move_home(ticket, State::Parked);
+                return self.move_home(ticket, State::PARKED_HERE);
             }
             now.spill();
         }
         if let Some(slot) = self.now.tables.borrow_mut().live(ticket) {
-            slot.state = State::Parked;
+            slot.state = slot.state.parked();
         }
     }
 
@@ -210,9 +211,21 @@ impl Gate {
     }
 
     /// The result of such a request, which is to be read when its task runs again.
-    #[inline]
+    #[inline(always)]
     pub fn keep(&self, ticket: Ticket, result: TrapResult) {
-        self.move_home(ticket, State::Done(result));
+        if !is_unit(&result) {
+            return self.keep_more(ticket, result);
+        }
+        // It has nothing to drop.
+        mem::forget(result);
+        self.move_home(ticket, State::DONE);
+    }
+
+    /// The same for one in which there is something.
+    #[cold]
+    fn keep_more(&self, ticket: Ticket, result: TrapResult) {
+        let state = self.now.tables.borrow_mut().keep(result);
+        self.move_home(ticket, state);
     }
 
     /// Moves what the kernel took from the register to the task's home.
@@ -236,6 +249,12 @@ impl Gate {
             register.set_result(result);
             return Completion::Ready(None);
         }
+        self.answer_in_table(ticket, result)
+    }
+
+    /// The same for one that is not in the register.
+    #[inline(never)]
+    fn answer_in_table(&self, ticket: Ticket, result: TrapResult) -> Completion {
         self.complete(ticket, result)
     }
 
@@ -243,15 +262,7 @@ impl Gate {
     #[inline(always)]
     #[must_use]
     pub fn complete(&self, ticket: Ticket, result: TrapResult) -> Completion {
-        let tables = &mut *self.now.tables.borrow_mut();
-        match tables.live(ticket) {
-            Some(slot) if !matches!(slot.state, State::Withdrawn) => {
-                // What stood there has nothing to drop.
-                mem::forget(mem::replace(&mut slot.state, State::Done(result)));
-                Completion::Ready(slot.waker.take())
-            }
-            _ => Completion::Withdrawn(result),
-        }
+        self.now.tables.borrow_mut().complete(ticket, result)
     }
 
     /// Puts another result in place of one that was not read yet; gives the old one back.
@@ -260,18 +271,14 @@ impl Gate {
     ///
     /// The new one, if the old one was read or withdrawn meanwhile.
     pub fn replace(&self, ticket: Ticket, result: TrapResult) -> Result<TrapResult, TrapResult> {
-        let tables = &mut *self.now.tables.borrow_mut();
-        match tables.live(ticket).map(|slot| &mut slot.state) {
-            Some(State::Done(old)) => Ok(mem::replace(old, result)),
-            _ => Err(result),
-        }
+        self.now.tables.borrow_mut().replace(ticket, result)
     }
 
     /// Whether the ticket was parked and is now withdrawn.
     #[must_use]
     pub fn is_withdrawn(&self, ticket: Ticket) -> bool {
         let tables = &mut *self.now.tables.borrow_mut();
-        matches!(tables.live(ticket).map(|slot| &slot.state), Some(State::Withdrawn) | None)
+        tables.live(ticket).is_none_or(|slot| slot.state == State::WITHDRAWN)
     }
 
     /// Frees a ticket that was withdrawn.
@@ -298,11 +305,11 @@ impl Gate {
         drop(freed);
     }
 
-    /// Which task and scope poll the future of that ticket now.
+    /// In which scope the future of that ticket is polled now.
     #[must_use]
-    pub fn home(&self, ticket: Ticket) -> Option<(TaskRef, ScopeId)> {
+    pub fn scope_of(&self, ticket: Ticket) -> Option<ScopeId> {
         let tables = &mut *self.now.tables.borrow_mut();
-        tables.live(ticket).map(|slot| (slot.task, slot.scope))
+        tables.live(ticket).map(|slot| slot.scope(ticket.epoch))
     }
 
     /// Lets the next poll of the task end the scope, which fired around a wait on a bare waker.

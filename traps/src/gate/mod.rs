@@ -18,6 +18,7 @@ mod now;
 mod outside;
 mod register;
 mod scopes;
+mod slot;
 mod tables;
 
 pub use kernel_side::{Completion, First, is_running, post_wake_ticket, post_woken};
@@ -31,12 +32,13 @@ pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
 use register::Stage;
 pub(crate) use register::take_task;
 pub(crate) use scopes::{close_scope, deadline_of, make_deadline, open_timeout, time_by_now};
-use tables::{END, State, Tables};
+use slot::State;
+use tables::{END, Tables};
 
 use std::mem;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
-use std::task::Context;
+use std::task::{Context, Waker};
 
 use crate::interrupt::Interrupt;
 use crate::protocol::{
@@ -139,6 +141,12 @@ pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
         let result = register.take_result();
         return Look::Result(result.expect("an answered request has a result"));
     }
+    collect_kept(now, ticket, cx)
+}
+
+/// [`collect`] for what is not in the register with its result.
+#[inline(never)]
+fn collect_kept(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     if let Some(result) = now.take_home(ticket) {
         return Look::Result(result);
     }
@@ -152,7 +160,7 @@ pub(crate) fn take_done(ticket: Ticket) -> bool {
     now().is_some_and(|now| now.take_done(ticket))
 }
 
-/// [`collect`] for what is neither in the register nor, with its result, in the task's own home.
+/// The same for what is not in the task's own home with its result.
 #[inline(never)]
 fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     let Some(current) = now.current() else { return Look::Outside };
@@ -167,19 +175,19 @@ fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
     now.keep_order();
     let heard = {
         let tables = &mut *now.tables.borrow_mut();
-        if let Some(result) = tables.take_done(ticket, current.task.epoch) {
+        let Current { task, scope } = current;
+        if ticket.epoch != task.epoch {
+            return Look::Gone;
+        }
+        if let Some(result) = tables.take_done(ticket) {
             return Look::Result(result);
         }
         let Some(slot) = tables.live(ticket) else { return Look::Gone };
-        if slot.task.epoch != current.task.epoch {
-            return Look::Gone;
-        }
-        let heard = own && slot.waker.is_none();
-        if slot.task != current.task || slot.scope != current.scope {
-            slot.task = current.task;
-            slot.scope = current.scope;
-            if matches!(slot.state, State::Parked | State::Filed) {
-                tables.filed.push(Filed::Post(Post::Rehome(ticket)));
+        let heard = own && slot.state.waker().is_none();
+        if !slot.is_of(task.serial, scope) {
+            slot.set_owner(task.serial, scope);
+            if slot.state.is_waiting() {
+                tables.filed.push(Filed::Post(Post::Rehome { ticket, task }));
                 now.any_filed.set(true);
             }
         }
@@ -195,13 +203,7 @@ fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
 #[cold]
 fn hear(now: &Now, own: bool, ticket: Ticket, cx: &Context<'_>) {
     let fresh = if own { None } else { Some(cx.waker().clone()) };
-    let stale = now.tables.borrow_mut().live(ticket).map(|slot| {
-        let keep = match (&slot.waker, &fresh) {
-            (Some(old), Some(new)) => old.will_wake(new),
-            _ => false,
-        };
-        if keep { fresh } else { mem::replace(&mut slot.waker, fresh) }
-    });
+    let stale = now.tables.borrow_mut().set_waker(ticket, fresh);
     drop(stale);
 }
 
@@ -217,47 +219,45 @@ pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
 
 fn withdraw_parked(now: &Now, ticket: Ticket) -> Option<TrapResult> {
     now.keep_order();
-    let running = now.epoch.get();
-    let (result, request, waker);
-    {
+    let (result, dropped) = {
         let tables = &mut *now.tables.borrow_mut();
-        let slot = tables.live(ticket)?;
-        match slot.state {
-            State::Done(_) => {
-                let (state, _) = tables.free(ticket);
-                now.come_home(ticket);
-                let State::Done(found) = state else { unreachable!("looked at above") };
-                (result, request, waker) = (Some(found), None, None);
-            }
-            State::Filed => {
-                match tables.filed.iter().rposition(|filed| tables::is_request_of(filed, ticket)) {
-                    Some(place) => {
-                        request = Some(tables.filed.remove(place));
-                        waker = tables.free(ticket).1;
-                        now.come_home(ticket);
-                    }
-                    None => {
-                        // The kernel has taken it and is about to look at it.
-                        let slot = tables.live(ticket)?;
-                        slot.state = State::Withdrawn;
-                        (request, waker) = (None, slot.waker.take());
-                    }
-                }
-                result = None;
-            }
-            State::Parked => {
-                slot.state = State::Withdrawn;
-                waker = slot.waker.take();
-                (result, request) = (None, None);
-                let refused = tables.post(running, Post::Withdraw(ticket));
-                now.any_filed.set(true);
-                debug_assert!(refused.is_none(), "a parked ticket has a kernel");
-            }
-            State::Withdrawn | State::Free(_) => return None,
+        let state = tables.live(ticket)?.state;
+        if let Some(result) = tables.take_done(ticket) {
+            now.come_home(ticket);
+            (Some(result), None)
+        } else if state.is_waiting() {
+            (None, Some(withdraw_waiting(now, tables, state, ticket)))
+        } else {
+            return None;
         }
-    }
-    drop((request, waker));
+    };
+    drop(dropped);
     unread(result)
+}
+
+/// The same where there is no result; gives what is to be dropped outside.
+fn withdraw_waiting(
+    now: &Now,
+    tables: &mut Tables,
+    state: State,
+    ticket: Ticket,
+) -> (Option<Waker>, Option<Filed>) {
+    let waker = tables.withdraw(ticket);
+    if !state.is_filed() {
+        let refused = tables.post(now.epoch.get(), Post::Withdraw(ticket));
+        now.any_filed.set(true);
+        debug_assert!(refused.is_none(), "a parked ticket has a kernel");
+        return (waker, None);
+    }
+    // If it is not there, the kernel has taken it and is about to look at it.
+    let place = tables.filed.iter().rposition(|filed| tables::is_request_of(filed, ticket));
+    let request = place.map(|place| tables.filed.remove(place));
+    if request.is_some() {
+        let freed = tables.free(ticket);
+        debug_assert!(matches!(freed, (None, None)), "its waker was taken");
+        now.come_home(ticket);
+    }
+    (waker, request)
 }
 
 /// A result that nobody read: an interrupt is pending again, anything else comes back.

@@ -111,9 +111,11 @@ impl Now {
         if ticket.index != task.index | HOME || ticket.epoch != task.epoch {
             return None;
         }
-        let result = self.tables.borrow_mut().take_home(task.index, ticket.serial)?;
+        let tables = &mut *self.tables.borrow_mut();
+        let state = tables.take_home(task.index, ticket.serial)?;
         self.home_is_free(ticket);
-        Some(result)
+        // Last, so that it is moved once.
+        Some(tables.read(state))
     }
 
     /// Takes that result if it is no more than that the request is done.

@@ -7,7 +7,8 @@ use std::panic::Location;
 use std::task::Waker;
 
 use super::now::{Current, Now, now};
-use super::tables::{END, Slot, State};
+use super::slot::{Slot, State};
+use super::tables::END;
 use super::{First, unread};
 use crate::protocol::{Answer, Filed, HOME, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
 
@@ -190,15 +191,16 @@ impl Now {
                 let filed = Filed::Request { ticket, task, scope, request, site };
                 tables.filed.insert(place, filed);
                 self.any_filed.set(true);
-                State::Filed
+                State::FILED_HERE
             }
-            Stage::Taken => State::Filed,
-            Stage::Withdrawn => State::Withdrawn,
+            Stage::Taken => State::FILED_HERE,
+            Stage::Withdrawn => State::WITHDRAWN,
             Stage::Answered => {
-                State::Done(register.take_result().expect("an answered request has a result"))
+                let result = register.take_result().expect("an answered request has a result");
+                tables.keep(result)
             }
         };
-        tables.fill(ticket, Slot { serial, task, scope, state, waker: None });
+        tables.fill(ticket, Slot::new(serial, task.serial, scope, state));
         if index & HOME != 0 {
             return register.leave_home();
         }
@@ -248,7 +250,8 @@ impl Now {
         let Current { task, scope } = current;
         let tables = &mut *self.tables.borrow_mut();
         let ticket = Ticket { index: tables.reserve(), epoch: task.epoch, serial };
-        tables.fill(ticket, Slot { serial, task, scope, state: State::Filed, waker });
+        let state = tables.filed_with(waker);
+        tables.fill(ticket, Slot::new(serial, task.serial, scope, state));
         tables.filed.push(Filed::Request { ticket, task, scope, request, site });
         self.any_filed.set(true);
         ticket
