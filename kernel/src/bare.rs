@@ -37,7 +37,7 @@ impl<M: Machine> Kernel<M> {
     fn bare_timeouts(&self, task: u32) -> Vec<u32> {
         let tickets = self.waits.of(&self.tasks, task).into_iter().map(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            self.scopes.find(entry.scope()).unwrap_or(ROOT)
+            self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT)
         });
         let mut held: Vec<u32> = tickets.collect();
         held.extend(self.scopes.shields(&self.tasks, task));

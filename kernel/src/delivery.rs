@@ -155,7 +155,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn deliver_pending(&mut self, ticket: u32) {
         let Some(entry) = self.waits.get(ticket) else { return };
         let task = entry.task;
-        let at = self.scopes.find(entry.scope()).unwrap_or(ROOT);
+        let at = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
         if self.tasks.get(task).pending == 0 {
             return;
         }
@@ -174,7 +174,7 @@ impl<M: Machine> Kernel<M> {
         let mut reached = Vec::new();
         for ticket in self.waits.of(&self.tasks, task) {
             let Some(entry) = self.waits.get(ticket) else { continue };
-            let scope = self.scopes.find(entry.scope()).unwrap_or(ROOT);
+            let scope = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
             if self.scopes.reaches(from, scope) && self.deliver(ticket, source, scope, cause) {
                 reached.push(scope);
                 hit += 1;
@@ -196,10 +196,11 @@ impl<M: Machine> Kernel<M> {
     /// Ends the wait of a ticket with an interrupt. False if its future was gone.
     fn deliver(&mut self, index: u32, source: Source, scope: u32, cause: Seq) -> bool {
         let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return false };
-        self.undo(&entry);
+        self.undo(index, &entry);
+        let over = self.waits.over(index, &entry);
         let interrupt = self.interrupt(entry.task, source, scope);
         let outcome = self.log.is_listening().then(|| log::interrupt(&interrupt));
-        match self.gate.complete(entry.ticket, Err(Failure::Interrupt(interrupt))) {
+        match self.gate.complete(over.ticket, Err(Failure::Interrupt(interrupt))) {
             Completion::Ready(waker) => {
                 let ticket = entry.number;
                 let shown = outcome.clone().unwrap_or(Outcome::Ok);
@@ -210,7 +211,7 @@ impl<M: Machine> Kernel<M> {
                 }
                 self.count_delivery(entry.task, source);
                 let news = self.tasks.get_mut(entry.task).news.get_or_insert_default();
-                news.delivered.push((entry.ticket, source));
+                news.delivered.push((over.ticket, source));
                 let came = self.waited(&entry);
                 self.make_ready(entry.task, seq, came);
                 self.tasks.get_mut(entry.task).interrupted = true;
@@ -220,7 +221,7 @@ impl<M: Machine> Kernel<M> {
                 true
             }
             Completion::Withdrawn(result) => {
-                self.drop_unheard(entry.over(), result);
+                self.drop_unheard(over, result);
                 false
             }
         }
@@ -271,7 +272,7 @@ impl<M: Machine> Kernel<M> {
     fn can_be_hit(&self, index: u32) -> bool {
         let reached = self.waits.of(&self.tasks, index).into_iter().any(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.scopes.find(entry.scope()).unwrap_or(ROOT);
+            let scope = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
             self.scopes.reaches(ROOT, scope)
         });
         let timeout = |(_, source): &(Ticket, Source)| *source != Source::Cancel;

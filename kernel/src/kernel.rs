@@ -170,7 +170,7 @@ impl<M: Machine> Kernel<M> {
             epoch,
             log: Log::default(),
             tasks: Tasks::new(epoch),
-            waits: Waits::default(),
+            waits: Waits::new(epoch),
             scopes: Scopes::new(epoch, names),
             timers: TimeQueue::new(table),
             deadlines: Deadlines::default(),

@@ -78,7 +78,8 @@ impl<M: Machine> Kernel<M> {
             let Wait::Join { take, .. } = entry.wait else {
                 unreachable!("only joiners stand in this line")
             };
-            let (joiner, after, ticket) = (entry.task, entry.line().after, entry.ticket);
+            let (joiner, after) = (entry.task, entry.line().after);
+            let ticket = self.waits.ticket(index, entry);
             let joined = self.tasks.get_mut(task);
             joined.first_joiner = after;
             if after == NONE {
@@ -113,7 +114,7 @@ impl<M: Machine> Kernel<M> {
         while let Some(entry) = self.waits.get(index)
             && count < n
         {
-            count += u64::from(!self.gate.is_withdrawn(entry.ticket));
+            count += u64::from(!self.gate.is_withdrawn(self.waits.ticket(index, entry)));
             index = entry.line().after;
         }
         count

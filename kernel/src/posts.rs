@@ -19,10 +19,8 @@ impl<M: Machine> Kernel<M> {
         let cause = acting.unwrap_or(self.log.seq).max(1);
         match post {
             Post::Withdraw(ticket) => {
-                let known = self.waits.get(ticket.index);
-                if known.is_some_and(|entry| entry.ticket == ticket) {
-                    let task = self.waits.get(ticket.index).expect("known").task;
-                    let number = self.waits.get(ticket.index).expect("known").number;
+                if let Some(entry) = self.waits.find(ticket) {
+                    let (task, number) = (entry.task, entry.number);
                     emit!(self, task, Event::Withdraw { ticket: number });
                     self.forget_wait(ticket.index);
                 } else {
@@ -120,7 +118,8 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(task).troubled |= self.tasks.get(from).troubled;
         self.scopes.rehome(&mut self.tasks, index, task, parent);
         for ticket in self.waits.of(&self.tasks, from) {
-            let scope = self.waits.get(ticket).expect("a list holds parked tickets").scope();
+            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
+            let scope = self.waits.scope(entry);
             let at = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if from != task && self.scopes.is_within(index, at) {
                 self.waits.rehome(&mut self.tasks, ticket, task, scope);
@@ -133,7 +132,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     pub(crate) fn rehome(&mut self, ticket: Ticket, task: TaskRef) {
-        let known = self.waits.get(ticket.index).is_some_and(|entry| entry.ticket == ticket);
+        let known = self.waits.find(ticket).is_some();
         let Some(scope) = self.gate.scope_of(ticket).filter(|_| known) else { return };
         if let Some(task) = self.tasks.find(task) {
             self.waits.rehome(&mut self.tasks, ticket.index, task, scope);
@@ -144,14 +143,13 @@ impl<M: Machine> Kernel<M> {
     /// Takes a ticket out of every table, as if it had never been filed.
     pub(crate) fn forget_wait(&mut self, index: u32) {
         let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return };
-        self.undo(&entry);
-        self.gate.forget(entry.ticket);
+        self.undo(index, &entry);
+        self.gate.forget(self.waits.ticket(index, &entry));
         drop_quietly(entry);
     }
 
     /// Undoes what parking a ticket did beside the wait table.
-    pub(crate) fn undo(&mut self, entry: &Entry) {
-        let index = entry.ticket.index;
+    pub(crate) fn undo(&mut self, index: u32, entry: &Entry) {
         match &entry.wait {
             Wait::Yield { .. } => self.scratch.yielded.retain(|ticket| *ticket != index),
             Wait::Sleep { timer } => {

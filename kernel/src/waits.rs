@@ -64,9 +64,10 @@ impl Links {
 }
 
 pub(crate) struct Entry {
-    pub(crate) ticket: Ticket,
+    /// Of its ticket, whose index is its place here.
+    pub(crate) serial: NonZeroU64,
     pub(crate) task: u32,
-    /// The scope in which it was filed; its kernel is the ticket's.
+    /// The scope in which it was filed.
     scope_index: u32,
     scope_serial: NonZeroU64,
     /// Its number in the log.
@@ -91,16 +92,6 @@ pub(crate) struct Over {
 }
 
 impl Entry {
-    pub(crate) fn over(&self) -> Over {
-        let Entry { ticket, task, number, site, .. } = *self;
-        Over { ticket, task, number, site }
-    }
-
-    pub(crate) fn scope(&self) -> ScopeId {
-        let Entry { ticket, scope_index, scope_serial, .. } = *self;
-        ScopeId { index: scope_index, epoch: ticket.epoch, serial: scope_serial }
-    }
-
     /// Where it stands in a line.
     pub(crate) fn line(&self) -> Links {
         match self.wait {
@@ -117,8 +108,9 @@ impl Entry {
     }
 }
 
-#[derive(Default)]
 pub(crate) struct Waits {
+    /// The number of the kernel.
+    epoch: u32,
     entries: Vec<Option<Entry>>,
     /// By task: those whose ticket is at home.
     homes: Vec<Option<Entry>>,
@@ -127,6 +119,33 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
+    pub(crate) fn new(epoch: u32) -> Waits {
+        Waits { epoch, entries: Vec::new(), homes: Vec::new(), numbers: 0, parked: 0 }
+    }
+
+    /// The ticket of the entry that is, or was, at that place.
+    #[inline(always)]
+    pub(crate) fn ticket(&self, index: u32, entry: &Entry) -> Ticket {
+        Ticket { index, epoch: self.epoch, serial: entry.serial }
+    }
+
+    /// What is worth knowing of the entry that is, or was, at that place.
+    #[inline(always)]
+    pub(crate) fn over(&self, index: u32, entry: &Entry) -> Over {
+        let Entry { task, number, site, .. } = *entry;
+        Over { ticket: self.ticket(index, entry), task, number, site }
+    }
+
+    pub(crate) fn scope(&self, entry: &Entry) -> ScopeId {
+        let Entry { scope_index: index, scope_serial: serial, .. } = *entry;
+        ScopeId { index, epoch: self.epoch, serial }
+    }
+
+    /// The entry of that very ticket, if it is parked.
+    pub(crate) fn find(&self, ticket: Ticket) -> Option<&Entry> {
+        self.get(ticket.index).filter(|entry| entry.serial == ticket.serial)
+    }
+
     pub(crate) fn next_number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -181,7 +200,7 @@ impl Waits {
         let place = self.place(index).expect("made above");
         debug_assert!(place.is_none(), "a ticket is parked once");
         mem::forget(place.replace(Entry {
-            ticket,
+            serial: ticket.serial,
             task,
             scope_index: scope.index,
             scope_serial: scope.serial,
@@ -233,10 +252,9 @@ impl Waits {
         tasks: &'t mut Tasks,
         index: u32,
     ) -> Option<(Over, &'t mut Task)> {
-        let place = self.place(index)?;
-        let entry = place.as_ref()?;
-        let (over, before, after) = (entry.over(), entry.before, entry.after);
-        *place = None;
+        let entry = self.get(index)?;
+        let (over, before, after) = (self.over(index, entry), entry.before, entry.after);
+        *self.place(index)? = None;
         self.parked -= 1;
         if before == NONE && after == NONE {
             let owner = tasks.get_mut(over.task);
@@ -325,6 +343,6 @@ mod tests {
     /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
     #[test]
     fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
-        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (88, 160));
+        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (80, 160));
     }
 }
