@@ -33,6 +33,11 @@ impl Call {
         Call { ticket: None, site, local: PhantomData }
     }
 
+    /// One whose ticket is kept elsewhere between its polls.
+    pub(crate) fn of(ticket: Option<Ticket>, site: Site) -> Call {
+        Call { ticket, site, local: PhantomData }
+    }
+
     pub(crate) fn site(&self) -> Site {
         self.site
     }
@@ -40,6 +45,11 @@ impl Call {
     /// Where the result will be, once the request is filed.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.ticket
+    }
+
+    /// The same, to be kept elsewhere.
+    pub(crate) fn into_ticket(mut self) -> Option<Ticket> {
+        self.ticket.take()
     }
 
     /// Whether the request is filed and its result not yet read.

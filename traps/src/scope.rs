@@ -14,7 +14,9 @@ use pin_project_lite::pin_project;
 use crate::call::Call;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{Answer, Left, Limit, Post, Request, ScopeId, ScopeKind, Site, TaskRef};
+use crate::protocol::{
+    Answer, Left, Limit, Post, Request, ScopeId, ScopeKind, Site, TaskRef, TrapResult,
+};
 use crate::time::Time;
 
 /// An open scope and where it hangs.
@@ -27,26 +29,44 @@ pub(crate) struct Open {
     pub(crate) deadline: Option<Time>,
 }
 
+/// How a scope is opened, from before it is asked for until it is closed.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    pub(crate) call: Call,
+    limit: Limit,
+    kind: ScopeKind,
+    pub(crate) open: Option<Open>,
+}
+
+impl Opener {
+    pub(crate) fn new(call: Call, limit: Limit, kind: ScopeKind) -> Opener {
+        Opener { call, limit, kind, open: None }
+    }
+
+    /// Closes the scope, if it was asked for: what was to run in it is gone before its end.
+    #[inline]
+    pub(crate) fn abandon(&mut self) {
+        if self.call.is_filed() || self.open.is_some() {
+            abandon(&mut self.call, &mut self.open);
+        }
+    }
+}
+
 pin_project! {
     /// A future inside a scope of its own.
     #[derive(Debug)]
     pub(crate) struct Scoped<F> {
-        pub(crate) call: Call,
-        pub(crate) limit: Limit,
-        kind: ScopeKind,
-        pub(crate) open: Option<Open>,
+        pub(crate) opener: Opener,
         #[pin]
-        pub(crate) inner: Option<F>,
+        inner: Option<F>,
     }
 
     impl<F> PinnedDrop for Scoped<F> {
         fn drop(this: Pin<&mut Self>) {
-            let mut this = this.project();
             // What is inside goes first, so that the kernel never sees a scope close around it.
+            let mut this = this.project();
             this.inner.set(None);
-            if this.call.is_filed() || this.open.is_some() {
-                abandon(this.call, this.open);
-            }
+            this.opener.abandon();
         }
     }
 }
@@ -56,14 +76,20 @@ pin_project! {
 fn abandon(call: &mut Call, open: &mut Option<Open>) {
     if !call.is_filed() {
         close(open, Left::Other);
-    } else if let Some(Ok(Answer::Scope { scope, .. })) = call.abandon() {
-        // Opened, and never polled inside.
+    } else {
+        close_unseen(call);
+    }
+}
+
+/// The same where the scope was asked for: opened, perhaps, and never polled inside.
+pub(crate) fn close_unseen(call: &mut Call) {
+    if let Some(Ok(Answer::Scope { scope, .. })) = call.abandon() {
         gate::post(Post::CloseScope { scope, left: Left::Other });
     }
 }
 
 #[inline(always)]
-fn close(open: &mut Option<Open>, left: Left) {
+pub(crate) fn close(open: &mut Option<Open>, left: Left) {
     if let Some(open) = open.take() {
         gate::close_scope(open.scope, left);
     }
@@ -76,87 +102,100 @@ pub(crate) enum Inner<T> {
     Bare(Interrupt),
 }
 
+impl Opener {
+    /// Opens the scope, unless it is open.
+    #[inline(always)]
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Open> {
+        let open = match self.open {
+            Some(open) if !self.call.is_filed() && open.scope.epoch == gate::epoch() => open,
+            _ if self.kind == ScopeKind::Timeout => {
+                // One of another kernel, which may live and not run now.
+                close(&mut self.open, Left::Other);
+                let (scope, parent, task) = gate::open_timeout(self.limit, self.call.site());
+                let open = Open { scope, parent, task, deadline: None };
+                return Poll::Ready(*self.open.insert(open));
+            }
+            _ => ready!(self.ask(cx)),
+        };
+        Poll::Ready(rehome(&mut self.open, open))
+    }
+
+    /// Asks for it.
+    #[inline(never)]
+    fn ask(&mut self, cx: &mut Context<'_>) -> Poll<Open> {
+        let Opener { call, limit, kind, open: kept } = self;
+        let (limit, kind) = (*limit, *kind);
+        if !call.is_filed() {
+            // As above.
+            close(kept, Left::Other);
+        }
+        let place = kept.filter(|open| open.scope.epoch == gate::epoch());
+        let polled = call.poll(cx, || Request::OpenScope { limit, kind });
+        let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else {
+            unreachable!("a trap is polled inside a task")
+        };
+        // Until its number is known: where it hangs. It may be read elsewhere.
+        let deadline = None;
+        let place = place.unwrap_or(Open { scope: parent, parent, task, deadline });
+        kept.replace(place);
+        let (scope, deadline) = opened(ready!(polled));
+        Poll::Ready(*kept.insert(Open { scope, deadline: Some(deadline), ..place }))
+    }
+}
+
+/// The scope that was asked for, and its own deadline.
+pub(crate) fn opened(answer: TrapResult) -> (ScopeId, Time) {
+    let Ok(Answer::Scope { scope, deadline }) = answer else {
+        unreachable!("rule: opening a scope is answered with a scope, not {answer:?}")
+    };
+    (scope, deadline)
+}
+
+/// Polls inside an open scope, which is a timeout or not.
+#[inline]
+pub(crate) fn poll_inside<F: Future>(
+    mut inner: Pin<&mut Option<F>>,
+    scope: ScopeId,
+    is_timeout: bool,
+    cx: &mut Context<'_>,
+) -> Poll<Inner<F::Output>> {
+    let before = gate::filed_so_far();
+    let polled = {
+        let _scope = gate::enter_scope(scope, is_timeout);
+        let inner = inner.as_mut().as_pin_mut();
+        inner.expect("rule: a future is not polled after it was ready").poll(cx)
+    };
+    match polled {
+        Poll::Ready(value) => Poll::Ready(Inner::Value(value)),
+        Poll::Pending => match gate::take_bare(scope, before) {
+            Some(interrupt) => Poll::Ready(Inner::Bare(interrupt)),
+            None => Poll::Pending,
+        },
+    }
+}
+
 impl<F: Future> Scoped<F> {
     pub(crate) fn new(call: Call, limit: Limit, kind: ScopeKind, inner: F) -> Scoped<F> {
-        Scoped { call, limit, kind, open: None, inner: Some(inner) }
+        Scoped { opener: Opener::new(call, limit, kind), inner: Some(inner) }
     }
 
     /// Opens the scope, then polls inside it. The scope is still open when this is ready.
     #[inline]
     pub(crate) fn poll_inner(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<(Open, Inner<F::Output>)> {
-        let open = ready!(self.as_mut().poll_open(cx));
-        self.poll_inside(open.scope, cx).map(|inner| (open, inner))
-    }
-
-    /// Opens the scope, unless it is open.
-    #[inline]
-    pub(crate) fn poll_open(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Open> {
         let this = self.project();
-        let open = match *this.open {
-            Some(open) if !this.call.is_filed() && open.scope.epoch == gate::epoch() => open,
-            _ => {
-                let (limit, kind) = (*this.limit, *this.kind);
-                if !this.call.is_filed() {
-                    // One of another kernel, which may live and not run now.
-                    close(this.open, Left::Other);
-                }
-                if kind == ScopeKind::Timeout {
-                    let site = this.call.site();
-                    let (scope, parent, task) = gate::open_timeout(limit, site);
-                    let open = Open { scope, parent, task, deadline: None };
-                    return Poll::Ready(*this.open.insert(open));
-                }
-                let place = this.open.filter(|open| open.scope.epoch == gate::epoch());
-                let polled = this.call.poll(cx, || Request::OpenScope { limit, kind });
-                let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else {
-                    unreachable!("a trap is polled inside a task")
-                };
-                // Until its number is known: where it hangs. It may be read elsewhere.
-                let deadline = None;
-                let place = place.unwrap_or(Open { scope: parent, parent, task, deadline });
-                this.open.replace(place);
-                let answer = ready!(polled);
-                let Ok(Answer::Scope { scope, deadline }) = answer else {
-                    unreachable!("rule: opening a scope is answered with a scope, not {answer:?}")
-                };
-                *this.open.insert(Open { scope, deadline: Some(deadline), ..place })
-            }
-        };
-        Poll::Ready(rehome(this.open, open))
-    }
-
-    /// Polls inside the scope.
-    #[inline]
-    pub(crate) fn poll_inside(
-        self: Pin<&mut Self>,
-        scope: ScopeId,
-        cx: &mut Context<'_>,
-    ) -> Poll<Inner<F::Output>> {
-        let mut this = self.project();
-        let before = gate::filed_so_far();
-        let polled = {
-            let is_timeout = matches!(this.kind, ScopeKind::Timeout | ScopeKind::Guard);
-            let _scope = gate::enter_scope(scope, is_timeout);
-            let inner = this.inner.as_mut().as_pin_mut();
-            inner.expect("rule: a future is not polled after it was ready").poll(cx)
-        };
-        match polled {
-            Poll::Ready(value) => Poll::Ready(Inner::Value(value)),
-            Poll::Pending => match gate::take_bare(scope, before) {
-                Some(interrupt) => Poll::Ready(Inner::Bare(interrupt)),
-                None => Poll::Pending,
-            },
-        }
+        let open = ready!(this.opener.poll(cx));
+        let is_timeout = this.opener.kind == ScopeKind::Timeout;
+        poll_inside(this.inner, open.scope, is_timeout, cx).map(|inner| (open, inner))
     }
 
     /// Drops what is inside and closes the scope.
     pub(crate) fn finish(self: Pin<&mut Self>, left: Left) {
         let mut this = self.project();
         this.inner.set(None);
-        close(this.open, left);
+        close(&mut this.opener.open, left);
     }
 }
 
@@ -181,12 +220,13 @@ pub(crate) fn left<T, E: Interruptible>(result: &Result<T, E>) -> Left {
     }
 }
 
-/// What leaves a timeout that is `open`: an interrupt takes the name that it has outside. Whether
-/// this scope timed out.
+/// What leaves a timeout that is open: an interrupt takes the name that it has outside. Whether
+/// this scope timed out. `deadline` is its own; `None` if the scope table has it.
 #[inline]
 pub(crate) fn relabel<T, E>(
     inner: Inner<Result<T, E>>,
-    open: Open,
+    scope: ScopeId,
+    deadline: Option<Time>,
     site: Site,
 ) -> (Result<T, E>, bool)
 where
@@ -201,8 +241,8 @@ where
         && let Some(interrupt) = error.interrupt_mut()
     {
         let outer = gate::timeout().expect("a timeout is polled inside a task");
-        let deadline = open.deadline.unwrap_or_else(|| gate::deadline_of(open.scope));
-        own = interrupt.leave(open.scope, outer, deadline, site);
+        let deadline = deadline.unwrap_or_else(|| gate::deadline_of(scope));
+        own = interrupt.leave(scope, outer, deadline, site);
     }
     (result, own)
 }

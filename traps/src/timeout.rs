@@ -25,7 +25,8 @@ where
     E: Interruptible,
 {
     let (open, inner) = ready!(scoped.as_mut().poll_inner(cx));
-    let (result, own) = relabel(inner, open, scoped.call.site());
+    let site = scoped.opener.call.site();
+    let (result, own) = relabel(inner, open.scope, open.deadline, site);
     scoped.finish(left(&result));
     Poll::Ready((result, own))
 }

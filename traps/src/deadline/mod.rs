@@ -12,17 +12,18 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::call::Call;
 use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
 use crate::gate;
 use crate::interrupt::Interruptible;
-use crate::protocol::{DeadlineName, Left, Limit, Post, ROOT, ScopeId, Site};
-use crate::scope::Open;
+use crate::protocol::{DeadlineName, Left, Post, ScopeId, Site};
 use crate::time::{Time, micros};
 
 mod guard;
+mod kept;
 
 pub use guard::Guard;
+use guard::Stage;
+use kept::Kept;
 
 /// In place of a slot: it was given back.
 const GONE: u32 = u32::MAX;
@@ -84,15 +85,8 @@ pub struct ConnectionDeadline {
     slot: DeadlineSlot,
     /// What was armed last, for the labels of its interrupts.
     until: Cell<Time>,
-    /// The scope of its guards, once it is open.
-    scope: Cell<Option<Open>>,
-    /// Who is interrupted: the task, or the scope of the guard that is running.
-    owner: Cell<u32>,
-    guards: Cell<bool>,
-    /// The kernel was asked for that scope, and may have one that names the slot.
-    asked: Cell<bool>,
-    /// The last post that armed it.
-    arm: Cell<u64>,
+    /// The scope of its guards.
+    kept: Kept,
 }
 
 /// Makes a connection deadline, disarmed. *Answers*, and counts as a trap; the kernel hears of it
@@ -121,15 +115,7 @@ impl Future for NewConnectionDeadline {
 
 impl ConnectionDeadline {
     fn new(slot: DeadlineSlot) -> ConnectionDeadline {
-        ConnectionDeadline {
-            until: Cell::new(Time::NEVER),
-            scope: Cell::new(None),
-            owner: Cell::new(BARE | slot.name.task),
-            guards: Cell::new(false),
-            asked: Cell::new(false),
-            arm: Cell::new(0),
-            slot,
-        }
+        ConnectionDeadline { slot, until: Cell::new(Time::NEVER), kept: Kept::new() }
     }
 
     /// Its number in its kernel, from 1: `d1` in the log.
@@ -160,7 +146,7 @@ impl ConnectionDeadline {
     fn arm_from(&self, span: u64, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
         let now = table.now();
-        match table.begin(name.slot, span, now, self.owner.get()) {
+        match table.begin(name.slot, span, now, self.owner()) {
             Some(until) => self.until.set(until),
             None => self.arm_anyhow(span, now, site),
         }
@@ -194,14 +180,16 @@ impl ConnectionDeadline {
         if until >= FIRED {
             self.disarm();
             if self.fired() {
-                self.arm.set(self.post(Time::NEVER, site));
+                let number = self.post(Time::NEVER, site);
+                self.kept.rare().arm.set(number);
             }
             return;
         }
         self.until.set(until);
         let DeadlineSlot { table, name } = &self.slot;
-        if !table.set(name.slot, until, now, self.owner.get()) {
-            self.post(until, site);
+        if !table.set(name.slot, until, now, self.owner()) {
+            let number = self.post(until, site);
+            self.kept.rare().arm.set(number);
         }
     }
 
@@ -226,7 +214,7 @@ impl ConnectionDeadline {
     pub fn disarm(&self) {
         self.until.set(Time::NEVER);
         let DeadlineSlot { table, name } = &self.slot;
-        if !table.clear(name.slot, self.owner.get()) && !self.fired() {
+        if !table.clear(name.slot, self.owner()) && !self.fired() {
             self.post(Time::NEVER, Location::caller());
         }
     }
@@ -236,7 +224,7 @@ impl ConnectionDeadline {
     #[must_use]
     pub fn fired(&self) -> bool {
         let DeadlineSlot { table, name } = &self.slot;
-        table.has_fired(name.slot) && !table.is_in_flight(self.arm.get())
+        table.has_fired(name.slot) && !table.is_in_flight(self.kept.arm())
     }
 
     /// Runs `future` under this deadline, armed for `span` from the first poll, and disarms it on
@@ -262,7 +250,7 @@ impl ConnectionDeadline {
         F: Future<Output = Result<T, E>>,
         E: Interruptible,
     {
-        Guard::new(self, Call::here(), Limit::After(span), future)
+        Guard::new(self, Stage::After(micros(span)), Location::caller(), future)
     }
 
     /// The same up to a point of kernel time, such as the [`until`](ConnectionDeadline::until) of
@@ -277,112 +265,55 @@ impl ConnectionDeadline {
         F: Future<Output = Result<T, E>>,
         E: Interruptible,
     {
-        Guard::new(self, Call::here(), Limit::At(until), future)
+        Guard::new(self, Stage::Until(until), Location::caller(), future)
     }
 
     /// Asks the kernel to set it.
     #[cold]
     fn post(&self, until: Time, site: Site) -> u64 {
         let number = self.slot.table.post();
-        if until != Time::NEVER {
-            self.arm.set(number);
-        }
-        let (deadline, owner) = (self.slot.name, self.owner.get());
+        let (deadline, owner) = (self.slot.name, self.owner());
         gate::post(Post::SetDeadline { deadline, until, owner, site });
         number
     }
 
-    /// A guard begins, outermost of this deadline. The scope, if that is kept and hangs here.
+    /// Who is interrupted: the task, or the scope of the guard that is running.
     #[inline]
-    fn enter(&self) -> Option<ScopeId> {
-        let kept = self.kept_here();
-        match kept {
-            Some(scope) => self.owner.set(GUARD | scope.index),
-            None => self.look_for_scope(),
-        }
-        self.guards.set(true);
-        kept
-    }
-
-    #[cold]
-    fn look_for_scope(&self) {
-        self.assert_here();
-        match self.scope.get() {
-            Some(open) if Some(open.task) == gate::task() => {
-                self.owner.set(GUARD | open.scope.index);
-            }
-            // It was left in another task, and may have ended with it.
-            _ => self.close(self.scope.take()),
+    fn owner(&self) -> u32 {
+        match self.scope() {
+            Some(scope) if self.kept.guards.get() => GUARD | scope.index,
+            _ => BARE | self.slot.name.task,
         }
     }
 
-    /// Elsewhere its slot is some other timer's.
+    /// The scope of its guards, once it is open.
     #[inline]
-    fn assert_here(&self) {
-        let rule = "rule: a connection deadline is used in the kernel that made it";
-        assert!(self.slot.name.epoch == gate::epoch(), "{rule}");
+    fn scope(&self) -> Option<ScopeId> {
+        self.kept.scope(self.slot.name.epoch)
     }
 
-    /// The scope of its guards, if that hangs where this is called.
+    /// The same, if it hangs where this is called.
     #[inline]
-    fn kept_here(&self) -> Option<ScopeId> {
-        let Open { scope, parent, task, .. } = self.scope.get()?;
-        // A root is its task's alone; another scope may be polled in another task now.
-        let same =
-            gate::scope() == Some(parent) && (parent.index == ROOT || gate::task() == Some(task));
-        same.then_some(scope)
+    fn scope_here(&self) -> Option<ScopeId> {
+        self.kept.scope_here(self.slot.name.epoch)
     }
 
-    /// The same wherever it hangs, with its deadline.
-    fn open(&self) -> Option<Open> {
-        self.scope.get().map(|open| Open { deadline: Some(self.until.get()), ..open })
-    }
-
-    /// A guard has the scope, opened just now or moved.
-    fn keep(&self, open: Option<Open>) {
-        self.scope.set(open);
-        if let Some(open) = open {
-            self.owner.set(GUARD | open.scope.index);
-            self.slot.table.own(self.slot.name.slot, self.owner.get());
+    fn close(&self) {
+        if let Some(scope) = self.kept.take(self.slot.name.epoch) {
+            gate::post(Post::CloseScope { scope, left: Left::Other });
         }
-    }
-
-    fn close(&self, scope: Option<Open>) {
-        if let Some(open) = scope {
-            gate::post(Post::CloseScope { scope: open.scope, left: Left::Other });
-        }
-    }
-
-    /// That guard ends.
-    #[inline]
-    fn leave(&self) {
-        let DeadlineSlot { table, name } = &self.slot;
-        self.guards.set(false);
-        self.owner.set(BARE | name.task);
-        if gate::is_troubled() || !table.clear(name.slot, self.owner.get()) {
-            self.post_leave();
-        }
-    }
-
-    #[cold]
-    fn post_leave(&self) {
-        let DeadlineSlot { table, name } = &self.slot;
-        table.post();
-        let (deadline, owner) = (*name, self.owner.get());
-        let scope = self.scope.get().map(|open| open.scope);
-        gate::post(Post::LeaveGuard { deadline, scope, owner });
     }
 }
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
         // That of a guard that was leaked is leaked with it.
-        if self.guards.get() {
+        if self.kept.guards.get() {
             return;
         }
         // Before the slot, on which it hangs.
-        self.close(self.scope.take());
-        if !self.asked.get() {
+        self.close();
+        if !self.kept.asked.get() {
             self.slot.give_back();
         }
     }

@@ -1,0 +1,112 @@
+//! The scope that a connection deadline keeps for its guards: which one, and where it hangs.
+//!
+//! Each connection that waits has one of these, so it is small: the scope is one of the deadline's
+//! own kernel, whose number is not kept twice, and hangs on the root of a task, as nearly always,
+//! or what more there is to say lies in a box. It opens and closes nothing.
+
+use std::cell::{Cell, OnceCell};
+use std::num::NonZeroU64;
+
+use crate::gate;
+use crate::protocol::{ROOT, ScopeId, TaskRef};
+
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The number of the scope, once it is open.
+    serial: Cell<Option<NonZeroU64>>,
+    /// The task on whose root it hangs; `None`: it hangs elsewhere.
+    root: Cell<Option<NonZeroU64>>,
+    rare: OnceCell<Box<Rare>>,
+    index: Cell<u32>,
+    /// A guard runs.
+    pub(super) guards: Cell<bool>,
+    /// The kernel was asked for the scope, and may have one that names the slot.
+    pub(super) asked: Cell<bool>,
+}
+
+/// What few connection deadlines ever need.
+#[derive(Debug, Default)]
+pub(super) struct Rare {
+    /// The task in which the scope hangs, and on what, if that is no root.
+    place: Cell<Option<(TaskRef, ScopeId)>>,
+    /// The last post that armed the deadline.
+    pub(super) arm: Cell<u64>,
+}
+
+impl Kept {
+    pub(super) fn new() -> Kept {
+        Kept {
+            serial: Cell::new(None),
+            root: Cell::new(None),
+            rare: OnceCell::new(),
+            index: Cell::new(0),
+            guards: Cell::new(false),
+            asked: Cell::new(false),
+        }
+    }
+
+    /// The scope, if it is open. The epoch is that of the deadline.
+    #[inline]
+    pub(super) fn scope(&self, epoch: u32) -> Option<ScopeId> {
+        Some(ScopeId { index: self.index.get(), epoch, serial: self.serial.get()? })
+    }
+
+    /// The same, if it hangs where this is called.
+    #[inline]
+    pub(super) fn scope_here(&self, epoch: u32) -> Option<ScopeId> {
+        let scope = self.scope(epoch)?;
+        let here = gate::scope()?;
+        let same = match self.root.get() {
+            // A root is its task's alone.
+            Some(task) => here == ScopeId { index: ROOT, epoch, serial: task },
+            // Another scope may be polled in another task now.
+            None => self
+                .place()
+                .is_some_and(|(task, parent)| parent == here && gate::task() == Some(task)),
+        };
+        same.then_some(scope)
+    }
+
+    /// Whether it hangs in that task.
+    pub(super) fn is_in(&self, task: Option<TaskRef>) -> bool {
+        let kept = self.root.get().or_else(|| self.place().map(|(task, _)| task.serial));
+        kept.is_some() && kept == task.map(|task| task.serial)
+    }
+
+    /// Where it hangs, or will when it is open. Whether it hung elsewhere.
+    pub(super) fn hang(&self, task: TaskRef, parent: ScopeId) -> bool {
+        if parent.index == ROOT {
+            return self.root.replace(Some(parent.serial)) != Some(parent.serial);
+        }
+        let earlier = self.rare().place.replace(Some((task, parent)));
+        self.root.take().is_some() || earlier != Some((task, parent))
+    }
+
+    /// It is open.
+    pub(super) fn open(&self, scope: ScopeId) {
+        self.serial.set(Some(scope.serial));
+        self.index.set(scope.index);
+    }
+
+    /// Forgets it; gives it to be closed.
+    pub(super) fn take(&self, epoch: u32) -> Option<ScopeId> {
+        let scope = self.scope(epoch);
+        self.serial.set(None);
+        scope
+    }
+
+    #[inline(never)]
+    fn place(&self) -> Option<(TaskRef, ScopeId)> {
+        self.rare.get()?.place.get()
+    }
+
+    #[cold]
+    pub(super) fn rare(&self) -> &Rare {
+        self.rare.get_or_init(Box::default)
+    }
+
+    /// The last post that armed the deadline, 0 for none.
+    pub(super) fn arm(&self) -> u64 {
+        self.rare.get().map_or(0, |rare| rare.arm.get())
+    }
+}
