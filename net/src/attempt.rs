@@ -1,5 +1,6 @@
 //! Try first, trap on "not yet": the one loop behind every operation of this crate.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
@@ -29,8 +30,8 @@ pub(crate) enum First {
 impl First {
     /// `Wait` if `exhausted`, which is then no longer known.
     #[inline]
-    pub(crate) fn after(exhausted: &mut bool) -> First {
-        if std::mem::take(exhausted) { First::Wait } else { First::Try }
+    pub(crate) fn after(exhausted: &Cell<bool>) -> First {
+        if exhausted.take() { First::Wait } else { First::Try }
     }
 }
 

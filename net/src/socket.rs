@@ -1,8 +1,8 @@
 //! What a connection knows about its socket, and the futures that move bytes.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
-use std::mem::take;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,8 +13,9 @@ use traps::{Budget, Interrupt, budget_at, take_budget};
 
 use crate::attempt::{Attempt, First};
 
-/// A socket of which no duplicate exists: nothing here hands out its descriptor.
-pub(crate) struct Socket(pub(crate) std::net::TcpStream);
+/// A socket of which no duplicate exists, nothing here hands out its descriptor; and what is known
+/// about it, where it takes no room.
+pub(crate) struct Socket(pub(crate) std::net::TcpStream, pub(crate) Known);
 
 impl Source for Socket {
     fn descriptor(&self) -> Descriptor {
@@ -31,9 +32,9 @@ impl Source for Socket {
     }
 }
 
-/// What is known about reading.
+/// What is known about a socket. One reads it, one writes it: each of them has its own half.
 #[derive(Debug, Default)]
-pub(crate) struct Input {
+pub(crate) struct Known {
     /// The last read emptied the socket, or a try found nothing, so the next read waits without
     /// trying.
     ///
@@ -54,29 +55,27 @@ pub(crate) struct Input {
     /// A wait that was begun clears this, also when it is interrupted or dropped: then its edge
     /// may be lost with it, and the next read must try. One case is left: a read stops short at
     /// TCP urgent data, and what follows the mark is then found when more arrives.
-    pub(crate) drained: bool,
+    pub(crate) drained: Cell<bool>,
+    /// The last write filled the socket, so the next one waits without trying: the system makes an
+    /// edge for whoever was refused room, and a short write was refused the rest.
+    pub(crate) full: Cell<bool>,
 }
 
-impl Input {
-    /// Reads what is there; `None` where nothing is, or the budget is spent.
-    #[inline(always)]
-    pub(crate) fn try_read(
-        &mut self,
-        io: &Io<Socket>,
-        buf: &mut [u8],
-    ) -> Option<io::Result<usize>> {
-        if !take_budget() {
-            return None;
-        }
-        let done = retried(|| (&io.0).read(buf));
-        // Nothing waited, so no edge is lost.
-        self.drained = match &done {
-            Some(Ok(n)) => 0 < *n && *n < buf.len(),
-            Some(Err(_)) => false,
-            None => true,
-        };
-        done
+/// Reads what is there; `None` where nothing is, or the budget is spent.
+#[inline(always)]
+pub(crate) fn try_read(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usize>> {
+    if !take_budget() {
+        return None;
     }
+    let socket: &Socket = io;
+    let done = retried(|| (&socket.0).read(buf));
+    // Nothing waited, so no edge is lost.
+    socket.1.drained.set(match &done {
+        Some(Ok(n)) => 0 < *n && *n < buf.len(),
+        Some(Err(_)) => false,
+        None => true,
+    });
+    done
 }
 
 /// What an operation comes to; `None` where it would block.
@@ -91,52 +90,40 @@ fn retried(mut operation: impl FnMut() -> io::Result<usize>) -> Option<io::Resul
     }
 }
 
-/// What is known about writing.
-#[derive(Debug, Default)]
-pub(crate) struct Output {
-    /// The last write filled the socket, so the next one waits without trying: the system makes an
-    /// edge for whoever was refused room, and a short write was refused the rest.
-    pub(crate) full: bool,
-    /// Bytes that the system has taken.
-    pub(crate) written: u64,
-}
-
-impl Output {
-    /// Writes what there is room for; `None` where there is none, or the budget is spent.
-    #[inline(always)]
-    pub(crate) fn try_write(&mut self, io: &Io<Socket>, buf: &[u8]) -> Option<io::Result<usize>> {
-        if take(&mut self.full) && !buf.is_empty() || !take_budget() {
-            return None;
-        }
-        let done = retried(|| (&io.0).write(buf));
-        if let Some(Ok(n)) = &done {
-            self.full = *n < buf.len();
-            self.written += *n as u64;
-        }
-        done
+/// Writes what there is room for, and counts it; `None` where there is none, or the budget is
+/// spent.
+#[inline(always)]
+pub(crate) fn try_write(
+    io: &Io<Socket>,
+    written: &mut u64,
+    buf: &[u8],
+) -> Option<io::Result<usize>> {
+    let socket: &Socket = io;
+    if socket.1.full.take() && !buf.is_empty() || !take_budget() {
+        return None;
     }
+    let done = retried(|| (&socket.0).write(buf));
+    if let Some(Ok(n)) = &done {
+        socket.1.full.set(*n < buf.len());
+        *written += *n as u64;
+    }
+    done
 }
 
 /// The future of a read.
 pub(crate) struct Read<'a, 'b> {
     attempt: Attempt<Ready<'a, Socket>>,
     io: &'a Io<Socket>,
-    input: &'a mut Input,
     buf: &'b mut [u8],
 }
 
 impl<'a, 'b> Read<'a, 'b> {
     #[inline]
-    pub(crate) fn new(
-        io: &'a Io<Socket>,
-        input: &'a mut Input,
-        buf: &'b mut [u8],
-        site: Site,
-    ) -> Read<'a, 'b> {
+    pub(crate) fn new(io: &'a Io<Socket>, buf: &'b mut [u8], site: Site) -> Read<'a, 'b> {
         // Nothing to read into: the system answers at once, there is nothing to wait for.
-        let first = if buf.is_empty() { First::Try } else { First::after(&mut input.drained) };
+        let first = if buf.is_empty() { First::Try } else { First::after(&io.1.drained) };
         let attempt = Attempt::new(first, site);
-        Read { attempt, io, input, buf }
+        Read { attempt, io, buf }
     }
 }
 
@@ -145,10 +132,11 @@ impl Future for Read<'_, '_> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Read { attempt, io, input, buf } = &mut *self;
+        let Read { attempt, io, buf } = &mut *self;
         let wait = |site| io.ready(Direction::Read, site);
-        let n = ready!(attempt.poll(cx, wait, || (&io.0).read(buf)))?;
-        input.drained = 0 < n && n < buf.len();
+        let socket: &Socket = io;
+        let n = ready!(attempt.poll(cx, wait, || (&socket.0).read(buf)))?;
+        socket.1.drained.set(0 < n && n < buf.len());
         Poll::Ready(Ok(n))
     }
 }
@@ -171,8 +159,8 @@ pub(crate) enum Readable<'a> {
 
 impl<'a> Readable<'a> {
     #[inline]
-    pub(crate) fn new(io: &'a Io<Socket>, input: &mut Input, site: Site) -> Readable<'a> {
-        match First::after(&mut input.drained) {
+    pub(crate) fn new(io: &'a Io<Socket>, site: Site) -> Readable<'a> {
+        match First::after(&io.1.drained) {
             First::Try => Readable::New { io, site },
             First::Wait => Readable::Wait(io.ready(Direction::Read, site)),
         }
@@ -284,7 +272,7 @@ impl Advance for &mut [IoSlice<'_>] {
 pub(crate) struct Write<'a, B> {
     attempt: Attempt<Ready<'a, Socket>>,
     io: &'a Io<Socket>,
-    output: &'a mut Output,
+    written: &'a mut u64,
     bytes: B,
 }
 
@@ -292,23 +280,24 @@ impl<'a, B: Bytes> Write<'a, B> {
     #[inline]
     pub(crate) fn new(
         io: &'a Io<Socket>,
-        output: &'a mut Output,
+        written: &'a mut u64,
         bytes: B,
         site: Site,
     ) -> Write<'a, B> {
         let nothing = bytes.size() == 0;
-        let first = if nothing { First::Try } else { First::after(&mut output.full) };
+        let first = if nothing { First::Try } else { First::after(&io.1.full) };
         let attempt = Attempt::new(first, site);
-        Write { attempt, io, output, bytes }
+        Write { attempt, io, written, bytes }
     }
 
     #[inline]
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Write { attempt, io, output, bytes } = self;
+        let Write { attempt, io, written, bytes } = self;
         let wait = |site| io.ready(Direction::Write, site);
-        let n = ready!(attempt.poll(cx, wait, || bytes.offer(io)))?;
-        output.full = n < bytes.size();
-        output.written += n as u64;
+        let socket: &Socket = io;
+        let n = ready!(attempt.poll(cx, wait, || bytes.offer(socket)))?;
+        socket.1.full.set(n < bytes.size());
+        **written += n as u64;
         Poll::Ready(Ok(n))
     }
 }
@@ -337,7 +326,7 @@ impl<B: Advance + Unpin> Future for WriteAll<'_, B> {
                 return Poll::Ready(Err(ErrorKind::WriteZero.into()));
             }
             write.bytes.advance(n);
-            write.attempt.begin(First::after(&mut write.output.full));
+            write.attempt.begin(First::after(&write.io.1.full));
         }
         Poll::Ready(Ok(()))
     }

@@ -15,7 +15,7 @@ use traps::protocol::Site;
 
 use crate::errno;
 use crate::resolve::{Address, failed, resolve};
-use crate::socket::{Input, Output, Read, Readable, Socket, Write, WriteAll};
+use crate::socket::{Known, Read, Readable, Socket, Write, WriteAll, try_read, try_write};
 use crate::stream::Stream;
 
 /// A TCP connection.
@@ -24,8 +24,8 @@ use crate::stream::Stream;
 /// were written still go out, unless there are unread ones: then the system resets the connection.
 pub struct TcpStream {
     io: Io<Socket>,
-    input: Input,
-    output: Output,
+    /// Bytes that the system has taken.
+    written: u64,
 }
 
 impl fmt::Debug for TcpStream {
@@ -70,8 +70,8 @@ impl TcpStream {
 
     /// Takes a connected socket in non-blocking mode of which no duplicate exists.
     pub(crate) fn from_socket(socket: impl Into<std::net::TcpStream>) -> TcpStream {
-        let io = Io::new(Socket(socket.into()));
-        TcpStream { io, input: Input::default(), output: Output::default() }
+        let io = Io::new(Socket(socket.into(), Known::default()));
+        TcpStream { io, written: 0 }
     }
 
     /// Reads what is there into `buf`; blocks while nothing is. Zero: the peer has finished
@@ -86,7 +86,7 @@ impl TcpStream {
         &'a mut self,
         buf: &'a mut [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Read::new(&self.io, &mut self.input, buf, Location::caller())
+        Read::new(&self.io, buf, Location::caller())
     }
 
     /// Waits until there is something to read or the end of the stream, without reading it. May
@@ -97,7 +97,7 @@ impl TcpStream {
     /// As for [`TcpStream::read`].
     #[track_caller]
     pub fn readable(&mut self) -> impl Future<Output = io::Result<()>> + use<'_> {
-        Readable::new(&self.io, &mut self.input, Location::caller())
+        Readable::new(&self.io, Location::caller())
     }
 
     /// Writes some of `buf`; blocks while there is no room for a single byte. Returns how much.
@@ -111,7 +111,7 @@ impl TcpStream {
         &'a mut self,
         buf: &'a [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Write::new(&self.io, &mut self.output, buf, Location::caller())
+        Write::new(&self.io, &mut self.written, buf, Location::caller())
     }
 
     /// Writes some of the slices, in order, by one system call; else like [`TcpStream::write`].
@@ -120,7 +120,7 @@ impl TcpStream {
         &'a mut self,
         bufs: &'a [IoSlice<'a>],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Write::new(&self.io, &mut self.output, bufs, Location::caller())
+        Write::new(&self.io, &mut self.written, bufs, Location::caller())
     }
 
     /// Writes all of `buf`, blocking whenever there is no room.
@@ -134,7 +134,7 @@ impl TcpStream {
         &'a mut self,
         buf: &'a [u8],
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        WriteAll(Write::new(&self.io, &mut self.output, buf, Location::caller()))
+        WriteAll(Write::new(&self.io, &mut self.written, buf, Location::caller()))
     }
 
     /// Writes all of the slices, in order; `bufs` is used up on the way. Else like
@@ -144,19 +144,19 @@ impl TcpStream {
         &'a mut self,
         bufs: &'a mut [IoSlice<'b>],
     ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
-        WriteAll(Write::new(&self.io, &mut self.output, bufs, Location::caller()))
+        WriteAll(Write::new(&self.io, &mut self.written, bufs, Location::caller()))
     }
 
     /// How many bytes the system has taken in all: how far a `write_all` came before its error.
     #[must_use]
     pub fn written(&self) -> u64 {
-        self.output.written
+        self.written
     }
 
     /// Two halves, for two tasks or two branches of a join: one reads while the other writes.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        let TcpStream { io, input, output } = self;
-        (ReadHalf { io, input }, WriteHalf { io, output })
+        let TcpStream { io, written } = self;
+        (ReadHalf { io }, WriteHalf { io, written })
     }
 
     /// Ends one direction or both. The peer reads the end of the stream after what was written.
@@ -165,7 +165,9 @@ impl TcpStream {
     ///
     /// The system's, for example `NotConnected`.
     pub fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        (self.input, self.output.full) = (Input::default(), false);
+        let Known { drained, full } = &self.io.1;
+        drained.set(false);
+        full.set(false);
         self.io.0.shutdown(how)
     }
 
@@ -213,7 +215,6 @@ impl TcpStream {
 #[derive(Debug)]
 pub struct ReadHalf<'s> {
     io: &'s Io<Socket>,
-    input: &'s mut Input,
 }
 
 impl ReadHalf<'_> {
@@ -223,7 +224,7 @@ impl ReadHalf<'_> {
         &'a mut self,
         buf: &'a mut [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Read::new(self.io, self.input, buf, Location::caller())
+        Read::new(self.io, buf, Location::caller())
     }
 }
 
@@ -231,7 +232,7 @@ impl ReadHalf<'_> {
 #[derive(Debug)]
 pub struct WriteHalf<'s> {
     io: &'s Io<Socket>,
-    output: &'s mut Output,
+    written: &'s mut u64,
 }
 
 impl WriteHalf<'_> {
@@ -241,7 +242,7 @@ impl WriteHalf<'_> {
         &'a mut self,
         buf: &'a [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Write::new(self.io, self.output, buf, Location::caller())
+        Write::new(self.io, self.written, buf, Location::caller())
     }
 
     /// [`TcpStream::write_all`].
@@ -250,7 +251,7 @@ impl WriteHalf<'_> {
         &'a mut self,
         buf: &'a [u8],
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        WriteAll(Write::new(self.io, self.output, buf, Location::caller()))
+        WriteAll(Write::new(self.io, self.written, buf, Location::caller()))
     }
 
     /// Ends this direction: the peer reads the end of the stream after what was written.
@@ -259,7 +260,7 @@ impl WriteHalf<'_> {
     ///
     /// The system's.
     pub fn shutdown(&mut self) -> io::Result<()> {
-        self.output.full = false;
+        self.io.1.full.set(false);
         self.io.0.shutdown(Shutdown::Write)
     }
 }
@@ -267,37 +268,37 @@ impl WriteHalf<'_> {
 impl Stream for TcpStream {
     #[track_caller]
     fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        Read::new(&self.io, &mut self.input, buf, Location::caller())
+        Read::new(&self.io, buf, Location::caller())
     }
 
     #[track_caller]
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        Read::new(&self.io, &mut self.input, buf, site)
+        Read::new(&self.io, buf, site)
     }
 
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        Write::new(&self.io, &mut self.output, buf, Location::caller())
+        Write::new(&self.io, &mut self.written, buf, Location::caller())
     }
 
     #[track_caller]
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        Write::new(&self.io, &mut self.output, bufs, Location::caller())
+        Write::new(&self.io, &mut self.written, bufs, Location::caller())
     }
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        Readable::new(&self.io, &mut self.input, Location::caller())
+        Readable::new(&self.io, Location::caller())
     }
 
     #[inline(always)]
     fn try_read(&mut self, buf: &mut [u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
-        self.input.try_read(&self.io, buf)
+        try_read(&self.io, buf)
     }
 
     #[inline(always)]
     fn try_write(&mut self, buf: &[u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
-        self.output.try_write(&self.io, buf)
+        try_write(&self.io, &mut self.written, buf)
     }
 
     fn reads_first(&self) -> bool {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::panic::Location;
@@ -14,7 +15,7 @@ use std::task::{Context, Poll};
 use crate::call::{Call, only_done};
 use crate::error::Error;
 use crate::gate;
-use crate::protocol::{HandleId, Post, Request, Site};
+use crate::protocol::{HandleId, Post, Request, Site, Ticket};
 
 pub use crate::protocol::{Descriptor, Direction};
 
@@ -87,19 +88,16 @@ impl Source for Scripted {
 pub struct Io<S: Source> {
     source: Option<S>,
     handle: Cell<Option<HandleId>>,
-    closed: Cell<bool>,
     local: PhantomData<Rc<()>>,
 }
+
+/// In place of a handle: all waits are ended, for good. No kernel has this number.
+const CLOSED: HandleId = HandleId { index: u32::MAX, epoch: 0, serial: NonZeroU64::MAX };
 
 impl<S: Source> Io<S> {
     /// Takes ownership. Nothing is registered before the first wait.
     pub fn new(source: S) -> Io<S> {
-        Io {
-            source: Some(source),
-            handle: Cell::new(None),
-            closed: Cell::new(false),
-            local: PhantomData,
-        }
+        Io { source: Some(source), handle: Cell::new(None), local: PhantomData }
     }
 
     /// Waits until it looks ready for reading. *Blocks.* Readiness is edge-triggered: wait only
@@ -132,11 +130,23 @@ impl<S: Source> Io<S> {
     /// descriptor itself is closed when this is dropped, so that its number cannot be given out
     /// again while somebody holds it.
     pub fn close(&self) {
-        self.closed.set(true);
-        if let (Some(handle), Some(source)) = (self.handle.take(), &self.source) {
+        let open = self.registered();
+        self.handle.set(Some(CLOSED));
+        if let (Some(handle), Some(source)) = (open, &self.source) {
             let descriptor = source.descriptor();
             gate::post(Post::Release { handle, descriptor, owner: None, sole: false });
         }
+    }
+
+    /// Its handle, unless it is closed or was never waited for.
+    #[inline]
+    fn registered(&self) -> Option<HandleId> {
+        self.handle.get().filter(|handle| handle.epoch != CLOSED.epoch)
+    }
+
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.handle.get().is_some_and(|handle| handle.epoch == CLOSED.epoch)
     }
 
     fn handle(&self) -> HandleId {
@@ -190,7 +200,7 @@ where
 impl<S: Source> Drop for Io<S> {
     fn drop(&mut self) {
         let Some(source) = self.source.take() else { return };
-        if let Some(handle) = self.handle.get() {
+        if let Some(handle) = self.registered() {
             let (descriptor, sole) = (source.descriptor(), source.is_sole());
             let owner = source.into_owner();
             gate::post(Post::Release { handle, descriptor, owner, sole });
@@ -217,7 +227,8 @@ impl<S: Source> Ready<'_, S> {
     #[inline(never)]
     fn poll_undone(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Ready { io, direction, call } = self;
-        if io.closed.get() && !call.is_filed() {
+        let is_here = |ticket: Ticket| ticket.epoch == gate::epoch();
+        if io.is_closed() && !call.ticket().is_some_and(is_here) {
             return Poll::Ready(Err(Error::Closed));
         }
         let request = || Request::Io {
@@ -233,7 +244,7 @@ impl<S: Source> Ready<'_, S> {
     #[cold]
     fn give_up(&mut self) {
         if let Some(Ok(_)) = self.call.abandon()
-            && let Some(handle) = self.io.handle.get()
+            && let Some(handle) = self.io.registered()
         {
             gate::post(Post::Remember { handle, direction: self.direction });
         }
