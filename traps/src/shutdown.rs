@@ -66,6 +66,13 @@ pub fn hold() -> Hold {
     Hold(closing)
 }
 
+/// As many [`hold`]s as its owner says, in one place: for a server whose connections share what they
+/// need. None yet. *Answers*, without a trap.
+#[must_use = "holds that are dropped hold nothing"]
+pub fn holds() -> Holds {
+    Holds { closing: current(), count: Cell::new(0) }
+}
+
 /// Runs `wait`, but no longer than until the shutdown begins: then `None`, and `wait` is given up,
 /// which is to have done nothing, as a trap that is withdrawn. A value that is there wins. *Blocks*
 /// as `wait` does, but not once the shutdown has begun: then `wait` is polled once. Has no error of
@@ -124,6 +131,47 @@ impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(closing) = &self.0 {
             closing.holds.set(closing.holds.get() - 1);
+        }
+    }
+}
+
+/// Keeps the drain of a shutdown going while it counts any; see [`holds`]. Belongs to its thread.
+#[derive(Debug)]
+#[must_use = "holds that are dropped hold nothing"]
+pub struct Holds {
+    closing: Option<Rc<Closing>>,
+    count: Cell<u64>,
+}
+
+impl Holds {
+    /// One more. A few instructions.
+    #[inline]
+    pub fn add(&self) {
+        self.count.set(self.count.get() + 1);
+        if let Some(closing) = &self.closing {
+            closing.holds.set(closing.holds.get() + 1);
+        }
+    }
+
+    /// One less.
+    ///
+    /// # Panics
+    ///
+    /// Where there is none left.
+    #[inline]
+    pub fn give_back(&self) {
+        let rule = "rule: a hold is given back once";
+        self.count.set(self.count.get().checked_sub(1).expect(rule));
+        if let Some(closing) = &self.closing {
+            closing.holds.set(closing.holds.get() - 1);
+        }
+    }
+}
+
+impl Drop for Holds {
+    fn drop(&mut self) {
+        if let Some(closing) = &self.closing {
+            closing.holds.set(closing.holds.get() - self.count.get());
         }
     }
 }

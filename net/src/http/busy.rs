@@ -4,17 +4,16 @@
 //! It hands on what a busy connection has, and may not know a request.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::mem::take;
 use std::ops::ControlFlow::{self, Break, Continue};
-use std::ops::Deref;
 use std::task::{Context, Poll};
 
 use super::config::{Buffers, Config};
-use super::connection::{Connection, Handler};
+use super::connection::{Connection, Server};
 use super::parting::After;
 use super::phase::Watch;
-use super::seats::{Seat, Taken, Waits};
+use super::seats::{Seat, Taken, Waits, ask_date};
 use super::wire::{Line, Trouble, Wire};
 use crate::stream::Stream;
 
@@ -99,18 +98,13 @@ impl<'c, S> Connection<'c, S> {
 
 /// Does what is to be done on a connection, on which something came, or which is to be left, as far
 /// as it takes no wait. Gives what is needed for the rest.
-pub(super) fn begin<S, C, H>(
+pub(super) fn begin<S: Stream, C: Server>(
     line: &mut Line<S, C>,
-    handler: &H,
     todo: Todo,
     cx: &mut Context<'_>,
-) -> Result<ControlFlow<After, Box<Buffers>>, Trouble>
-where
-    S: Stream,
-    C: Deref<Target = Config>,
-    H: Handler,
-{
-    let Line { stream, seat: Taken { seat, config } } = line;
+) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
+    let Line { stream, seat: Taken { seat, config: server } } = line;
+    let (config, handler) = (&**server, server.handler());
     seat.waits.set(Waits::Busy);
     let mut buffers = config.pool.take();
     let watch = Watch::new(seat.clone(), !seat.has_asked());
@@ -125,66 +119,53 @@ where
 }
 
 /// The same for one that was handed on.
-fn resume<S, C, H>(
+fn resume<S: Stream, C: Server>(
     line: &mut Line<S, C>,
-    handler: &H,
     buffers: Box<Buffers>,
     cx: &mut Context<'_>,
-) -> Result<ControlFlow<After, Box<Buffers>>, Trouble>
-where
-    S: Stream,
-    C: Deref<Target = Config>,
-    H: Handler,
-{
-    let Line { stream, seat: Taken { seat, config } } = line;
-    let (mut connection, todo) = Connection::resume(buffers, stream, seat, config);
-    let done = connection.go_on_at_once(todo, handler, cx);
+) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
+    let Line { stream, seat: Taken { seat, config: server } } = line;
+    let (mut connection, todo) = Connection::resume(buffers, stream, seat, server);
+    let done = connection.go_on_at_once(todo, server.handler(), cx);
     connection.pause(done)
 }
 
 /// Does the rest.
-pub(super) async fn go_on<S, H, C>(
+#[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
+pub(super) fn go_on<S: Stream, C: Server>(
     line: &mut Line<S, C>,
-    handler: &H,
     mut buffers: Box<Buffers>,
-) -> Result<After, Trouble>
-where
-    S: Stream,
-    H: Handler,
-    C: Deref<Target = Config>,
-{
-    // The first answer of a connection, and of a second: nothing else is waited for.
-    if buffers.wants_date() {
-        line.seat.read_date(&line.seat.config).await;
-        let mut dated = Some(buffers);
-        let go_on = |cx: &mut Context<'_>| {
-            let buffers = dated.take().expect("it is ready at its first poll");
-            Poll::Ready(resume(line, handler, buffers, cx))
-        };
-        buffers = match poll_fn(go_on).await? {
-            Break(after) => return Ok(after),
-            Continue(buffers) => buffers,
-        };
+) -> impl Future<Output = Result<After, Trouble>> {
+    async move {
+        // The first answer of a connection, and of a second: nothing else is waited for.
+        if buffers.wants_date() {
+            line.seat.begin().await;
+            let told = ask_date(line.seat.deadline()).await;
+            line.seat.set_dated(told.set(&line.seat.config));
+            let mut dated = Some(buffers);
+            let go_on = |cx: &mut Context<'_>| {
+                let buffers = dated.take().expect("it is ready at its first poll");
+                Poll::Ready(resume(line, buffers, cx))
+            };
+            buffers = match poll_fn(go_on).await? {
+                Break(after) => return Ok(after),
+                Continue(buffers) => buffers,
+            };
+        }
+        line.seat.begin().await;
+        // In a box: who waits for a request has no room for all that an answer may need.
+        Box::pin(serve(line, buffers)).await
     }
-    line.seat.begin().await;
-    // In a box: who waits for a request has no room for all that an answer may need.
-    Box::pin(serve(line, handler, buffers)).await
 }
 
 /// The same, with whatever is to be waited for.
-async fn serve<S, H, C>(
+async fn serve<S: Stream, C: Server>(
     line: &mut Line<S, C>,
-    handler: &H,
     buffers: Box<Buffers>,
-) -> Result<After, Trouble>
-where
-    S: Stream,
-    H: Handler,
-    C: Deref<Target = Config>,
-{
-    let Line { stream, seat: Taken { seat, config } } = line;
-    let (mut connection, todo) = Connection::resume(buffers, stream, seat, config);
-    let end = connection.go_on(todo, handler).await;
+) -> Result<After, Trouble> {
+    let Line { stream, seat: Taken { seat, config: server } } = line;
+    let (mut connection, todo) = Connection::resume(buffers, stream, seat, server);
+    let end = connection.go_on(todo, server.handler()).await;
     connection.rest();
     end
 }

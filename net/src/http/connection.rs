@@ -98,23 +98,46 @@ pub fn serve_connection<S: Stream, H: Handler>(
     handler: &H,
     config: &Config,
 ) -> impl Future<Output = io::Result<()>> {
-    live(Line::new(stream, config.seats.take(), config), handler, ())
+    live(Line::new(stream, config.seats.take(), Borrowed { handler, config }))
 }
 
-/// The life of a connection: in turns it waits, and is busy. `held` is dropped at its end.
+/// What a connection is served with.
+pub(super) trait Server: Deref<Target = Config> {
+    type Handler: Handler;
+
+    fn handler(&self) -> &Self::Handler;
+}
+
+/// That of a connection alone.
+struct Borrowed<'h, 'c, H> {
+    handler: &'h H,
+    config: &'c Config,
+}
+
+impl<H> Deref for Borrowed<'_, '_, H> {
+    type Target = Config;
+
+    #[inline]
+    fn deref(&self) -> &Config {
+        self.config
+    }
+}
+
+impl<H: Handler> Server for Borrowed<'_, '_, H> {
+    type Handler = H;
+
+    #[inline]
+    fn handler(&self) -> &H {
+        self.handler
+    }
+}
+
+/// The life of a connection: in turns it waits, and is busy.
 #[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
-pub(super) fn live<S, C, H>(
+pub(super) fn live<S: Stream, C: Server>(
     mut line: Line<S, C>,
-    handler: impl Deref<Target = H>,
-    held: impl Sized,
-) -> impl Future<Output = io::Result<()>>
-where
-    S: Stream,
-    C: Deref<Target = Config>,
-    H: Handler,
-{
+) -> impl Future<Output = io::Result<()>> {
     async move {
-        let _ = &held;
         let mut reads_first = line.stream.reads_first();
         loop {
             let todo = if take(&mut reads_first) {
@@ -130,14 +153,14 @@ where
                     Err(_) => break line.end(Ok(())),
                 }
             };
-            let begin = |cx: &mut Context<'_>| Poll::Ready(begin(&mut line, &*handler, todo, cx));
+            let begin = |cx: &mut Context<'_>| Poll::Ready(begin(&mut line, todo, cx));
             let buffers = match poll_fn(begin).await {
                 Ok(Break(After::Next)) => continue,
                 Ok(Continue(buffers)) => buffers,
                 end => break line.end(end.map(drop)),
             };
             // What it keeps from one wait to the next lies where the guard of that wait lay.
-            match go_on(&mut line, &*handler, buffers).await {
+            match go_on(&mut line, buffers).await {
                 Ok(After::Next) => {}
                 end => break line.end(end.map(drop)),
             }

@@ -4,11 +4,14 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Display;
+use std::future::Future;
 use std::ops::Deref;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
 
-use traps::{ConnectionDeadline, Time, connection_deadline, wall_clock};
+use traps::{ConnectionDeadline, Time, WallClock, connection_deadline, wall_clock};
 
 use super::caps::Caps;
 use super::config::Config;
@@ -183,10 +186,39 @@ impl<C: Deref<Target = Config>> Drop for Taken<C> {
     }
 }
 
-/// Reads the date of the answers; says until when it is right.
-pub(crate) async fn read_date(clock: &ConnectionDeadline, config: &Config) -> Time {
-    let now = clock.now();
-    now + config.date.set(wall_clock().await)
+/// Asks for the date of the answers.
+pub(crate) fn ask_date(clock: &ConnectionDeadline) -> AskDate {
+    AskDate { asked: clock.now(), clock: wall_clock() }
+}
+
+/// The future of [`ask_date`]. Small, for it lies in every connection.
+#[derive(Debug)]
+pub(crate) struct AskDate {
+    asked: Time,
+    clock: WallClock,
+}
+
+impl Future for AskDate {
+    type Output = Told;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Told> {
+        let asked = self.asked;
+        Pin::new(&mut self.clock).poll(cx).map(|time| Told { asked, time })
+    }
+}
+
+/// The time of day, and when it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    asked: Time,
+    time: SystemTime,
+}
+
+impl Told {
+    /// Makes it the date of the answers; says until when it is right.
+    pub(crate) fn set(self, config: &Config) -> Time {
+        self.asked + config.date.set(self.time)
+    }
 }
 
 impl Seat {
@@ -225,7 +257,7 @@ impl Seat {
         self.deadline.get().map_or(Time::NEVER, ConnectionDeadline::until)
     }
 
-    /// The date is right until then, as was found out for another connection just now.
+    /// The date is right until then, as was found out just now, perhaps for another connection.
     pub(crate) fn set_dated(&self, until: Time) {
         self.dated.set(until);
     }
@@ -244,7 +276,8 @@ impl Seat {
     /// late by less than that.
     pub(crate) async fn read_date(&self, config: &Config) {
         self.begin().await;
-        self.dated.set(read_date(self.deadline(), config).await);
+        let told = ask_date(self.deadline()).await;
+        self.set_dated(told.set(config));
     }
 
     /// How many requests that makes.

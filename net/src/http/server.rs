@@ -3,17 +3,61 @@
 //! What a connection does is `connection`'s matter. It may not touch a stream.
 
 use std::io;
+use std::ops::Deref;
 use std::rc::Rc;
 
-use traps::shutdown::{has_begun, hold};
+use traps::shutdown::{Holds, has_begun, hold, holds};
 use traps::{Time, connection_deadline, spawn};
 
 use super::config::Config;
-use super::connection::{Handler, live};
+use super::connection::{Handler, Server, live};
 use super::parting::turn_away;
-use super::seats::read_date;
+use super::seats::ask_date;
 use super::wire::Line;
 use crate::listener::TcpListener;
+
+/// What the connections of a server share.
+#[derive(Debug)]
+struct Shared<H> {
+    handler: Rc<H>,
+    config: Rc<Config>,
+    holds: Holds,
+}
+
+/// One connection's share of it, in one word: each that waits has one. Holds the shutdown up.
+#[derive(Debug)]
+struct Share<H>(Rc<Shared<H>>);
+
+impl<H> Share<H> {
+    fn of(shared: &Rc<Shared<H>>) -> Share<H> {
+        shared.holds.add();
+        Share(shared.clone())
+    }
+}
+
+impl<H> Drop for Share<H> {
+    fn drop(&mut self) {
+        self.0.holds.give_back();
+    }
+}
+
+impl<H> Deref for Share<H> {
+    type Target = Config;
+
+    #[inline]
+    fn deref(&self) -> &Config {
+        &self.0.config
+    }
+}
+
+impl<H: Handler> Server for Share<H> {
+    type Handler = H;
+
+    #[inline]
+    fn handler(&self) -> &H {
+        &self.0.handler
+    }
+}
 
 /// Accepts connections and serves each in a task of its own, until the
 /// [shutdown](traps::shutdown) of the kernel begins. Then it accepts what waits in the backlog,
@@ -35,6 +79,7 @@ pub async fn serve<H: Handler + 'static>(
 ) -> io::Result<()> {
     let ours = config.clone();
     listener.on_exhausted(move || ours.seats.make_room());
+    let shared = Rc::new(Shared { handler, config: config.clone(), holds: holds() });
     let limit = config.limits.connections;
     // Its clock tells when the date is to be read again, once for all that come meanwhile.
     let clock = connection_deadline().await;
@@ -50,9 +95,8 @@ pub async fn serve<H: Handler + 'static>(
                 config.drain();
             }
         }
-        let (handler, config) = (handler.clone(), config.clone());
-        let hold = hold();
         if config.connections() >= limit {
+            let (hold, config) = (hold(), config.clone());
             spawn("refused", async move {
                 let _hold = hold;
                 turn_away(stream, &config).await
@@ -62,13 +106,13 @@ pub async fn serve<H: Handler + 'static>(
             continue;
         }
         if clock.now() >= dated {
-            dated = read_date(&clock, &config).await;
+            dated = ask_date(&clock).await.set(&config);
         }
         // Seated here: others may be accepted before the task first runs.
-        let line = Line::new(stream, config.seats.take(), config);
+        let line = Line::new(stream, config.seats.take(), Share::of(&shared));
         line.seat.set_dated(dated);
         // Nobody joins it: its failures end with it.
-        spawn("conn", live(line, handler, hold)).detached().await;
+        spawn("conn", live(line)).detached().await;
     }
     drop(listener);
     config.drain();

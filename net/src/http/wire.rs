@@ -52,6 +52,7 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
     /// [was made](Seat::begin).
     pub(crate) fn wait(&mut self) -> Guard<'_, impl Future<Output = io::Result<()>>> {
         let Line { stream, seat: Taken { seat, config } } = self;
+        let config: &Config = config;
         let deadline = seat.deadline();
         let (waits, limit) = match (seat.has_asked(), deadline.until()) {
             // It has begun since this connection last looked.
