@@ -42,7 +42,7 @@ impl Scopes {
     /// Whether it is kept for the next guard, or only stands for something.
     fn is_idle(&self, index: u32, timers: &TimeQueue) -> bool {
         let scope = self.get(index);
-        match (scope.timing, scope.timer) {
+        match (scope.timing, scope.timer()) {
             (Timing::Own, _) => false,
             (Timing::Guard, Some(slot)) => timers.owner(slot) != Fired::guard(index),
             (Timing::Guard, None) | (Timing::Bare, _) => true,

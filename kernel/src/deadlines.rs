@@ -82,7 +82,7 @@ impl<M: Machine> Kernel<M> {
     fn is_guards(&self, timer: TimerId) -> bool {
         let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return false };
         let scope = self.scopes.try_get(index);
-        scope.is_some_and(|scope| scope.timing == Timing::Guard && scope.timer == Some(timer))
+        scope.is_some_and(|scope| scope.timing == Timing::Guard && scope.timer() == Some(timer))
     }
 
     /// The outermost guard of one ends: it is disarmed, and its scope is left open but empty.
@@ -119,8 +119,8 @@ impl<M: Machine> Kernel<M> {
     /// The scope of a guard that was leaked outlives its deadline, whose slot is another's soon.
     fn let_go_of(&mut self, timer: TimerId) {
         let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return };
-        if self.scopes.try_get(index).is_some_and(|scope| scope.timer == Some(timer)) {
-            self.scopes.get_mut(index).timer = None;
+        if self.scopes.try_get(index).is_some_and(|scope| scope.timer() == Some(timer)) {
+            self.scopes.get_mut(index).set_timer(None);
         }
     }
 
@@ -130,7 +130,7 @@ impl<M: Machine> Kernel<M> {
         match Fired::of(due.owner) {
             Fired::Guard(index) => {
                 let scope = self.scopes.try_get(index)?;
-                let its = scope.timing == Timing::Guard && scope.timer == Some(TimerId(due.slot));
+                let its = scope.timing == Timing::Guard && scope.timer() == Some(TimerId(due.slot));
                 its.then_some((scope.task, index))
             }
             Fired::Bare(index) => {
@@ -169,7 +169,7 @@ impl<M: Machine> Kernel<M> {
     /// What is left of its last firing ends: it is armed anew, or gone.
     fn forget_firing(&mut self, timer: TimerId) {
         let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return };
-        let scope = self.scopes.try_get(index).filter(|scope| scope.timer == Some(timer));
+        let scope = self.scopes.try_get(index).filter(|scope| scope.timer() == Some(timer));
         let Some(scope) = scope else { return };
         let (bare, task) = (scope.timing == Timing::Bare, scope.task);
         self.scopes.get_mut(index).reset();
@@ -182,7 +182,7 @@ impl<M: Machine> Kernel<M> {
 
     /// The task ends in which a connection deadline fired.
     pub(crate) fn close_bare(&mut self, index: u32) {
-        let slot = self.scopes.get(index).timer.expect("it stands for a connection deadline");
+        let slot = self.scopes.get(index).timer().expect("it stands for a connection deadline");
         self.forget_firing(slot);
         self.timers.set_owner(slot, Fired::NOBODY);
     }
@@ -277,7 +277,7 @@ impl<M: Machine> Kernel<M> {
         while at != ROOT {
             let scope = self.scopes.get(at);
             let due = self.scopes.own_deadline(at, &self.timers) == deadline;
-            if scope.timing == Timing::Guard && due && scope.fired.is_none() {
+            if scope.timing == Timing::Guard && due && scope.fired().is_none() {
                 around.push(at);
             }
             at = scope.parent;
@@ -307,7 +307,7 @@ impl<M: Machine> Kernel<M> {
             }
         };
         self.fire_guards_around(index, due.at);
-        if self.scopes.get(index).fired.is_none() {
+        if self.scopes.get(index).fired().is_none() {
             self.fire_scope(index, due.at);
         }
     }
@@ -315,7 +315,7 @@ impl<M: Machine> Kernel<M> {
     /// Which timer a scope's firing is the firing of, and the line that set it.
     pub(crate) fn timer_of(&self, index: u32) -> (Timer, Seq) {
         let scope = self.scopes.get(index);
-        match (scope.timing, scope.timer) {
+        match (scope.timing, scope.timer()) {
             (Timing::Guard | Timing::Bare, Some(TimerId(slot))) => {
                 let number = self.timers.table().columns().number(slot);
                 (Timer::Deadline(u64::from(number)), self.deadlines.line(slot, number))

@@ -33,7 +33,7 @@ impl<M: Machine> Kernel<M> {
                 let nearest = self.scopes.limit_at(from, &self.timers);
                 let nearest = nearest == if bare { ROOT } else { index };
                 let kind = if nearest { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
-                let reading = scope.fired.unwrap_or(self.log.now);
+                let reading = scope.fired().unwrap_or(self.log.now);
                 let name = self.scopes.name_of(&self.tasks, task, index);
                 Interrupt::timeout(
                     kind,
@@ -77,7 +77,7 @@ impl<M: Machine> Kernel<M> {
         }
         let now = self.log.now;
         let scope = self.scopes.get_mut(index);
-        scope.fired = Some(now);
+        scope.fire(now);
         let task = scope.task;
         let seq = self.emit_fire(index, deadline);
         self.scopes.get_mut(index).seq = seq;

@@ -84,6 +84,7 @@ mod ready;
 mod registrations;
 mod remote;
 mod run;
+mod scope;
 mod scopes;
 mod scoping;
 mod shields;

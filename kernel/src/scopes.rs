@@ -12,60 +12,15 @@ use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 use traps::scope_table::ScopeTable;
 
 use crate::pending::{Pending, Source};
-use crate::shields::Hold;
+pub(crate) use crate::scope::{Scope, Timing};
 use crate::task::NONE;
 use crate::tasks::Tasks;
 use crate::timers::{TimeQueue, TimerId};
-use crate::trace::Seq;
-
-/// Where a scope has its deadline from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timing {
-    /// It was opened with it.
-    Own,
-    /// It is for the guards of a connection deadline, whose slot is its timer.
-    Guard,
-    /// It stands for a connection deadline that fired without a guard; it encloses the whole task.
-    Bare,
-}
 
 const OPEN: &str = "a scope that is asked for is open";
 
 /// Sets the serial numbers of those that are no scopes of anybody's code apart.
 const BARE: u64 = 1 << 63;
-
-pub(crate) struct Scope {
-    pub(crate) serial: NonZeroU64,
-    pub(crate) task: u32,
-    /// Another scope, or [`ROOT`].
-    pub(crate) parent: u32,
-    pub(crate) kind: ScopeKind,
-    pub(crate) hold: Hold,
-    pub(crate) deadline: Time,
-    pub(crate) timing: Timing,
-    /// Of its deadline, or of its grace.
-    pub(crate) timer: Option<TimerId>,
-    /// When its deadline was found to have passed.
-    pub(crate) fired: Option<Time>,
-    /// It is a guard whose deadline is due in this turn.
-    pub(crate) expiring: bool,
-    /// Traps that its interrupt reached and at which it was not dropped unread.
-    pub(crate) delivered: u32,
-    pub(crate) site: Site,
-    /// The line that opened it or armed its grace; once it fired, its `fire` line.
-    pub(crate) seq: Seq,
-    before: u32,
-    after: u32,
-    /// How many scopes have it for a parent.
-    children: u32,
-}
-
-impl Scope {
-    /// Its deadline has never fired, as far as anybody is concerned.
-    pub(crate) fn reset(&mut self) {
-        (self.fired, self.delivered, self.deadline) = (None, 0, Time::NEVER);
-    }
-}
 
 pub(crate) struct Scopes {
     /// By place, which the table gives out.
@@ -142,7 +97,8 @@ impl Scopes {
         let index = name.index;
         self.add(tasks, name, task, ROOT, kind, deadline, site);
         let scope = self.get_mut(index);
-        (scope.timing, scope.timer) = (Timing::Bare, Some(slot));
+        scope.timing = Timing::Bare;
+        scope.set_timer(Some(slot));
         index
     }
 
@@ -158,30 +114,11 @@ impl Scopes {
         site: Site,
     ) {
         let index = name.index;
-        let after = tasks.get(task).first_scope;
-        let scope = Scope {
-            serial: name.serial,
-            task,
-            parent,
-            kind,
-            hold: Hold::of(kind),
-            deadline,
-            timing: Timing::Own,
-            timer: None,
-            fired: None,
-            expiring: false,
-            delivered: 0,
-            site,
-            seq: 0,
-            before: NONE,
-            after,
-            children: 0,
-        };
         let place = index as usize;
         if place >= self.open.len() {
             self.open.resize_with(place + 1, || None);
         }
-        self.open[place] = Some(scope);
+        self.open[place] = Some(Scope::new(name.serial, (task, parent), kind, deadline, site));
         self.len += 1;
         self.link(tasks, task, index);
         self.count_child(parent, 1);
@@ -339,7 +276,7 @@ impl Scopes {
     /// A scope's own deadline; [`Time::NEVER`] for none.
     pub(crate) fn own_deadline(&self, index: u32, timers: &TimeQueue) -> Time {
         let scope = self.get(index);
-        match (scope.timing, scope.timer) {
+        match (scope.timing, scope.timer()) {
             (Timing::Guard, Some(slot)) if !timers.has_fired(slot) => timers.due_at(slot),
             _ => scope.deadline,
         }

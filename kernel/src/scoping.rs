@@ -44,7 +44,7 @@ impl<M: Machine> Kernel<M> {
         if let Limit::Deadline { slot, .. } = limit {
             let scope = self.scopes.get_mut(index);
             scope.timing = Timing::Guard;
-            scope.timer = Some(TimerId(slot));
+            scope.set_timer(Some(TimerId(slot)));
             self.timers.set_owner(TimerId(slot), Fired::guard(index));
         }
         let now = self.log.now;
@@ -52,13 +52,13 @@ impl<M: Machine> Kernel<M> {
         self.scopes.get_mut(index).seq = self.log.seq;
         if kind == ScopeKind::Shield {
             emit!(self, task, Event::Shield { scope: scope.serial.get(), open: true });
-            self.scopes.get_mut(index).hold = Hold::Shut(limit);
+            self.scopes.get_mut(index).set_hold(Hold::Shut(limit));
             self.start_graces(task);
         }
         if deadline != Time::NEVER {
             let rank = || Rank { class: 1, seq: scope.serial.get() };
             let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
-            self.scopes.get_mut(index).timer = Some(timer);
+            self.scopes.get_mut(index).set_timer(Some(timer));
         }
     }
 
@@ -116,7 +116,7 @@ impl<M: Machine> Kernel<M> {
         if deadline != Time::NEVER && !is_over {
             let rank = || Rank { class: 1, seq: name.serial.get() };
             let timer = self.timers.arm(deadline, Fired::scope(name.index), self.log.now, rank);
-            self.scopes.get_mut(name.index).timer = Some(timer);
+            self.scopes.get_mut(name.index).set_timer(Some(timer));
         }
     }
 
@@ -134,8 +134,9 @@ impl<M: Machine> Kernel<M> {
         let mut soonest: Option<InForce> = None;
         let mut at = self.scopes.find(scope)?;
         while at != ROOT {
-            let Scope { serial, site, hold, timing, parent, .. } = *self.scopes.get(at);
-            let grace = if let Hold::Until(end) = hold { end } else { Time::NEVER };
+            let scope = self.scopes.get(at);
+            let Scope { serial, site, timing, parent, .. } = *scope;
+            let grace = if let Hold::Until(end) = scope.hold() { end } else { Time::NEVER };
             let deadline = self.scopes.own_deadline(at, &self.timers).min(grace);
             let bound = soonest.map_or(Time::NEVER, |found| found.deadline);
             if deadline <= bound && deadline != Time::NEVER {
@@ -156,7 +157,8 @@ impl<M: Machine> Kernel<M> {
         let scope = self.scopes.get(index);
         let (task, kind) = (scope.task, scope.kind);
         let (number, deadline) = (scope.serial.get(), scope.deadline);
-        if let Some(timer) = self.scopes.get_mut(index).timer.take() {
+        if let Some(timer) = scope.timer() {
+            self.scopes.get_mut(index).set_timer(None);
             match self.scopes.get(index).timing {
                 Timing::Own => self.timers.disarm(timer),
                 // Its slot is another's.
@@ -211,7 +213,7 @@ impl<M: Machine> Kernel<M> {
             let mut around = index;
             while let Some(outer) = self.scopes.around(around) {
                 around = outer;
-                if self.scopes.get(around).fired.is_some() {
+                if self.scopes.get(around).fired().is_some() {
                     let source = Source::Scope(around);
                     self.scopes.get_mut(around).delivered = 0;
                     self.scopes.pend(&mut self.tasks, Pending::new(task, parent, source));

@@ -40,7 +40,7 @@ impl Scopes {
     /// Whether a scope is a shield in force.
     #[inline]
     pub(crate) fn holds(&self, index: u32) -> bool {
-        index != ROOT && self.get(index).hold != Hold::Nothing
+        index != ROOT && self.get(index).holds()
     }
 
     /// The shields in force of a task, newest first.
@@ -82,7 +82,7 @@ impl Scopes {
         let taken = self.pending_in(task).filter(held).map(|p| (p.at, p.source));
         let taken: Vec<(u32, Source)> = taken.collect();
         self.drop_these(tasks, task, &taken);
-        self.get_mut(index).hold = Hold::Nothing;
+        self.get_mut(index).set_hold(Hold::Nothing);
         let mut sources: Vec<Source> = Vec::new();
         for (_, source) in taken {
             if !sources.contains(&source) {
@@ -124,13 +124,13 @@ impl<M: Machine> Kernel<M> {
             return;
         }
         for index in self.scopes.shields(&self.tasks, task).into_iter().rev() {
-            let Hold::Shut(limit) = self.scopes.get(index).hold else { continue };
+            let Hold::Shut(limit) = self.scopes.get(index).hold() else { continue };
             if !self.scopes.holds_any(index) {
                 continue;
             }
             let until = self.point(limit);
             let scope = self.scopes.get_mut(index);
-            scope.hold = Hold::Until(until);
+            scope.set_hold(Hold::Until(until));
             if until == Time::NEVER {
                 continue;
             }
@@ -140,7 +140,8 @@ impl<M: Machine> Kernel<M> {
             let rank = || Rank { class: 1, seq: number };
             let timer = self.timers.arm(until, Fired::scope(index), self.log.now, rank);
             let scope = self.scopes.get_mut(index);
-            (scope.seq, scope.timer) = (seq, Some(timer));
+            scope.seq = seq;
+            scope.set_timer(Some(timer));
         }
     }
 

@@ -252,7 +252,7 @@ impl<M: Machine> Kernel<M> {
                     let entry = self.waits.get_mut(index).expect("a timer's ticket is parked");
                     entry.wait = Wait::Sleep { timer: None };
                 }
-                Fired::Scope(index) => self.scopes.get_mut(index).timer = None,
+                Fired::Scope(index) => self.scopes.get_mut(index).set_timer(None),
                 Fired::Guard(_) | Fired::Bare(_) | Fired::Retry => {}
                 Fired::Grace => self.grace = None,
             }
@@ -294,7 +294,7 @@ impl<M: Machine> Kernel<M> {
                     if self.tasks.get(task).expiring.is_some() {
                         self.fire_guards_around(index, deadline);
                     }
-                    if self.scopes.get(index).fired.is_none() {
+                    if self.scopes.get(index).fired().is_none() {
                         self.fire_scope(index, deadline);
                     }
                 }
