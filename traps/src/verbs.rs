@@ -128,26 +128,43 @@ pub fn remaining() -> impl Future<Output = Option<Duration>> {
 /// Waits until `span` has passed on the kernel clock; gives the clock's reading. *Blocks.*
 ///
 /// The span counts from the first poll and is rounded up to a microsecond: it never ends early.
-/// Zero gives way for one turn and completes even under a deadline that has passed.
+/// Zero gives way for one turn and completes even under a deadline that has passed; more than 584
+/// years are for ever.
 ///
 /// # Errors
 ///
 /// The interrupt that ended it.
 #[track_caller]
 pub fn sleep(span: Duration) -> Sleep {
-    Sleep { span, call: Call::here() }
+    Sleep { span: Nanoseconds::of(span), call: Call::here() }
 }
 
 /// [`sleep`], for a wrapper that knows its own caller's place in the source.
 pub fn sleep_at(span: Duration, site: Site) -> Sleep {
-    Sleep { span, call: Call::at(site) }
+    Sleep { span: Nanoseconds::of(span), call: Call::at(site) }
+}
+
+/// A span in half the room that a [`Duration`] takes; the longest is for ever.
+#[derive(Clone, Copy, Debug)]
+struct Nanoseconds(u64);
+
+impl Nanoseconds {
+    #[inline]
+    fn of(span: Duration) -> Nanoseconds {
+        Nanoseconds(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    #[inline]
+    fn get(self) -> Duration {
+        if self.0 == u64::MAX { Duration::MAX } else { Duration::from_nanos(self.0) }
+    }
 }
 
 /// The future of [`sleep`].
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct Sleep {
-    span: Duration,
+    span: Nanoseconds,
     call: Call,
 }
 
@@ -158,7 +175,7 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Sleep { span, call } = &mut *self;
         let span = *span;
-        call.poll(cx, || Request::Sleep { span }).map(|result| match result {
+        call.poll(cx, || Request::Sleep { span: span.get() }).map(|result| match result {
             Ok(Answer::Time(time)) => Ok(time),
             Ok(other) => wrong_answer(&other),
             Err(failure) => Err(only_interrupt(failure)),
