@@ -29,7 +29,7 @@ impl<M: Machine> Kernel<M> {
         direction: Direction,
     ) {
         let registration = self.registrations.of(handle, descriptor, kind);
-        let (alias, shown) = (registration.alias, shown(direction));
+        let (alias, shown) = (registration.alias(), shown(direction));
         let op = || Op::Io { alias, direction: shown };
         if registration.is_quiet(direction) && self.options.policy == Policy::Lazy {
             registration.unwanted = 0;
@@ -47,7 +47,7 @@ impl<M: Machine> Kernel<M> {
     fn begin_waiting_for_io(&mut self, at: &At, index: u32, direction: Direction) -> bool {
         let (side, shown) = (side(direction), shown(direction));
         let registration = self.registrations.at(index);
-        let (alias, waiting) = (registration.alias, registration.waiting[side]);
+        let (alias, waiting) = (registration.alias(), registration.waiting[side]);
         let op = || Op::Io { alias, direction: shown };
         if waiting != NONE && !self.is_gone(at, waiting) {
             self.answer(at, Err(Failure::Busy), op);
@@ -90,8 +90,8 @@ impl<M: Machine> Kernel<M> {
     #[cold]
     fn register(&mut self, at: &At, index: u32, direction: Direction) -> io::Result<()> {
         let registration = self.registrations.at(index);
-        let (alias, token) = (registration.alias, registration.token());
-        if let Err(error) = self.machine.register(registration.descriptor, token) {
+        let (alias, token) = (registration.alias(), registration.token(index));
+        if let Err(error) = self.machine.register(registration.descriptor(), token) {
             let (id, name) = self.tasks.label(at.task);
             let text = error.to_string();
             announce!(self, id, name, Event::Refuse { alias, text: text.into() });
@@ -114,7 +114,7 @@ impl<M: Machine> Kernel<M> {
             return;
         };
         registration.closed |= arrival.closed;
-        let alias = registration.alias;
+        let alias = registration.alias();
         let (reader, new_read) = registration.meet(Direction::Read, arrival.readable);
         let (writer, new_write) = registration.meet(Direction::Write, arrival.writable);
         let read = reader != NONE && self.wake_io(index, alias, reader, Direction::Read);
@@ -157,12 +157,12 @@ impl<M: Machine> Kernel<M> {
         let registration = self.registrations.get(index).expect("found above");
         let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
         if waiting != NONE {
-            let alias = registration.alias;
+            let alias = registration.alias();
             self.wake_io(index, alias, waiting, direction);
             return;
         }
         registration.ready[side(direction)] = true;
-        let (alias, n) = (registration.alias, registration.unwanted);
+        let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
         let direction = shown(direction);
         emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
     }
@@ -175,9 +175,9 @@ impl<M: Machine> Kernel<M> {
             return;
         }
         if !waited_for {
-            registration.unwanted += 1;
+            registration.unwanted = registration.unwanted.saturating_add(1);
         }
-        let (alias, n) = (registration.alias, registration.unwanted);
+        let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
         let read = arrival.readable;
         let direction = shown(if read { Direction::Read } else { Direction::Write });
         emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
@@ -194,7 +194,7 @@ impl<M: Machine> Kernel<M> {
         }
         registration.registered = false;
         registration.unwanted = 0;
-        let (alias, descriptor) = (registration.alias, registration.descriptor);
+        let (alias, descriptor) = (registration.alias(), registration.descriptor());
         self.registrations.registered -= 1;
         self.counts.unregisters += 1;
         // A refusal means that the system has forgotten it already, which is what was wanted.
@@ -247,7 +247,7 @@ impl<M: Machine> Kernel<M> {
         };
         for direction in BOTH {
             let registration = self.registrations.get(index).expect("found above");
-            let alias = registration.alias;
+            let alias = registration.alias();
             let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
             if waiting != NONE {
                 let op = WakeOp::Closed { alias };
@@ -259,7 +259,7 @@ impl<M: Machine> Kernel<M> {
         if registration.registered && closes {
             // Closing the last descriptor of a file takes it out of the poller's set.
             registration.registered = false;
-            let alias = registration.alias;
+            let alias = registration.alias();
             self.registrations.registered -= 1;
             emit_for!(self, 0, "kernel", Event::Unregister { alias, why: Why::Close });
             self.machine.forget(descriptor);

@@ -4,6 +4,7 @@
 //! the ticket that waits for a direction.
 
 use std::mem;
+use std::num::NonZeroU64;
 
 use traps::protocol::{Descriptor, Direction, HandleId};
 
@@ -46,19 +47,27 @@ impl std::str::FromStr for Policy {
 }
 
 pub(crate) struct Registration {
-    pub(crate) handle: HandleId,
-    pub(crate) descriptor: Descriptor,
-    pub(crate) alias: Alias,
+    /// Of its handle, whose index is its place in the table.
+    serial: NonZeroU64,
+    /// The tickets that wait: read, write.
+    pub(crate) waiting: [u32; 2],
+    /// Of its descriptor, and whether that is a real one.
+    number: u32,
+    is_real: bool,
+    /// The letter of its alias.
+    letter: u8,
+    alias: u32,
     pub(crate) registered: bool,
     /// Readiness that nobody has used: read, write.
     pub(crate) ready: [bool; 2],
     /// The peer's end, or an error, was seen: readable for ever.
     pub(crate) closed: bool,
-    /// The tickets that wait: read, write.
-    pub(crate) waiting: [u32; 2],
-    /// Events since the last wait that served nobody.
-    pub(crate) unwanted: u32,
+    /// Events since the last wait that served nobody, of which a few end it.
+    pub(crate) unwanted: u8,
 }
+
+// Each connection has one.
+const _: () = assert!(size_of::<Option<Registration>>() == 32);
 
 pub(crate) fn side(direction: Direction) -> usize {
     match direction {
@@ -100,16 +109,24 @@ impl Registration {
         }
     }
 
+    #[inline]
+    pub(crate) fn alias(&self) -> Alias {
+        Alias { kind: char::from(self.letter), number: self.alias }
+    }
+
+    pub(crate) fn descriptor(&self) -> Descriptor {
+        match self.is_real {
+            true => Descriptor::Real(self.number.cast_signed()),
+            false => Descriptor::Scripted(self.number),
+        }
+    }
+
     /// What the poller gives back with an event: the place, and enough of the serial number to
     /// tell a stale event.
-    pub(crate) fn token(&self) -> u64 {
-        token(self.handle)
+    pub(crate) fn token(&self, index: u32) -> u64 {
+        let serial = self.serial.get() & 0x7fff_ffff;
+        u64::from(index) | serial << 32
     }
-}
-
-fn token(handle: HandleId) -> u64 {
-    let serial = handle.serial.get() & 0x7fff_ffff;
-    u64::from(handle.index) | serial << 32
 }
 
 #[derive(Default)]
@@ -145,17 +162,23 @@ impl Registrations {
             self.table.resize_with(index + 1, || None);
         }
         self.known += 1;
-        let letter = if kind.is_ascii_lowercase() { kind } else { 'f' };
-        let number = &mut self.numbers[letter as usize - 'a' as usize];
-        *number += 1;
+        let letter = u8::try_from(kind).ok().filter(u8::is_ascii_lowercase).unwrap_or(b'f');
+        let alias = &mut self.numbers[usize::from(letter - b'a')];
+        *alias += 1;
+        let (is_real, number) = match descriptor {
+            Descriptor::Real(number) => (true, number.cast_unsigned()),
+            Descriptor::Scripted(number) => (false, number),
+        };
         self.table[index] = Some(Registration {
-            handle,
-            descriptor,
-            alias: Alias { kind: letter, number: *number },
+            serial: handle.serial,
+            waiting: [NONE; 2],
+            number,
+            is_real,
+            letter,
+            alias: *alias,
             registered: false,
             ready: [false; 2],
             closed: false,
-            waiting: [NONE; 2],
             unwanted: 0,
         });
     }
@@ -172,7 +195,7 @@ impl Registrations {
     }
 
     pub(crate) fn alias(&self, index: u32) -> Option<Alias> {
-        Some(self.table.get(index as usize)?.as_ref()?.alias)
+        Some(self.table.get(index as usize)?.as_ref()?.alias())
     }
 
     /// The registration of a handle that is known.
@@ -186,12 +209,12 @@ impl Registrations {
     pub(crate) fn find_token(&mut self, wanted: u64) -> Option<(u32, &mut Registration)> {
         let index = u32::try_from(wanted & 0xffff_ffff).expect("masked to 32 bits");
         let found = self.table.get_mut(index as usize)?.as_mut()?;
-        (found.token() == wanted).then_some((index, found))
+        (found.token(index) == wanted).then_some((index, found))
     }
 
     pub(crate) fn find(&self, handle: HandleId) -> Option<u32> {
         let found = self.table.get(handle.index as usize)?.as_ref()?;
-        (found.handle == handle).then_some(handle.index)
+        (found.serial == handle.serial).then_some(handle.index)
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<Registration> {

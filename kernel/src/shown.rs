@@ -21,7 +21,7 @@ impl<M: Machine> Kernel<M> {
             Request::Yield { .. } => Op::Yield,
             Request::Sleep { span } => Op::Sleep { span: *span, until: self.log.now + *span },
             Request::Io { handle, descriptor, kind, direction } => {
-                let alias = self.registrations.of(*handle, *descriptor, *kind).alias;
+                let alias = self.registrations.of(*handle, *descriptor, *kind).alias();
                 Op::Io { alias, direction: crate::registrations::shown(*direction) }
             }
             Request::OpenScope { limit, kind } => match (kind, limit) {
