@@ -76,9 +76,6 @@ pub(crate) struct Entry {
     pub(crate) site: Site,
     /// Its `block` line.
     pub(crate) seq: Seq,
-    /// Neighbours among the tickets of its task.
-    before: u32,
-    after: u32,
 }
 
 /// What is worth knowing of a wait that is over.
@@ -114,13 +111,50 @@ pub(crate) struct Waits {
     entries: Vec<Option<Entry>>,
     /// By task: those whose ticket is at home.
     homes: Vec<Option<Entry>>,
+    neighbours: Neighbours,
     numbers: u64,
     pub(crate) parked: usize,
 }
 
+/// Neighbours among the tickets of a task, at the places of the tickets. Apart, as most tickets are
+/// alone: where a task waits for one thing, what stands here for it is old, and nothing reads it.
+#[derive(Default)]
+struct Neighbours {
+    entries: Vec<Links>,
+    homes: Vec<Links>,
+}
+
+impl Neighbours {
+    fn get(&self, index: u32) -> Links {
+        let table = if index & HOME == 0 { &self.entries } else { &self.homes };
+        table.get((index & !HOME) as usize).copied().unwrap_or(Links::ALONE)
+    }
+
+    fn at(&mut self, index: u32) -> &mut Links {
+        let table = if index & HOME == 0 { &mut self.entries } else { &mut self.homes };
+        let place = (index & !HOME) as usize;
+        if place >= table.len() {
+            table.resize(place + 1, Links::ALONE);
+        }
+        &mut table[place]
+    }
+
+    /// Puts a ticket behind the last one of its task, which `was_alone` until now.
+    #[cold]
+    fn append(&mut self, last: u32, was_alone: bool, index: u32) {
+        let before = self.at(last);
+        before.after = index;
+        if was_alone {
+            before.before = NONE;
+        }
+        *self.at(index) = Links { before: last, after: NONE };
+    }
+}
+
 impl Waits {
     pub(crate) fn new(epoch: u32) -> Waits {
-        Waits { epoch, entries: Vec::new(), homes: Vec::new(), numbers: 0, parked: 0 }
+        let (entries, homes, neighbours) = Default::default();
+        Waits { epoch, entries, homes, neighbours, numbers: 0, parked: 0 }
     }
 
     /// The ticket of the entry that is, or was, at that place.
@@ -189,14 +223,7 @@ impl Waits {
         }
         let number = self.next_number();
         self.parked += 1;
-        let owner = tasks.get_mut(task);
-        owner.waits += 1;
-        let before = mem::replace(&mut owner.last_wait, index);
-        if before == NONE {
-            owner.first_wait = index;
-        } else {
-            self.get_mut(before).expect("a list holds parked tickets").after = index;
-        }
+        self.link(tasks, task, index);
         let place = self.place(index).expect("made above");
         debug_assert!(place.is_none(), "a ticket is parked once");
         mem::forget(place.replace(Entry {
@@ -208,39 +235,42 @@ impl Waits {
             wait,
             site,
             seq,
-            before,
-            after: NONE,
         }));
         number
     }
 
-    fn link(&mut self, tasks: &mut Tasks, task: u32, index: u32) -> u32 {
+    #[inline(always)]
+    fn link(&mut self, tasks: &mut Tasks, task: u32, index: u32) {
         let owner = tasks.get_mut(task);
-        owner.waits += 1;
-        let before = owner.last_wait;
-        owner.last_wait = index;
-        if before == NONE {
+        let last = mem::replace(&mut owner.last_wait, index);
+        if last == NONE {
             owner.first_wait = index;
         } else {
-            self.get_mut(before).expect("a list holds parked tickets").after = index;
+            self.neighbours.append(last, owner.waits == 1, index);
         }
-        before
+        owner.waits += 1;
     }
 
-    fn unlink(&mut self, tasks: &mut Tasks, task: u32, before: u32, after: u32) {
-        let owner = tasks.get_mut(task);
+    #[inline(always)]
+    fn unlink(&mut self, owner: &mut Task, index: u32) {
         owner.waits -= 1;
-        if before == NONE {
-            owner.first_wait = after;
+        if owner.waits == 0 {
+            (owner.first_wait, owner.last_wait) = (NONE, NONE);
+        } else {
+            self.unlink_from_others(owner, index);
         }
-        if after == NONE {
-            owner.last_wait = before;
+    }
+
+    #[cold]
+    fn unlink_from_others(&mut self, owner: &mut Task, index: u32) {
+        let Links { before, after } = self.neighbours.get(index);
+        match before {
+            NONE => owner.first_wait = after,
+            before => self.neighbours.at(before).after = after,
         }
-        if before != NONE {
-            self.get_mut(before).expect("a list holds parked tickets").after = after;
-        }
-        if after != NONE {
-            self.get_mut(after).expect("a list holds parked tickets").before = before;
+        match after {
+            NONE => owner.last_wait = before,
+            after => self.neighbours.at(after).before = before,
         }
     }
 
@@ -253,36 +283,29 @@ impl Waits {
         index: u32,
     ) -> Option<(Over, &'t mut Task)> {
         let entry = self.get(index)?;
-        let (over, before, after) = (self.over(index, entry), entry.before, entry.after);
+        let over = self.over(index, entry);
         *self.place(index)? = None;
         self.parked -= 1;
-        if before == NONE && after == NONE {
-            let owner = tasks.get_mut(over.task);
-            (owner.waits, owner.first_wait, owner.last_wait) = (0, NONE, NONE);
-            return Some((over, owner));
-        }
-        self.unlink(tasks, over.task, before, after);
-        Some((over, tasks.get_mut(over.task)))
+        let owner = tasks.get_mut(over.task);
+        self.unlink(owner, index);
+        Some((over, owner))
     }
 
     /// The same, and hands the whole entry over.
     pub(crate) fn remove(&mut self, tasks: &mut Tasks, index: u32) -> Option<Entry> {
         let entry = self.place(index)?.take()?;
         self.parked -= 1;
-        self.unlink(tasks, entry.task, entry.before, entry.after);
+        self.unlink(tasks.get_mut(entry.task), index);
         Some(entry)
     }
 
     /// Gives a ticket to another task.
     pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, scope: ScopeId) {
-        let Some(entry) = self.get(index) else { return };
-        let (from, before, after) = (entry.task, entry.before, entry.after);
-        self.unlink(tasks, from, before, after);
-        let before = self.link(tasks, task, index);
-        let entry = self.get_mut(index).expect("looked at above");
-        entry.task = task;
+        let Some(entry) = self.get_mut(index) else { return };
+        let from = mem::replace(&mut entry.task, task);
         (entry.scope_index, entry.scope_serial) = (scope.index, scope.serial);
-        (entry.before, entry.after) = (before, NONE);
+        self.unlink(tasks.get_mut(from), index);
+        self.link(tasks, task, index);
     }
 
     /// Everything, for a kernel that ends.
@@ -299,11 +322,11 @@ impl Waits {
 
     /// Tickets of a task, in the order of their parking.
     pub(crate) fn of(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
-        let mut found = Vec::new();
-        let mut index = tasks.get(task).first_wait;
-        while let Some(entry) = self.get(index) {
+        let owner = tasks.get(task);
+        let (mut found, mut index) = (Vec::new(), owner.first_wait);
+        for _ in 0..owner.waits {
             found.push(index);
-            index = entry.after;
+            index = self.neighbours.get(index).after;
         }
         found
     }
@@ -343,6 +366,6 @@ mod tests {
     /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
     #[test]
     fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
-        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (80, 160));
+        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (72, 160));
     }
 }
