@@ -33,7 +33,7 @@ impl<M: Machine> Kernel<M> {
             Post::Orphan { job, task, site, work } => {
                 self.job_unheard(job, task.serial.get(), site, work);
             }
-            Post::Rehome { ticket, task } => self.rehome(ticket, task),
+            Post::Rehome(ticket, task) => self.rehome(ticket, task),
             Post::RehomeScope { scope, task, parent } => {
                 let index = self.scopes.find(scope);
                 let parent = self.scopes.find(parent).unwrap_or(traps::protocol::ROOT);

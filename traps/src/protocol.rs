@@ -221,13 +221,8 @@ pub enum Post {
         /// With its value.
         work: Box<dyn Work>,
     },
-    /// The future of a parked ticket is now polled in another task or scope.
-    Rehome {
-        /// Which.
-        ticket: Ticket,
-        /// The task that polls it now.
-        task: TaskRef,
-    },
+    /// The future of a parked ticket is now polled in another scope, or by another task: that one.
+    Rehome(Ticket, TaskRef),
     /// A scope's future is now polled in another task or scope.
     RehomeScope {
         /// Which.
@@ -330,7 +325,7 @@ impl Post {
     #[must_use]
     pub fn epoch(&self) -> Option<u32> {
         match self {
-            Post::Withdraw(ticket) | Post::Rehome { ticket, .. } | Post::WakeTicket(ticket) => {
+            Post::Withdraw(ticket) | Post::Rehome(ticket, _) | Post::WakeTicket(ticket) => {
                 Some(ticket.epoch)
             }
             Post::Unread(interrupt) => Some(interrupt.delivered_in().epoch),

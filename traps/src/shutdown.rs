@@ -66,8 +66,8 @@ pub fn hold() -> Hold {
     Hold(closing)
 }
 
-/// As many [`hold`]s as its owner says, in one place: for a server whose connections share what they
-/// need. None yet. *Answers*, without a trap.
+/// As many [`hold`]s as its owner says, in one place: for a server whose connections share what
+/// they need. None yet. *Answers*, without a trap.
 #[must_use = "holds that are dropped hold nothing"]
 pub fn holds() -> Holds {
     Holds { closing: current(), count: Cell::new(0) }

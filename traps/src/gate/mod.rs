@@ -187,7 +187,7 @@ fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
         if !slot.is_of(task.serial, scope) {
             slot.set_owner(task.serial, scope);
             if slot.state.is_waiting() {
-                tables.filed.push(Filed::Post(Post::Rehome { ticket, task }));
+                tables.filed.push(Filed::Post(Post::Rehome(ticket, task)));
                 now.any_filed.set(true);
             }
         }
