@@ -103,8 +103,7 @@ impl<M: Machine> Kernel<M> {
         let task = self.tasks.get_mut(task);
         if task.state != State::Running {
             let outcome = log::without_place(outcome);
-            let news = task.news.get_or_insert_default();
-            news.answered.push(Answered { ticket, outcome });
+            task.rare().news.answered.push(Answered { ticket, outcome });
         }
     }
 
@@ -118,7 +117,7 @@ impl<M: Machine> Kernel<M> {
                 self.make_ready(index, seq, Came::Waker);
             }
             State::Running => self.tasks.get_mut(index).woken = true,
-            State::Ready | State::Ended | State::Gone => {}
+            _ => {}
         }
     }
 }

@@ -13,7 +13,6 @@ use crate::log;
 use crate::machine::Machine;
 use crate::pending::Source;
 use crate::scopes::Timing;
-use crate::task::State;
 use crate::timers::{Due, Owner, TimerId};
 use crate::trace::{Event, Op, Outcome, Seq, Timer};
 use crate::turn::Fired;
@@ -136,7 +135,7 @@ impl<M: Machine> Kernel<M> {
             Fired::Bare(index) => {
                 let task = self.tasks.try_get(index)?;
                 let its = due.rank.seq > u64::from(task.deadlines_before);
-                (its && task.state != State::Ended).then_some((index, ROOT))
+                (its && !task.is_ended()).then_some((index, ROOT))
             }
             Fired::Sleep(_) | Fired::Scope(_) | Fired::Grace | Fired::Retry => None,
         }

@@ -210,7 +210,7 @@ impl<M: Machine> Kernel<M> {
                     self.note_answer(entry.task, ticket, outcome);
                 }
                 self.count_delivery(entry.task, source);
-                let news = self.tasks.get_mut(entry.task).news.get_or_insert_default();
+                let news = &mut self.tasks.get_mut(entry.task).rare().news;
                 news.delivered.push((over.ticket, source));
                 let came = self.waited(&entry);
                 self.make_ready(entry.task, seq, came);
@@ -238,7 +238,7 @@ impl<M: Machine> Kernel<M> {
         let task = self.tasks.get_mut(index);
         let by_number = by.map(|task| task.0);
         let event = |effect| Event::Cancel { by: by_number, reason: reason.into(), cause, effect };
-        if task.state == State::Ended {
+        if task.is_ended() {
             emit!(self, index, event(Effect::Ended));
             return;
         }
@@ -276,7 +276,7 @@ impl<M: Machine> Kernel<M> {
             self.scopes.reaches(ROOT, scope)
         });
         let timeout = |(_, source): &(Ticket, Source)| *source != Source::Cancel;
-        let news = self.tasks.get(index).news.as_ref();
+        let news = self.tasks.get(index).news();
         reached || news.is_some_and(|news| news.delivered.iter().any(timeout))
     }
 
@@ -284,7 +284,10 @@ impl<M: Machine> Kernel<M> {
     /// is pending again.
     fn replace_timeouts(&mut self, task: u32, from: u32) -> usize {
         let mut replaced = 0;
-        let Some(mut news) = self.tasks.get_mut(task).news.take() else { return 0 };
+        if self.tasks.get(task).news().is_none_or(|news| news.delivered.is_empty()) {
+            return 0;
+        }
+        let mut news = std::mem::take(&mut self.tasks.get_mut(task).rare().news);
         let mut unread = std::mem::take(&mut news.delivered);
         for (ticket, delivered) in &mut unread {
             let (ticket, source) = (*ticket, *delivered);
@@ -314,7 +317,7 @@ impl<M: Machine> Kernel<M> {
             }
         }
         news.delivered = unread;
-        self.tasks.get_mut(task).news = Some(news);
+        self.tasks.get_mut(task).rare().news = news;
         replaced
     }
 
@@ -337,7 +340,7 @@ impl<M: Machine> Kernel<M> {
         } else {
             Some(self.scopes.get(at).task)
         };
-        let Some(task) = task.filter(|task| self.tasks.get(*task).state != State::Ended) else {
+        let Some(task) = task.filter(|task| !self.tasks.get(*task).is_ended()) else {
             return;
         };
         let source = if interrupt.is_cancelled() {

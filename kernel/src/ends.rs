@@ -75,10 +75,8 @@ impl<M: Machine> Kernel<M> {
         let is_main = self.tasks.is_main(index);
         let task = self.tasks.get_mut(index);
         let name = TaskRef { index, epoch: self.epoch, serial: task.id };
-        let state = mem::replace(&mut task.state, State::Ended);
-        task.end = Some(end);
-        task.waker = None;
-        task.news = None;
+        let state = task.state;
+        task.end(end);
         task.detached |= is_main;
         let detached = task.detached;
         self.main_ended |= is_main;

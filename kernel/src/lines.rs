@@ -9,7 +9,7 @@ use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::table::At;
-use crate::task::{End, NONE, State};
+use crate::task::{NONE, State};
 use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::waits::{Links, Wait};
 
@@ -19,7 +19,7 @@ impl<M: Machine> Kernel<M> {
         let op = || Op::Join { task: wanted.serial.get() };
         let found = self.tasks.find(wanted);
         match found {
-            Some(task) if self.tasks.get(task).state != State::Ended => {
+            Some(task) if !self.tasks.get(task).is_ended() => {
                 let joined = self.tasks.get(task);
                 let ends = (joined.first_joiner, joined.last_joiner);
                 self.park(at, Wait::Join { task, take, line: Links::ALONE }, op);
@@ -58,11 +58,11 @@ impl<M: Machine> Kernel<M> {
     /// What an ended task left, taken out of it if so asked.
     pub(crate) fn output_of(&mut self, task: u32, take: bool) -> Ended {
         let ended = self.tasks.get_mut(task);
-        match ended.end.expect("an ended task has an end") {
-            End::Panicked => Ended::Panicked(Box::new(ended.rare().panic.clone().into())),
-            End::Dropped => Ended::Dropped,
-            End::Output if !take => Ended::Output(None),
-            End::Output => match ended.body.take() {
+        match ended.state {
+            State::Panicked => Ended::Panicked(Box::new(ended.rare().panic.clone().into())),
+            State::Dropped => Ended::Dropped,
+            _ if !take => Ended::Output(None),
+            _ => match ended.body.take() {
                 Some(body) => Ended::Output(Some(body)),
                 None => Ended::Taken,
             },

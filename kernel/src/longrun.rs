@@ -94,7 +94,7 @@ impl<M: Machine> Kernel<M> {
     /// Where a run has led.
     fn stands_at(&self, index: u32) -> Stop<'static> {
         let task = self.tasks.get(index);
-        if task.state == State::Ended {
+        if task.is_ended() {
             return Stop { trap: "exit".into(), at: None };
         }
         match self.waits.get(task.last_wait) {

@@ -64,7 +64,7 @@ impl<M: Machine> Kernel<M> {
             Post::Detach(task) => {
                 if let Some(index) = self.tasks.find(task) {
                     self.tasks.get_mut(index).detached = true;
-                    if self.tasks.get(index).state == State::Ended {
+                    if self.tasks.get(index).is_ended() {
                         drop_quietly(self.tasks.remove(index));
                     }
                 }

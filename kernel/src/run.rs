@@ -5,7 +5,7 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::thread;
 
 use traps::Time;
@@ -67,12 +67,12 @@ impl<M: Machine> Kernel<M> {
         let (cause, since) = (mem::replace(&mut task.cause, run), task.ready_since);
         task.interrupted = false;
         self.longrun.begin_from(task.came);
-        let waker = task.waker.as_ref().unwrap_or_else(|| self.spare.waker());
+        let waker = task.waker().unwrap_or_else(|| self.spare.waker());
         let root = Tasks::root_of(name);
         self.gate.begin(name, root, waker, self.options.budget, task.is_home_free);
         self.running = Some(index);
         self.running_since = self.log.now;
-        if task.news.is_some() || self.log.is_listening() {
+        if self.log.is_listening() || task.news().is_some_and(|news| !news.is_empty()) {
             self.tell_run(index, cause, since);
         }
         if self.inject.around {
@@ -86,19 +86,17 @@ impl<M: Machine> Kernel<M> {
     /// The `run` line, whose number is given.
     #[cold]
     fn tell_run(&mut self, index: u32, cause: Seq, since: Time) {
-        let mut news = self.tasks.get_mut(index).news.take();
         if self.log.is_listening() {
-            let answered = news.as_ref().map_or(&[][..], |news| &news.answered);
+            let task = self.tasks.get(index);
+            let answered = task.news().map_or(&[][..], |news| &news.answered);
             let waited = Timed { waited: Some(self.log.now.since(since)), ..Timed::default() };
             let event = Event::Run { cause, answered: answered.into() };
             let (id, name) = self.tasks.label(index);
             self.log.write(id, name, event, Some(waited));
-            // Kept while somebody listens: the next run is told without an allocation.
-            if let Some(news) = &mut news {
-                news.answered.clear();
-                news.delivered.clear();
-            }
-            self.tasks.get_mut(index).news = news;
+        }
+        let task = self.tasks.get_mut(index);
+        if task.news().is_some() {
+            task.rare().news.clear();
         }
     }
 
@@ -113,16 +111,15 @@ impl<M: Machine> Kernel<M> {
             task = self.tasks.get_mut(index);
         }
         let polled = {
-            let waker: &Waker = task.waker.as_ref().unwrap_or_else(|| self.spare.waker());
-            let mut cx = Context::from_waker(waker);
-            let body = &mut task.body;
+            let (waker, body) = task.parts();
+            let mut cx = Context::from_waker(waker.unwrap_or_else(|| self.spare.waker()));
             catch_unwind(AssertUnwindSafe(|| match body {
                 Some(body) => body.as_mut().poll(&mut cx),
                 None => main(&mut cx),
             }))
         };
         self.gate.clear_bare();
-        if task.waker.is_none() && self.spare.was_used() {
+        if task.waker().is_none() && self.spare.was_used() {
             self.adopt_spare(index);
         }
         polled
@@ -134,7 +131,7 @@ impl<M: Machine> Kernel<M> {
         let used = mem::replace(&mut self.spare, SpareWaker::new(&self.wakes));
         let (waker, hit) = used.adopt(self.tasks.name_of(index));
         let task = self.tasks.get_mut(index);
-        self.gate.set_waker(task.waker.insert(waker));
+        self.gate.set_waker(task.set_waker(waker));
         task.woken |= hit;
     }
 

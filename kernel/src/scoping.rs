@@ -225,8 +225,9 @@ impl<M: Machine> Kernel<M> {
 
     /// An unread interrupt of that scope is nobody's any more.
     pub(crate) fn forget_delivered(&mut self, task: u32, index: u32) {
-        if let Some(news) = &mut self.tasks.get_mut(task).news {
-            news.delivered.retain(|(_, source)| *source != Source::Scope(index));
+        let task = self.tasks.get_mut(task);
+        if task.news().is_some_and(|news| !news.delivered.is_empty()) {
+            task.rare().news.delivered.retain(|(_, source)| *source != Source::Scope(index));
         }
     }
 

@@ -15,7 +15,6 @@ use crate::log;
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::Source;
-use crate::task::State;
 use crate::timers::Rank;
 use crate::trace::{Event, Op, Outcome};
 use crate::turn::Fired;
@@ -201,7 +200,7 @@ impl<M: Machine> Kernel<M> {
         match request {
             Request::Join { task, .. } => {
                 let joined = self.tasks.find(*task);
-                joined.is_some_and(|joined| self.tasks.get(joined).state != State::Ended)
+                joined.is_some_and(|joined| !self.tasks.get(joined).is_ended())
             }
             Request::CheckInterrupt => true,
             other => other.blocks(),

@@ -33,7 +33,11 @@ pub(crate) enum State {
     /// Waiting: for its tickets, or for a waker alone.
     Parked,
     /// Over; its output waits for a joiner.
-    Ended,
+    Finished,
+    /// Over, by a panic.
+    Panicked,
+    /// Over: it was dropped before its end.
+    Dropped,
     /// Its place in the table is free.
     Gone,
 }
@@ -46,9 +50,15 @@ pub(crate) enum End {
     Dropped,
 }
 
-/// What few tasks ever have.
-#[derive(Debug, Default)]
+/// What few tasks ever have; of those that are traced, all.
+#[derive(Default)]
 pub(crate) struct Rare {
+    /// Of a task that handed its waker on: its own, from then on.
+    waker: Option<Waker>,
+    pub(crate) news: News,
+    /// Policy NextSleep: the handle whose wait its last wake left registered, and whether that was
+    /// for writing.
+    deferred: Option<(u32, bool)>,
     pub(crate) cancel: Option<Cancellation>,
     /// The message of the panic that ended it.
     pub(crate) panic: Box<str>,
@@ -73,6 +83,19 @@ pub(crate) struct News {
     pub(crate) delivered: Vec<(Ticket, Source)>,
 }
 
+impl News {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.answered.is_empty() && self.delivered.is_empty()
+    }
+
+    /// It was told. The room stays: the next run is told without an allocation.
+    pub(crate) fn clear(&mut self) {
+        self.answered.clear();
+        self.delivered.clear();
+    }
+}
+
 /// What is left of a task whose place is free: to be dropped outside.
 pub(crate) type Remains = (Option<Pin<Box<dyn Body>>>, Option<Box<Rare>>);
 
@@ -83,7 +106,6 @@ pub(crate) struct Task {
     pub(crate) parent: u64,
     pub(crate) state: State,
     pub(crate) cycles: u64,
-    pub(crate) waker: Option<Waker>,
     /// The line that made it ready; while it runs, its `run` line.
     pub(crate) cause: Seq,
     /// What that line ended.
@@ -102,15 +124,12 @@ pub(crate) struct Task {
     /// Entries in the list of pending interrupts.
     pub(crate) pending: u32,
     rare: Option<Box<Rare>>,
-    pub(crate) end: Option<End>,
     /// A result came while it was running: it is polled on.
     pub(crate) answered: bool,
     /// Its waker was called while it was running: it goes to the end of the queue.
     pub(crate) woken: bool,
     /// An interrupt was delivered to it and it has not run since.
     pub(crate) interrupted: bool,
-    /// What its next run will find; made when it is first needed.
-    pub(crate) news: Option<Box<News>>,
     /// A deadline around it fired once: a guard that ends is worth a look.
     pub(crate) troubled: bool,
     /// Between the wait of a turn and its deadlines: where a connection deadline is due.
@@ -121,10 +140,6 @@ pub(crate) struct Task {
     pub(crate) detached: bool,
     /// Nothing is kept in its home at the gate, as far as its last run has seen.
     pub(crate) is_home_free: bool,
-    /// Policy NextSleep: the handle whose wait its last wake left registered, or `NONE`, and
-    /// whether that was for writing.
-    deferred: u32,
-    deferred_write: bool,
 }
 
 impl Task {
@@ -141,7 +156,6 @@ impl Task {
             parent,
             state: State::Parked,
             cycles: 0,
-            waker: None,
             cause: 0,
             came: Came::Spawn,
             ready_since: Time::ZERO,
@@ -153,18 +167,14 @@ impl Task {
             last_joiner: NONE,
             pending: 0,
             rare: None,
-            end: None,
             answered: false,
             woken: false,
             interrupted: false,
-            news: None,
             troubled: false,
             expiring: None,
             deadlines_before,
             detached,
             is_home_free: true,
-            deferred: NONE,
-            deferred_write: false,
         }
     }
 
@@ -188,20 +198,46 @@ impl Task {
         }
     }
 
+    #[inline]
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.state, State::Finished | State::Panicked | State::Dropped)
+    }
+
+    /// Its own waker, if it ever handed one on.
+    #[inline]
+    pub(crate) fn waker(&self) -> Option<&Waker> {
+        self.rare.as_ref()?.waker.as_ref()
+    }
+
+    /// The same, and its future.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (Option<&Waker>, &mut Option<Pin<Box<dyn Body>>>) {
+        let waker = self.rare.as_ref().and_then(|rare| rare.waker.as_ref());
+        (waker, &mut self.body)
+    }
+
+    pub(crate) fn set_waker(&mut self, waker: Waker) -> &Waker {
+        self.rare().waker.insert(waker)
+    }
+
+    /// What its next run will find.
+    #[inline]
+    pub(crate) fn news(&self) -> Option<&News> {
+        self.rare.as_ref().map(|rare| &rare.news)
+    }
+
     /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
     #[inline]
     pub(crate) fn deferred(&self) -> Option<(u32, bool)> {
-        (self.deferred != NONE).then_some((self.deferred, self.deferred_write))
+        self.rare.as_ref()?.deferred
     }
 
     pub(crate) fn defer(&mut self, handle: u32, write: bool) {
-        (self.deferred, self.deferred_write) = (handle, write);
+        self.rare().deferred = Some((handle, write));
     }
 
     pub(crate) fn undefer(&mut self) -> Option<(u32, bool)> {
-        let deferred = self.deferred();
-        self.deferred = NONE;
-        deferred
+        self.rare.as_mut()?.deferred.take()
     }
 
     pub(crate) fn cancel(&self) -> Option<&Cancellation> {
@@ -217,10 +253,22 @@ impl Task {
         self.rare.get_or_insert_default()
     }
 
+    /// It ends: nobody wakes it or tells it anything any more.
+    #[inline]
+    pub(crate) fn end(&mut self, end: End) {
+        self.state = match end {
+            End::Output => State::Finished,
+            End::Panicked => State::Panicked,
+            End::Dropped => State::Dropped,
+        };
+        if let Some(rare) = &mut self.rare {
+            (rare.waker, rare.news) = (None, News::default());
+        }
+    }
+
     /// Takes out what is left of a task that has ended.
     #[inline]
     pub(crate) fn take_remains(&mut self) -> Remains {
-        debug_assert!(self.waker.is_none() && self.news.is_none(), "they go with its end");
         (self.body.take(), self.rare.take())
     }
 

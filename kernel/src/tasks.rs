@@ -139,7 +139,7 @@ impl Tasks {
             self.main = None;
         }
         let task = &mut self.records[index as usize];
-        debug_assert!(task.state == State::Ended, "a task is removed once, when it has ended");
+        debug_assert!(task.is_ended(), "a task is removed once, when it has ended");
         task.state = State::Gone;
         task.first_wait = mem::replace(&mut self.free, index);
         task.take_remains()
@@ -152,7 +152,7 @@ impl Tasks {
 
     /// Those with a number above `older` that have not ended, newest first.
     pub(crate) fn newest_first(&self, older: u64) -> Vec<u32> {
-        let wanted = |task: &Task| task.state != State::Ended && task.id.get() > older;
+        let wanted = |task: &Task| !task.is_ended() && task.id.get() > older;
         let alive = self.all().filter(|(_, task)| wanted(task));
         let mut found: Vec<_> = alive.map(|(index, task)| (task.id, index)).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));

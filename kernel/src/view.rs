@@ -145,7 +145,7 @@ impl<M: Machine> Kernel<M> {
                 State::Ready => "ready",
                 State::Running => "running",
                 State::Parked => "parked",
-                State::Ended | State::Gone => "ended",
+                _ => "ended",
             },
             since: match task.state {
                 State::Running => self.running_since,

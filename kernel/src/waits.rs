@@ -366,6 +366,6 @@ mod tests {
     /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
     #[test]
     fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
-        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (72, 160));
+        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (72, 128));
     }
 }
