@@ -110,7 +110,7 @@ impl<M: Machine> Kernel<M> {
         if starts {
             self.start_job(job);
         }
-        self.park(at, Wait::Job(job), || Op::Offload { job: number });
+        self.park(at, Wait::Job { number, slot: job.slot }, || Op::Offload { job: number });
     }
 
     /// Jobs that have a token, and jobs that have none: from the accounts, not from how quick the

@@ -332,7 +332,7 @@ impl<M: Machine> Drop for Kernel<M> {
         }
         // A queue may live on, and be waited on in another kernel.
         for entry in self.waits.take_all() {
-            if let Wait::Queue { queue, .. } = entry.wait {
+            if let Wait::Queue(queue) = entry.wait {
                 queue.head.set(NONE);
                 queue.tail.set(NONE);
                 queue.waiting.set(0);

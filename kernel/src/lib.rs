@@ -31,10 +31,11 @@
 //! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of connections),
 //! `longrun.rs`, `signals.rs`, `shutdown.rs` (the phases); `quiescence.rs` says whether anything
 //! can still happen, `view.rs` and `task_table.rs` what there is. The tables that they use are pure
-//! structures: `tasks.rs` (of the records in `task.rs`), `waits.rs`, `scopes.rs`, `pending.rs`,
-//! `timers.rs`, `registrations.rs`, `workers.rs` (tokens). What other threads see is in `wake.rs`,
-//! `waker.rs`, `remote.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`.
-//! [`testing`] is for the tests of programs; `inject.rs` is all that the kernel does for it.
+//! structures: `tasks.rs` (of the records in `task.rs`), `waits.rs` and `links.rs`, `scopes.rs`,
+//! `pending.rs`, `timers.rs`, `registrations.rs`, `workers.rs` (tokens). What other threads see is
+//! in `wake.rs`, `waker.rs`, `remote.rs`, `threads.rs` and `watchdog.rs`; what the world is, in
+//! `machine/`. [`testing`] is for the tests of programs; `inject.rs` is all that the kernel does
+//! for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
 //! far, a seed for the simulated machine.
@@ -72,6 +73,7 @@ mod jobs;
 mod kernel;
 mod limits;
 mod lines;
+mod links;
 mod log;
 mod longrun;
 mod machine;

@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::table::At;
 use crate::task::{NONE, State};
 use crate::trace::{Event, Op, Seq, WakeOp};
-use crate::waits::{Links, Wait};
+use crate::waits::Wait;
 
 impl<M: Machine> Kernel<M> {
     #[inline(never)]
@@ -22,8 +22,8 @@ impl<M: Machine> Kernel<M> {
             Some(task) if !self.tasks.get(task).is_ended() => {
                 let joined = self.tasks.get(task);
                 let ends = (joined.first_joiner, joined.last_joiner);
-                self.park(at, Wait::Join { task, take, line: Links::ALONE }, op);
-                let ends = self.waits.join_line(ends, at.ticket.index);
+                self.park(at, Wait::Join { task, take }, op);
+                let ends = self.waits.lines.append(ends, at.ticket.index);
                 let joined = self.tasks.get_mut(task);
                 (joined.first_joiner, joined.last_joiner) = ends;
             }
@@ -44,8 +44,8 @@ impl<M: Machine> Kernel<M> {
         let op = Op::Wait { queue: self.queue_number(&queue) };
         let ends = (queue.head.get(), queue.tail.get());
         queue.waiting.set(queue.waiting.get() + 1);
-        self.park(at, Wait::Queue { queue: queue.clone(), line: Links::ALONE }, || op);
-        let (head, tail) = self.waits.join_line(ends, at.ticket.index);
+        self.park(at, Wait::Queue(queue.clone()), || op);
+        let (head, tail) = self.waits.lines.append(ends, at.ticket.index);
         queue.head.set(head);
         queue.tail.set(tail);
         // A permit may have been kept since the task looked.
@@ -78,14 +78,14 @@ impl<M: Machine> Kernel<M> {
             let Wait::Join { take, .. } = entry.wait else {
                 unreachable!("only joiners stand in this line")
             };
-            let (joiner, after) = (entry.task, entry.line().after);
+            let (joiner, after) = (entry.task, self.waits.lines.get(index).after);
             let ticket = self.waits.ticket(index, entry);
             let joined = self.tasks.get_mut(task);
             joined.first_joiner = after;
             if after == NONE {
                 joined.last_joiner = NONE;
-            } else if let Some(next) = self.waits.get_mut(after) {
-                next.line_mut().before = NONE;
+            } else {
+                self.waits.lines.at(after).before = NONE;
             }
             let take = take && !self.gate.is_withdrawn(ticket);
             let ended = self.output_of(task, take);
@@ -115,7 +115,7 @@ impl<M: Machine> Kernel<M> {
             && count < n
         {
             count += u64::from(!self.gate.is_withdrawn(self.waits.ticket(index, entry)));
-            index = entry.line().after;
+            index = self.waits.lines.get(index).after;
         }
         count
     }
@@ -129,13 +129,15 @@ impl<M: Machine> Kernel<M> {
                 break;
             }
             let index = queue.head.get();
-            let Some(entry) = self.waits.get(index) else { break };
-            let after = entry.line().after;
+            if self.waits.get(index).is_none() {
+                break;
+            }
+            let after = self.waits.lines.get(index).after;
             queue.head.set(after);
             queue.waiting.set(queue.waiting.get() - 1);
-            match self.waits.get_mut(after) {
-                Some(next) => next.line_mut().before = NONE,
-                None => queue.tail.set(NONE),
+            match after {
+                NONE => queue.tail.set(NONE),
+                next => self.waits.lines.at(next).before = NONE,
             }
             let op = WakeOp::Wait { queue: queue.number.get() };
             woken += u64::from(self.complete(index, Ok(Answer::Unit), op, cause));

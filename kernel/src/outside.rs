@@ -26,6 +26,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn wait_outside(&mut self, at: &At, what: &'static str, external: bool) {
         self.external += usize::from(external);
         let op = Op::Outside { what: what.into(), external };
+        let what = self.waits.names.number(what);
         self.park(at, Wait::Outside { what, external }, || op);
     }
 

@@ -8,6 +8,7 @@ use crate::emit::{announce, drop_quietly, emit};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::task::State;
+use crate::threads::JobId;
 use crate::trace::Event;
 use crate::waits::{Entry, Wait};
 
@@ -161,18 +162,20 @@ impl<M: Machine> Kernel<M> {
             Wait::Join { task, .. } => {
                 let joined = self.tasks.get(*task);
                 let ends = (joined.first_joiner, joined.last_joiner);
-                let ends = self.waits.leave_line(ends, entry);
+                let ends = self.waits.lines.remove(ends, index);
                 let joined = self.tasks.get_mut(*task);
                 (joined.first_joiner, joined.last_joiner) = ends;
             }
-            Wait::Queue { queue, .. } => {
+            Wait::Queue(queue) => {
                 let ends = (queue.head.get(), queue.tail.get());
-                let (head, tail) = self.waits.leave_line(ends, entry);
+                let (head, tail) = self.waits.lines.remove(ends, index);
                 queue.head.set(head);
                 queue.tail.set(tail);
                 queue.waiting.set(queue.waiting.get() - 1);
             }
-            Wait::Job(job) => self.stop_waiting_for_job(entry.task, *job),
+            Wait::Job { number, slot } => {
+                self.stop_waiting_for_job(entry.task, JobId { number: *number, slot: *slot });
+            }
             Wait::Signal(_) | Wait::Stream(_) => {
                 self.signals.waiting.retain(|ticket| *ticket != index)
             }

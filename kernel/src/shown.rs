@@ -62,11 +62,11 @@ impl<M: Machine> Kernel<M> {
                 format!("io {} {side}", alias.map_or_else(|| "-".to_owned(), |a| a.to_string()))
             }
             Wait::Join { task, .. } => format!("join {}", self.tasks.label(*task).0),
-            Wait::Queue { queue, .. } => format!("wait q{}", queue.number.get()),
-            Wait::Job(job) => format!("offload o{}", job.number),
+            Wait::Queue(queue) => format!("wait q{}", queue.number.get()),
+            Wait::Job { number, .. } => format!("offload o{number}"),
             Wait::Signal(_) | Wait::Stream(_) => "signal".to_owned(),
             Wait::Foreign { .. } => "foreign".to_owned(),
-            Wait::Outside { what, .. } => format!("outside {what}"),
+            Wait::Outside { what, .. } => format!("outside {}", self.waits.names.name(*what)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The wait table: what each parked ticket waits for. Same index as the ticket at the gate.
 //!
-//! Threads its entries into two lists: the tickets of a task, and the waiters of a queue or a
-//! joined task. Completes nothing.
+//! Keeps its entries in two lists: the tickets of a task, and the waiters of a queue or a joined
+//! task. Completes nothing.
 
 use std::mem;
 use std::num::NonZeroU64;
@@ -10,10 +10,10 @@ use std::rc::Rc;
 use traps::SignalSet;
 use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site, Ticket};
 
+use crate::links::{Lists, Names};
 use crate::table::At;
 use crate::task::{NONE, Task};
 use crate::tasks::Tasks;
-use crate::threads::JobId;
 use crate::timers::TimerId;
 use crate::trace::Seq;
 
@@ -34,33 +34,22 @@ pub(crate) enum Wait {
     Join {
         task: u32,
         take: bool,
-        line: Links,
     },
-    Queue {
-        queue: Rc<QueueCore>,
-        line: Links,
+    Queue(Rc<QueueCore>),
+    Job {
+        number: u64,
+        slot: u32,
     },
-    Job(JobId),
     Signal(SignalSet),
     Stream(Rc<SignalLine>),
     Foreign {
         external: bool,
     },
     Outside {
-        what: &'static str,
+        /// The number of its name.
+        what: u32,
         external: bool,
     },
-}
-
-/// Neighbours in a line: that of a queue or of a joined task.
-#[derive(Clone, Copy)]
-pub(crate) struct Links {
-    pub(crate) before: u32,
-    pub(crate) after: u32,
-}
-
-impl Links {
-    pub(crate) const ALONE: Links = Links { before: NONE, after: NONE };
 }
 
 pub(crate) struct Entry {
@@ -88,73 +77,25 @@ pub(crate) struct Over {
     pub(crate) site: Site,
 }
 
-impl Entry {
-    /// Where it stands in a line.
-    pub(crate) fn line(&self) -> Links {
-        match self.wait {
-            Wait::Join { line, .. } | Wait::Queue { line, .. } => line,
-            _ => unreachable!("a line holds joiners, or waiters of its queue"),
-        }
-    }
-
-    pub(crate) fn line_mut(&mut self) -> &mut Links {
-        match &mut self.wait {
-            Wait::Join { line, .. } | Wait::Queue { line, .. } => line,
-            _ => unreachable!("a line holds joiners, or waiters of its queue"),
-        }
-    }
-}
-
 pub(crate) struct Waits {
     /// The number of the kernel.
     epoch: u32,
     entries: Vec<Option<Entry>>,
     /// By task: those whose ticket is at home.
     homes: Vec<Option<Entry>>,
-    neighbours: Neighbours,
+    /// Of each task, its tickets, if it has several.
+    siblings: Lists,
+    /// Those who wait for the end of a task, or in a queue.
+    pub(crate) lines: Lists,
+    pub(crate) names: Names,
     numbers: u64,
     pub(crate) parked: usize,
 }
 
-/// Neighbours among the tickets of a task, at the places of the tickets. Apart, as most tickets are
-/// alone: where a task waits for one thing, what stands here for it is old, and nothing reads it.
-#[derive(Default)]
-struct Neighbours {
-    entries: Vec<Links>,
-    homes: Vec<Links>,
-}
-
-impl Neighbours {
-    fn get(&self, index: u32) -> Links {
-        let table = if index & HOME == 0 { &self.entries } else { &self.homes };
-        table.get((index & !HOME) as usize).copied().unwrap_or(Links::ALONE)
-    }
-
-    fn at(&mut self, index: u32) -> &mut Links {
-        let table = if index & HOME == 0 { &mut self.entries } else { &mut self.homes };
-        let place = (index & !HOME) as usize;
-        if place >= table.len() {
-            table.resize(place + 1, Links::ALONE);
-        }
-        &mut table[place]
-    }
-
-    /// Puts a ticket behind the last one of its task, which `was_alone` until now.
-    #[cold]
-    fn append(&mut self, last: u32, was_alone: bool, index: u32) {
-        let before = self.at(last);
-        before.after = index;
-        if was_alone {
-            before.before = NONE;
-        }
-        *self.at(index) = Links { before: last, after: NONE };
-    }
-}
-
 impl Waits {
     pub(crate) fn new(epoch: u32) -> Waits {
-        let (entries, homes, neighbours) = Default::default();
-        Waits { epoch, entries, homes, neighbours, numbers: 0, parked: 0 }
+        let (entries, homes, siblings, lines, names) = Default::default();
+        Waits { epoch, entries, homes, siblings, lines, names, numbers: 0, parked: 0 }
     }
 
     /// The ticket of the entry that is, or was, at that place.
@@ -242,13 +183,22 @@ impl Waits {
     #[inline(always)]
     fn link(&mut self, tasks: &mut Tasks, task: u32, index: u32) {
         let owner = tasks.get_mut(task);
-        let last = mem::replace(&mut owner.last_wait, index);
-        if last == NONE {
-            owner.first_wait = index;
-        } else {
-            self.neighbours.append(last, owner.waits == 1, index);
-        }
         owner.waits += 1;
+        if owner.waits == 1 {
+            (owner.first_wait, owner.last_wait) = (index, index);
+        } else {
+            self.link_to_others(owner, index);
+        }
+    }
+
+    #[cold]
+    fn link_to_others(&mut self, owner: &mut Task, index: u32) {
+        let mut ends = (owner.first_wait, owner.last_wait);
+        if owner.waits == 2 {
+            // One that was alone has nothing here yet.
+            ends = self.siblings.append((NONE, NONE), owner.first_wait);
+        }
+        (owner.first_wait, owner.last_wait) = self.siblings.append(ends, index);
     }
 
     #[inline(always)]
@@ -263,15 +213,8 @@ impl Waits {
 
     #[cold]
     fn unlink_from_others(&mut self, owner: &mut Task, index: u32) {
-        let Links { before, after } = self.neighbours.get(index);
-        match before {
-            NONE => owner.first_wait = after,
-            before => self.neighbours.at(before).after = after,
-        }
-        match after {
-            NONE => owner.last_wait = before,
-            after => self.neighbours.at(after).before = before,
-        }
+        let ends = (owner.first_wait, owner.last_wait);
+        (owner.first_wait, owner.last_wait) = self.siblings.remove(ends, index);
     }
 
     /// Ends a wait: its ticket is in no table and no list any more but, perhaps, in a line, which
@@ -326,36 +269,9 @@ impl Waits {
         let (mut found, mut index) = (Vec::new(), owner.first_wait);
         for _ in 0..owner.waits {
             found.push(index);
-            index = self.neighbours.get(index).after;
+            index = self.siblings.get(index).after;
         }
         found
-    }
-
-    /// Appends a ticket to a line and returns the line's new ends.
-    pub(crate) fn join_line(&mut self, ends: (u32, u32), index: u32) -> (u32, u32) {
-        let (first, last) = ends;
-        if last == NONE {
-            return (index, index);
-        }
-        self.get_mut(last).expect("a line holds parked tickets").line_mut().after = index;
-        self.get_mut(index).expect("it was just parked").line_mut().before = last;
-        (first, index)
-    }
-
-    /// Takes an entry that was just removed out of its line; the line's new ends.
-    pub(crate) fn leave_line(&mut self, ends: (u32, u32), entry: &Entry) -> (u32, u32) {
-        let (mut first, mut last) = ends;
-        let Links { before, after } = entry.line();
-        let rule = "a line holds parked tickets";
-        match before {
-            NONE => first = after,
-            before => self.get_mut(before).expect(rule).line_mut().after = after,
-        }
-        match after {
-            NONE => last = before,
-            after => self.get_mut(after).expect(rule).line_mut().before = before,
-        }
-        (first, last)
     }
 }
 
@@ -366,6 +282,6 @@ mod tests {
     /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
     #[test]
     fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
-        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (72, 128));
+        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (64, 128));
     }
 }
