@@ -3,8 +3,8 @@
 //! Each connection that waits has one, so it is small: of the scope in which it runs the deadline
 //! keeps what is to be known, or a box where guards nest.
 
+use std::fmt;
 use std::future::Future;
-use std::mem;
 use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -21,7 +21,7 @@ use crate::protocol::{DeadlineName, Limit, Post, Request, ScopeId, ScopeKind, Si
 use crate::scope::{Inner, Opener, close, close_unseen, left, opened, poll_inside, relabel};
 use crate::time::Time;
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It has so many microseconds from its first poll.
     After(u64),
@@ -29,13 +29,61 @@ pub(super) enum Stage {
     Until(Time),
     /// It runs on the deadline's own slot, in the scope that the deadline keeps.
     Kept,
-    /// It will, once that scope is opened: its ticket, once it is filed. The epoch is the
-    /// deadline's.
-    Own { index: u32, serial: Option<NonZeroU64> },
-    /// It runs inside another guard of the same deadline, in a scope of its own.
-    Nested(Box<Opener>),
+    /// It will, once that scope is opened: the number of its ticket, once it is filed.
+    Own(Option<NonZeroU64>),
+    /// It runs inside another guard of the same deadline, in a scope of its own, which has that
+    /// place there.
+    Nested(u32),
     /// It has no limit.
     Free,
+}
+
+/// A stage in one word: which, in three bits, and its number.
+#[derive(Clone, Copy)]
+struct Packed(u64);
+
+impl Packed {
+    const BITS: u32 = 61;
+    /// The largest number: a span or a point that stands for never.
+    const MOST: u64 = (1 << Packed::BITS) - 1;
+
+    #[inline(always)]
+    fn of(stage: Stage) -> Packed {
+        let (which, number) = match stage {
+            Stage::After(span) => (0, span),
+            Stage::Until(until) => (1, until.as_micros()),
+            Stage::Kept => (2, 0),
+            Stage::Own(serial) => (3, serial.map_or(0, NonZeroU64::get)),
+            Stage::Nested(place) => (4, u64::from(place)),
+            Stage::Free => (5, 0),
+        };
+        Packed(which << Packed::BITS | number.min(Packed::MOST))
+    }
+
+    #[inline(always)]
+    fn stage(self) -> Stage {
+        let number = self.0 & Packed::MOST;
+        let micros = if number == Packed::MOST { u64::MAX } else { number };
+        match self.0 >> Packed::BITS {
+            0 => Stage::After(micros),
+            1 => Stage::Until(Time::from_micros(micros)),
+            2 => Stage::Kept,
+            3 => Stage::Own(NonZeroU64::new(number)),
+            4 => Stage::Nested(number as u32),
+            _ => Stage::Free,
+        }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, stage: Stage) {
+        *self = Packed::of(stage);
+    }
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stage().fmt(f)
+    }
 }
 
 pin_project! {
@@ -45,7 +93,7 @@ pin_project! {
     pub struct Guard<'a, F> {
         deadline: &'a ConnectionDeadline,
         site: Site,
-        stage: Stage,
+        stage: Packed,
         #[pin]
         inner: Option<F>,
     }
@@ -55,8 +103,8 @@ pin_project! {
             let mut this = this.project();
             // What is inside goes first, as in any scope.
             this.inner.set(None);
-            if !matches!(this.stage, Stage::Free) {
-                this.deadline.give_up(this.stage, this.site);
+            if this.stage.stage() != Stage::Free {
+                this.deadline.give_up(this.stage.stage(), this.site);
             }
         }
     }
@@ -69,7 +117,7 @@ impl<'a, F: Future> Guard<'a, F> {
         site: Site,
         future: F,
     ) -> Guard<'a, F> {
-        Guard { deadline, site, stage, inner: Some(future) }
+        Guard { deadline, site, stage: Packed::of(stage), inner: Some(future) }
     }
 }
 
@@ -85,16 +133,16 @@ where
         let this = self.project();
         let (mut inner, stage, deadline, site) =
             (this.inner, this.stage, *this.deadline, *this.site);
-        let kept = match *stage {
-            Stage::After(_) | Stage::Until(_) => deadline.begin(stage, site),
+        let kept = match stage.stage() {
+            new @ (Stage::After(_) | Stage::Until(_)) => deadline.begin(new, stage, site),
             Stage::Kept => deadline.scope_here(),
-            Stage::Own { .. } | Stage::Nested(_) | Stage::Free => None,
+            Stage::Own(_) | Stage::Nested(_) | Stage::Free => None,
         };
         let scope = match kept {
             Some(scope) => scope,
             None => {
                 deadline.assert_here();
-                if matches!(stage, Stage::Free) {
+                if stage.stage() == Stage::Free {
                     let rule = "rule: a future is not polled after it was ready";
                     return inner.as_pin_mut().expect(rule).poll(cx);
                 }
@@ -103,13 +151,17 @@ where
         };
         let result = match ready!(poll_inside(inner.as_mut(), scope, true, cx)) {
             Inner::Value(Ok(value)) => Ok(value),
-            other => relabel(other, scope, deadline.limit(stage), site).0,
+            other => relabel(other, scope, deadline.limit(stage.stage()), site).0,
         };
         inner.set(None);
-        match mem::replace(stage, Stage::Free) {
-            Stage::Nested(mut opener) => close(&mut opener.open, left(&result)),
+        match stage.stage() {
+            Stage::Nested(place) => {
+                let opener = deadline.kept.lend(place);
+                close(&mut opener.and_then(|opener| opener.open), left(&result));
+            }
             _ => deadline.leave(),
         }
+        stage.set(Stage::Free);
         Poll::Ready(result)
     }
 }
@@ -117,18 +169,13 @@ where
 impl ConnectionDeadline {
     /// Arms it for the first poll of a guard. The scope, if that is kept and hangs here.
     #[inline(always)]
-    fn begin(&self, stage: &mut Stage, site: Site) -> Option<ScopeId> {
-        let limit = match *stage {
-            Stage::After(0) | Stage::Until(Time::NEVER) => {
-                *stage = Stage::Free;
-                return None;
-            }
-            Stage::After(span) => Ok(span),
-            Stage::Until(until) => Err(until),
-            _ => unreachable!("a guard begins once"),
-        };
+    fn begin(&self, new: Stage, stage: &mut Packed, site: Site) -> Option<ScopeId> {
+        if matches!(new, Stage::After(0) | Stage::Until(Time::NEVER)) {
+            stage.set(Stage::Free);
+            return None;
+        }
         if self.kept.guards.get() {
-            self.nest(stage, limit, site);
+            stage.set(self.nest(new, site));
             return None;
         }
         let kept = self.scope_here();
@@ -136,23 +183,25 @@ impl ConnectionDeadline {
             self.look_for_scope();
         }
         self.kept.guards.set(true);
-        match limit {
-            Ok(span) => self.arm_from(span, site),
-            Err(until) => self.arm_until(until, site),
+        match new {
+            Stage::Until(until) => self.arm_until(until, site),
+            Stage::After(span) => self.arm_from(span, site),
+            _ => unreachable!("a guard begins once"),
         }
         let is_open = kept.is_some() || self.scope().is_some();
-        *stage = if is_open { Stage::Kept } else { Stage::Own { index: 0, serial: None } };
+        stage.set(if is_open { Stage::Kept } else { Stage::Own(None) });
         kept
     }
 
     /// A guard of it begins inside another one: in a scope of its own.
     #[cold]
-    fn nest(&self, stage: &mut Stage, limit: Result<u64, Time>, site: Site) {
-        let limit = match limit {
-            Ok(span) => Limit::After(Duration::from_micros(span)),
-            Err(until) => Limit::At(until),
+    fn nest(&self, new: Stage, site: Site) -> Stage {
+        let limit = match new {
+            Stage::After(span) => Limit::After(Duration::from_micros(span)),
+            Stage::Until(until) => Limit::At(until),
+            _ => unreachable!("a guard begins once"),
         };
-        *stage = Stage::Nested(Box::new(Opener::new(Call::at(site), limit, ScopeKind::Guard)));
+        Stage::Nested(self.kept.nest(Opener::new(Call::at(site), limit, ScopeKind::Guard)))
     }
 
     #[cold]
@@ -173,9 +222,12 @@ impl ConnectionDeadline {
 
     /// Where the scope is not the one that is kept, or that was left somewhere else.
     #[inline(never)]
-    fn poll_open(&self, stage: &mut Stage, site: Site, cx: &mut Context<'_>) -> Poll<ScopeId> {
-        if let Stage::Nested(opener) = stage {
-            return opener.poll(cx).map(|open| open.scope);
+    fn poll_open(&self, stage: &mut Packed, site: Site, cx: &mut Context<'_>) -> Poll<ScopeId> {
+        if let Stage::Nested(place) = stage.stage() {
+            let mut opener = self.kept.lend(place).expect("a guard is polled by one at a time");
+            let polled = opener.poll(cx).map(|open| open.scope);
+            self.kept.unlend(place, opener);
+            return polled;
         }
         self.kept.asked.set(true);
         let scope = match self.scope() {
@@ -183,7 +235,7 @@ impl ConnectionDeadline {
             None => {
                 let scope = ready!(self.ask(stage, site, cx));
                 self.kept.open(scope);
-                *stage = Stage::Kept;
+                stage.set(Stage::Kept);
                 scope
             }
         };
@@ -198,36 +250,37 @@ impl ConnectionDeadline {
     }
 
     /// Asks the kernel for the scope.
-    fn ask(&self, stage: &mut Stage, site: Site, cx: &mut Context<'_>) -> Poll<ScopeId> {
+    fn ask(&self, stage: &mut Packed, site: Site, cx: &mut Context<'_>) -> Poll<ScopeId> {
         let DeadlineName { slot, number, .. } = self.slot.name;
         let limit = Limit::Deadline { slot, number };
-        let mut call = Call::of(self.ticket(stage), site);
+        let mut call = Call::of(self.ticket(stage.stage()), site);
         let is_new = !call.is_filed();
         let polled = call.poll(cx, || Request::OpenScope { limit, kind: ScopeKind::Guard });
         if is_new {
             self.hang();
         }
-        let ticket = call.into_ticket();
-        *stage = Stage::Own {
-            index: ticket.map_or(0, |ticket| ticket.index),
-            serial: ticket.map(|ticket| ticket.serial),
-        };
+        stage.set(Stage::Own(self.kept.ask(call.into_ticket())));
         polled.map(|answer| opened(answer).0)
     }
 
     /// Where the answer will be, once the scope is asked for.
-    fn ticket(&self, stage: &Stage) -> Option<Ticket> {
-        let Stage::Own { index, serial: Some(serial) } = *stage else { return None };
-        Some(Ticket { index, epoch: self.slot.name.epoch, serial })
+    fn ticket(&self, stage: Stage) -> Option<Ticket> {
+        let Stage::Own(serial) = stage else { return None };
+        self.kept.ticket(serial, self.slot.name.epoch)
     }
 
     /// A guard is dropped before its end, with what was inside it.
     #[cold]
-    fn give_up(&self, stage: &mut Stage, site: Site) {
+    fn give_up(&self, stage: Stage, site: Site) {
         match stage {
             Stage::After(_) | Stage::Until(_) | Stage::Free => return,
-            Stage::Nested(opener) => return opener.abandon(),
-            Stage::Kept | Stage::Own { .. } => self.leave(),
+            Stage::Nested(place) => {
+                if let Some(mut opener) = self.kept.lend(place) {
+                    opener.abandon();
+                }
+                return;
+            }
+            Stage::Kept | Stage::Own(_) => self.leave(),
         }
         // A scope that is being opened for it is closed.
         if let Some(ticket) = self.ticket(stage) {
@@ -242,11 +295,12 @@ impl ConnectionDeadline {
     }
 
     /// The deadline of a guard, for the labels of its interrupts.
-    fn limit(&self, stage: &Stage) -> Option<Time> {
-        match stage {
-            Stage::Nested(opener) => opener.open.and_then(|open| open.deadline),
-            _ => Some(self.until.get()),
-        }
+    fn limit(&self, stage: Stage) -> Option<Time> {
+        let Stage::Nested(place) = stage else { return Some(self.until.get()) };
+        let opener = self.kept.lend(place)?;
+        let deadline = opener.open.and_then(|open| open.deadline);
+        self.kept.unlend(place, opener);
+        deadline
     }
 
     /// A guard ends, outermost of this deadline.
@@ -265,5 +319,35 @@ impl ConnectionDeadline {
         table.post();
         let (deadline, owner) = (*name, self.owner());
         gate::post(Post::LeaveGuard { deadline, scope: self.scope(), owner });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_connection_deadline_and_its_guard_does_not_grow() {
+        let guard = size_of::<Guard<'_, [u64; 4]>>() - size_of::<Option<[u64; 4]>>();
+        assert_eq!((size_of::<ConnectionDeadline>(), guard), (64, 24));
+    }
+
+    #[test]
+    fn a_stage_comes_out_of_its_word_as_it_went_in() {
+        let serial = NonZeroU64::new(7);
+        for stage in [
+            Stage::After(0),
+            Stage::After(5_000_000),
+            Stage::After(u64::MAX),
+            Stage::Until(Time::ZERO),
+            Stage::Until(Time::NEVER),
+            Stage::Kept,
+            Stage::Own(None),
+            Stage::Own(serial),
+            Stage::Nested(3),
+            Stage::Free,
+        ] {
+            assert_eq!(Packed::of(stage).stage(), stage);
+        }
     }
 }

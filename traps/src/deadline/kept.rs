@@ -4,11 +4,12 @@
 //! own kernel, whose number is not kept twice, and hangs on the root of a task, as nearly always,
 //! or what more there is to say lies in a box. It opens and closes nothing.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::num::NonZeroU64;
 
 use crate::gate;
-use crate::protocol::{ROOT, ScopeId, TaskRef};
+use crate::protocol::{ROOT, ScopeId, TaskRef, Ticket};
+use crate::scope::Opener;
 
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -17,6 +18,7 @@ pub(super) struct Kept {
     /// The task on whose root it hangs; `None`: it hangs elsewhere.
     root: Cell<Option<NonZeroU64>>,
     rare: OnceCell<Box<Rare>>,
+    /// The place of the scope; before, that of the ticket with which it is asked for.
     index: Cell<u32>,
     /// A guard runs.
     pub(super) guards: Cell<bool>,
@@ -31,6 +33,8 @@ pub(super) struct Rare {
     place: Cell<Option<(TaskRef, ScopeId)>>,
     /// The last post that armed the deadline.
     pub(super) arm: Cell<u64>,
+    /// The scopes of guards that run inside another one.
+    nested: RefCell<Vec<Option<Opener>>>,
 }
 
 impl Kept {
@@ -88,6 +92,18 @@ impl Kept {
         self.index.set(scope.index);
     }
 
+    /// It is asked for: where the answer will be. Gives the rest of that name.
+    pub(super) fn ask(&self, ticket: Option<Ticket>) -> Option<NonZeroU64> {
+        let ticket = ticket?;
+        self.index.set(ticket.index);
+        Some(ticket.serial)
+    }
+
+    /// That ticket.
+    pub(super) fn ticket(&self, serial: Option<NonZeroU64>, epoch: u32) -> Option<Ticket> {
+        Some(Ticket { index: self.index.get(), epoch, serial: serial? })
+    }
+
     /// Forgets it; gives it to be closed.
     pub(super) fn take(&self, epoch: u32) -> Option<ScopeId> {
         let scope = self.scope(epoch);
@@ -103,6 +119,28 @@ impl Kept {
     #[cold]
     pub(super) fn rare(&self) -> &Rare {
         self.rare.get_or_init(Box::default)
+    }
+
+    /// A guard begins inside another one. Gives its place among such guards.
+    pub(super) fn nest(&self, opener: Opener) -> u32 {
+        let mut nested = self.rare().nested.borrow_mut();
+        let free = nested.iter().position(Option::is_none);
+        let place = free.unwrap_or(nested.len());
+        match nested.get_mut(place) {
+            Some(free) => *free = Some(opener),
+            None => nested.push(Some(opener)),
+        }
+        u32::try_from(place).expect("fewer than 2^32 guards")
+    }
+
+    /// What that guard has, to be [given back](Kept::unlend): it may be polled in between.
+    pub(super) fn lend(&self, place: u32) -> Option<Opener> {
+        self.rare().nested.borrow_mut()[place as usize].take()
+    }
+
+    pub(super) fn unlend(&self, place: u32, opener: Opener) {
+        let earlier = self.rare().nested.borrow_mut()[place as usize].replace(opener);
+        debug_assert!(earlier.is_none(), "it was lent");
     }
 
     /// The last post that armed the deadline, 0 for none.
