@@ -343,3 +343,26 @@ impl Closing {
         drop(watcher);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_in_one_place_count_one_by_one_and_end_together() {
+        let closing = Rc::new(Closing::default());
+        closing.enter();
+        let (one, many) = (hold(), holds());
+        assert_eq!(closing.holds(), 1, "none of many yet");
+        many.add();
+        many.add();
+        many.add();
+        many.give_back();
+        assert_eq!(closing.holds(), 3);
+        drop(many);
+        assert_eq!(closing.holds(), 1);
+        drop(one);
+        assert_eq!(closing.holds(), 0);
+        Closing::leave();
+    }
+}

@@ -118,3 +118,37 @@ pub async fn serve<H: Handler + 'static>(
     config.drain();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+
+    use super::super::connection::Handler;
+    use super::super::request::Request;
+    use super::super::response::Response;
+    use super::super::seats::Seat;
+    use super::*;
+    use crate::stream::Stream;
+    use crate::tcp::TcpStream;
+
+    struct Hello;
+
+    impl Handler for Hello {
+        async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+            Ok(Response::text("hello"))
+        }
+    }
+
+    /// Of the future that `make` gives.
+    fn size<A, F: Future>(_: impl Fn(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn what_is_kept_of_a_connection_that_waits_does_not_grow() {
+        let life = size(live::<TcpStream, Share<Hello>>);
+        // 40 beside it for a task's name and place, 16 for the counts of a seat, and 8 for each of
+        // the two by the allocator, which gives multiples of 16.
+        assert_eq!((life, size_of::<Seat>(), size_of::<TcpStream>()), (120, 104, 32));
+    }
+}
