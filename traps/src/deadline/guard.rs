@@ -185,7 +185,10 @@ impl ConnectionDeadline {
         self.kept.guards.set(true);
         match new {
             Stage::Until(until) => self.arm_until(until, site),
-            Stage::After(span) => self.arm_from(span, site),
+            Stage::After(span) => {
+                let owner = kept.map_or_else(|| self.owner(), |scope| GUARD | scope.index);
+                self.arm_from(span, owner, site);
+            }
             _ => unreachable!("a guard begins once"),
         }
         let is_open = kept.is_some() || self.scope().is_some();

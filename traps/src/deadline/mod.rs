@@ -142,11 +142,11 @@ impl ConnectionDeadline {
     }
 
     /// The same with a span in microseconds, from the start.
-    #[inline]
-    fn arm_from(&self, span: u64, site: Site) {
+    #[inline(always)]
+    fn arm_from(&self, span: u64, owner: u32, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
         let now = table.now();
-        match table.begin(name.slot, span, now, self.owner()) {
+        match table.begin(name.slot, span, now, owner) {
             Some(until) => self.until.set(until),
             None => self.arm_anyhow(span, now, site),
         }
