@@ -96,13 +96,16 @@ impl News {
     }
 }
 
+/// A task's future, then its output; none if that was taken, and of main.
+pub(crate) type Contents = Option<Pin<Box<dyn Body>>>;
+
 /// What is left of a task whose place is free: to be dropped outside.
-pub(crate) type Remains = (Option<Pin<Box<dyn Body>>>, Option<Box<Rare>>);
+pub(crate) type Remains = (Contents, Option<Box<Rare>>);
 
 pub(crate) struct Task {
     pub(crate) id: NonZeroU64,
-    /// Its future, then its output; none if that was taken. That of main is in the frame of `run`.
-    pub(crate) body: Option<Pin<Box<dyn Body>>>,
+    /// That of main is in the frame of `run`.
+    pub(crate) body: Contents,
     pub(crate) parent: u64,
     pub(crate) state: State,
     pub(crate) cycles: u64,
@@ -211,7 +214,7 @@ impl Task {
 
     /// The same, and its future.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (Option<&Waker>, &mut Option<Pin<Box<dyn Body>>>) {
+    pub(crate) fn parts(&mut self) -> (Option<&Waker>, &mut Contents) {
         let waker = self.rare.as_ref().and_then(|rare| rare.waker.as_ref());
         (waker, &mut self.body)
     }
