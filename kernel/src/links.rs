@@ -1,5 +1,6 @@
-//! What stands beside a wait and few waits have, at the place of the wait or under a number, so that
-//! the table of waits has no room for it.
+//! What few waits have, beside the table of waits: at the place of the wait, or under a number.
+//!
+//! Knows no wait and no task: only indices.
 
 use std::collections::BTreeMap;
 use std::ptr;

@@ -33,7 +33,7 @@ impl TaskRef {
 }
 
 /// The handle of a task: join it, cancel it, or drop the handle to let it run on alone
-/// (what never needs one is spawned [`detached`](Spawn::detached)).
+/// (what never needs one is spawned [`detached`](crate::Spawn::detached)).
 #[derive(Debug)]
 pub struct Task<T> {
     task: TaskRef,
