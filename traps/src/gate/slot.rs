@@ -124,6 +124,7 @@ impl State {
     /// The same, now that the kernel keeps it.
     #[inline]
     pub(super) fn parked(self) -> State {
+        debug_assert!(self.is_waiting(), "who has a result does not wait");
         State(State::PARKED | self.place())
     }
 
