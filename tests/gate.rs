@@ -580,6 +580,83 @@ fn a_queue_of_one_kernel_panics_by_rule_in_another_for_as_long_as_somebody_waits
 }
 
 #[test]
+fn a_wake_posted_to_one_kernel_ends_no_wait_in_another() {
+    let (mut a, mut b) = (sim(), sim());
+    let (queue, slept) = (Rc::new(WaitQueue::new()), Rc::new(Cell::new(false)));
+    let waits = |queue: &Rc<WaitQueue>| {
+        let queue = queue.clone();
+        async move { queue.wait().await.unwrap() }
+    };
+    a.go(async {
+        let mut task = spawn("waits", waits(&queue)).await;
+        yield_now().await.unwrap();
+        queue.wake(1).await;
+        task.join().await.unwrap();
+        drop(task);
+        yield_now().await.unwrap();
+        // At the place that is free now, which the waiter has in the other kernel.
+        let (slept, sleeps) = (slept.clone(), sleep(secs(9)));
+        spawn("sleeps", async move { slept.set(sleeps.await.is_ok()) }).detached().await;
+        yield_now().await.unwrap();
+    });
+    // For the kernel in which somebody waited last, which is to hear of it when it runs.
+    queue.wake_soon(1);
+    b.go(async {
+        spawn("waits", waits(&queue)).detached().await;
+        yield_now().await.unwrap();
+    });
+    a.go(async { sleep(secs(1)).await.unwrap() });
+    assert!(!slept.get(), "it sleeps on");
+    b.go(async { assert_eq!(queue.wake(9).await, 1) });
+    a.end();
+    b.end();
+}
+
+#[test]
+fn a_permit_that_nobody_took_in_one_kernel_is_for_who_waits_in_another() {
+    let (mut a, mut b) = (sim(), sim());
+    let queue = Rc::new(WaitQueue::new());
+    let (handed,) = a.go(async {
+        let mut wait = queue.wait_for_permit();
+        assert!(poll_once(&mut wait).await.is_pending());
+        yield_now().await.unwrap();
+        queue.give_permit();
+        yield_now().await.unwrap();
+        (wait,)
+    });
+    drop(handed);
+    b.go(async {
+        let theirs = queue.clone();
+        let takes = async move { theirs.wait_for_permit().await.unwrap() };
+        spawn("takes", takes).detached().await;
+        yield_now().await.unwrap();
+        assert_eq!(queue.waiting(), 1);
+    });
+    a.go(async { yield_now().await.unwrap() });
+    b.go(async {
+        yield_now().await.unwrap();
+        assert_eq!((queue.waiting(), queue.try_take_permit()), (0, false));
+    });
+    a.end();
+    b.end();
+}
+
+#[test]
+fn a_closed_io_stays_closed_for_a_wait_whose_task_has_ended() {
+    on_sim(async {
+        let io = Rc::new(Io::new(Scripted(1)));
+        let theirs = io.clone();
+        let wait = Shared::new(async move { theirs.readable().await });
+        let polls = wait.clone();
+        let polls = async move { assert!(polls.poll_once().await.is_pending()) };
+        spawn("polls", polls).await.join().await.unwrap();
+        io.close();
+        assert!(matches!(wait.wait().await, Err(traps::Error::Closed)));
+        assert!(matches!(io.readable().await, Err(traps::Error::Closed)));
+    });
+}
+
+#[test]
 fn run_inside_run_panics_by_rule() {
     let (inner, _) = on_sim(async {
         let other = catch_unwind(AssertUnwindSafe(|| {

@@ -59,6 +59,7 @@ impl<M: Machine> Kernel<M> {
     /// The end of a task: its joiners hear of it, and nothing of it stays behind.
     pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
         let task = self.tasks.get(index);
+        debug_assert!(!task.is_ended() && task.state != State::Gone, "a task ends once");
         let deferred = task.deferred().is_some();
         if task.waits > 0 || task.first_scope != NONE || task.pending > 0 {
             self.cut_loose(index);

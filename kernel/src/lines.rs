@@ -123,6 +123,10 @@ impl<M: Machine> Kernel<M> {
     /// Wakes at most `n`, from the head; gives how many.
     pub(crate) fn wake_queue(&mut self, queue: &Rc<QueueCore>, n: u64, cause: Seq) -> u64 {
         let mut woken = 0;
+        if queue.home.get() != self.epoch {
+            // Who waits there now waits in another kernel, and came after this was posted.
+            return 0;
+        }
         // No more than wait now: whoever is woken and waits again is at the tail.
         for _ in 0..queue.waiting.get() {
             if woken == n {

@@ -80,6 +80,9 @@ impl<M: Machine> Kernel<M> {
             Post::Woken(task) => self.wake_task(task, cause),
             Post::WakeTicket(ticket) => self.wake_ticket(ticket, cause),
             Post::Permit { queue, keep } => {
+                if queue.home.get() != self.epoch && queue.waiting.get() > 0 && keep {
+                    return self.gate.pass_on(Post::Permit { queue, keep });
+                }
                 if self.wake_queue(&queue, 1, cause) == 0 && keep {
                     queue.permits.set(queue.permits.get() + 1);
                 }

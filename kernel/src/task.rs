@@ -50,7 +50,8 @@ pub(crate) enum End {
     Dropped,
 }
 
-/// What few tasks ever have; of those that are traced, all.
+/// What few tasks ever have: those that handed their waker on, were cancelled, interrupted or
+/// traced, or wait under policy NextSleep.
 #[derive(Default)]
 pub(crate) struct Rare {
     /// Of a task that handed its waker on: its own, from then on.

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use crate::call::{Call, only_done};
 use crate::error::Error;
 use crate::gate;
-use crate::protocol::{HandleId, Post, Request, Site, Ticket};
+use crate::protocol::{HandleId, Post, Request, Site};
 
 pub use crate::protocol::{Descriptor, Direction};
 
@@ -227,8 +227,8 @@ impl<S: Source> Ready<'_, S> {
     #[inline(never)]
     fn poll_undone(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Ready { io, direction, call } = self;
-        let is_here = |ticket: Ticket| ticket.epoch == gate::epoch();
-        if io.is_closed() && !call.ticket().is_some_and(is_here) {
+        // Who waited when it was closed is told by the kernel, unless that wait is gone.
+        if io.is_closed() && !call.ticket().is_some_and(gate::is_live) {
             return Poll::Ready(Err(Error::Closed));
         }
         let request = || Request::Io {

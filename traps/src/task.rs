@@ -1,4 +1,4 @@
-//! Tasks as their owners see them: spawn, join, cancel.
+//! Tasks as their owners see them: join, wait, cancel. How they are made is in `spawn.rs`.
 
 use std::fmt;
 use std::future::Future;

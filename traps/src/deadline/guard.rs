@@ -156,7 +156,7 @@ where
         inner.set(None);
         match stage.stage() {
             Stage::Nested(place) => {
-                let opener = deadline.kept.lend(place);
+                let opener = deadline.kept.end_nested(place);
                 close(&mut opener.and_then(|opener| opener.open), left(&result));
             }
             _ => deadline.leave(),
@@ -278,7 +278,7 @@ impl ConnectionDeadline {
         match stage {
             Stage::After(_) | Stage::Until(_) | Stage::Free => return,
             Stage::Nested(place) => {
-                if let Some(mut opener) = self.kept.lend(place) {
+                if let Some(mut opener) = self.kept.end_nested(place) {
                     opener.abandon();
                 }
                 return;

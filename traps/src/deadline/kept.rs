@@ -5,6 +5,7 @@
 //! or what more there is to say lies in a box. It opens and closes nothing.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::mem;
 use std::num::NonZeroU64;
 
 use crate::gate;
@@ -34,7 +35,25 @@ pub(super) struct Rare {
     /// The last post that armed the deadline.
     pub(super) arm: Cell<u64>,
     /// The scopes of guards that run inside another one.
-    nested: RefCell<Vec<Option<Opener>>>,
+    nested: RefCell<Vec<Nested>>,
+}
+
+/// A place for what opens the scope of a guard inside another one.
+#[derive(Debug)]
+enum Nested {
+    Free,
+    /// It is being polled, which may begin another guard.
+    Lent,
+    Here(Opener),
+}
+
+impl Nested {
+    fn replace(&mut self, other: Nested) -> Option<Opener> {
+        match mem::replace(self, other) {
+            Nested::Here(opener) => Some(opener),
+            Nested::Free | Nested::Lent => None,
+        }
+    }
 }
 
 impl Kept {
@@ -124,23 +143,28 @@ impl Kept {
     /// A guard begins inside another one. Gives its place among such guards.
     pub(super) fn nest(&self, opener: Opener) -> u32 {
         let mut nested = self.rare().nested.borrow_mut();
-        let free = nested.iter().position(Option::is_none);
+        let free = nested.iter().position(|place| matches!(place, Nested::Free));
         let place = free.unwrap_or(nested.len());
         match nested.get_mut(place) {
-            Some(free) => *free = Some(opener),
-            None => nested.push(Some(opener)),
+            Some(free) => *free = Nested::Here(opener),
+            None => nested.push(Nested::Here(opener)),
         }
         u32::try_from(place).expect("fewer than 2^32 guards")
     }
 
     /// What that guard has, to be [given back](Kept::unlend): it may be polled in between.
     pub(super) fn lend(&self, place: u32) -> Option<Opener> {
-        self.rare().nested.borrow_mut()[place as usize].take()
+        self.rare().nested.borrow_mut()[place as usize].replace(Nested::Lent)
     }
 
     pub(super) fn unlend(&self, place: u32, opener: Opener) {
-        let earlier = self.rare().nested.borrow_mut()[place as usize].replace(opener);
+        let earlier = self.rare().nested.borrow_mut()[place as usize].replace(Nested::Here(opener));
         debug_assert!(earlier.is_none(), "it was lent");
+    }
+
+    /// That guard ends: what it has, if that is not lent.
+    pub(super) fn end_nested(&self, place: u32) -> Option<Opener> {
+        self.rare().nested.borrow_mut()[place as usize].replace(Nested::Free)
     }
 
     /// The last post that armed the deadline, 0 for none.

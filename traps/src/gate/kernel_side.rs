@@ -58,6 +58,12 @@ pub fn post_wake_ticket(ticket: Ticket) {
 }
 
 impl Gate {
+    /// A post that came to this kernel, and is for another one of the thread by now. Dropped if
+    /// that is gone.
+    pub fn pass_on(&self, post: Post) {
+        super::post(post);
+    }
+
     /// Before a task runs: says who it is, with which waker it is polled, how many operations it
     /// may do, and what [`Gate::end`] said after its last run, [`Gate::is_home_free`] before its
     /// first.

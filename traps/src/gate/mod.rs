@@ -30,7 +30,7 @@ use now::{Current, Now, now};
 use outside::Outsides;
 pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
 use register::Stage;
-pub(crate) use register::take_task;
+pub(crate) use register::{is_live, take_task};
 pub(crate) use scopes::{close_scope, deadline_of, make_deadline, open_timeout, time_by_now};
 use slot::State;
 use tables::{END, Tables};
