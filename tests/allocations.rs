@@ -14,19 +14,11 @@ use traps::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How often a program of so many rounds calls the allocator, on a kernel to which nobody listens:
-/// what it does more than one that ends with the warm-up.
-fn calls<P: AsyncFnMut()>(times: u64, mut round: P) -> u64 {
+/// How often `run` calls the allocator for so many rounds more than for a warm-up alone, on a
+/// kernel to which nobody listens.
+fn beyond_warm_up(times: u64, mut run: impl FnMut(&mut Kernel<Sim>, u64)) -> u64 {
     let mut count = |times| {
-        let run = || {
-            let mut kernel = Kernel::new(Sim::new());
-            let main = async {
-                for _ in 0..times {
-                    round().await;
-                }
-            };
-            kernel.run(main).unwrap();
-        };
+        let run = || run(&mut Kernel::new(Sim::new()), times);
         allocation_counter::measure(run).count_total
     };
     // What a thread makes once is made in the first.
@@ -34,24 +26,28 @@ fn calls<P: AsyncFnMut()>(times: u64, mut round: P) -> u64 {
     count(10 + times) - warm_up
 }
 
+fn calls<P: AsyncFnMut()>(times: u64, mut round: P) -> u64 {
+    beyond_warm_up(times, |kernel, times| {
+        let main = async {
+            for _ in 0..times {
+                round().await;
+            }
+        };
+        kernel.run(main).unwrap();
+    })
+}
+
 /// The same for rounds on one connection deadline.
 fn guarded<P: AsyncFnMut(&ConnectionDeadline)>(times: u64, mut round: P) -> u64 {
-    let mut count = |times| {
-        let run = || {
-            let mut kernel = Kernel::new(Sim::new());
-            let main = async {
-                let deadline = connection_deadline().await;
-                for _ in 0..times {
-                    round(&deadline).await;
-                }
-            };
-            kernel.run(main).unwrap();
+    beyond_warm_up(times, |kernel, times| {
+        let main = async {
+            let deadline = connection_deadline().await;
+            for _ in 0..times {
+                round(&deadline).await;
+            }
         };
-        allocation_counter::measure(run).count_total
-    };
-    // What a thread makes once is made in the first.
-    let [_, warm_up] = [10, 10].map(&mut count);
-    count(10 + times) - warm_up
+        kernel.run(main).unwrap();
+    })
 }
 
 #[test]

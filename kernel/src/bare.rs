@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::Source;
-use crate::scopes::Timing;
+use crate::scope::Timing;
 use crate::task::State;
 use crate::trace::{Event, WakeOp};
 

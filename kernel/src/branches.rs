@@ -2,7 +2,8 @@
 
 use traps::protocol::ROOT;
 
-use crate::scopes::{Scopes, Timing};
+use crate::scope::Timing;
+use crate::scopes::Scopes;
 use crate::tasks::Tasks;
 use crate::timers::TimeQueue;
 use crate::turn::Fired;

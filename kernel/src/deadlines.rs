@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
 use crate::pending::Source;
-use crate::scopes::Timing;
+use crate::scope::Timing;
 use crate::timers::{Due, Owner, TimerId};
 use crate::trace::{Event, Op, Outcome, Seq, Timer};
 use crate::turn::Fired;

@@ -10,7 +10,7 @@ use crate::log;
 use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
-use crate::scopes::Timing;
+use crate::scope::Timing;
 use crate::task::{Cancellation, News, State};
 use crate::trace::{Effect, Event, Outcome, Seq, WakeOp};
 

@@ -8,7 +8,7 @@ use traps::threads::panic_message;
 use crate::emit::{announce, drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
-use crate::scopes::Timing;
+use crate::scope::Timing;
 use crate::task::{End, NONE, State};
 use crate::trace::{Event, Seq};
 

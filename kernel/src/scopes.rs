@@ -12,7 +12,7 @@ use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 use traps::scope_table::ScopeTable;
 
 use crate::pending::{Pending, Source};
-pub(crate) use crate::scope::{Scope, Timing};
+use crate::scope::{Scope, Timing};
 use crate::task::NONE;
 use crate::tasks::Tasks;
 use crate::timers::{TimeQueue, TimerId};

@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
-use crate::scopes::{Scope, Timing};
+use crate::scope::{Scope, Timing};
 use crate::shields::Hold;
 use crate::table::At;
 use crate::timers::{Rank, TimerId};

@@ -77,6 +77,14 @@ pub(crate) struct Over {
     pub(crate) site: Site,
 }
 
+impl Over {
+    #[inline(always)]
+    fn of(index: u32, epoch: u32, entry: &Entry) -> Over {
+        let Entry { serial, task, number, site, .. } = *entry;
+        Over { ticket: Ticket { index, epoch, serial }, task, number, site }
+    }
+}
+
 pub(crate) struct Waits {
     /// The number of the kernel.
     epoch: u32,
@@ -107,8 +115,7 @@ impl Waits {
     /// What is worth knowing of the entry that is, or was, at that place.
     #[inline(always)]
     pub(crate) fn over(&self, index: u32, entry: &Entry) -> Over {
-        let Entry { task, number, site, .. } = *entry;
-        Over { ticket: self.ticket(index, entry), task, number, site }
+        Over::of(index, self.epoch, entry)
     }
 
     pub(crate) fn scope(&self, entry: &Entry) -> ScopeId {
@@ -225,9 +232,10 @@ impl Waits {
         tasks: &'t mut Tasks,
         index: u32,
     ) -> Option<(Over, &'t mut Task)> {
-        let entry = self.get(index)?;
-        let over = self.over(index, entry);
-        *self.place(index)? = None;
+        let epoch = self.epoch;
+        let place = self.place(index)?;
+        let over = Over::of(index, epoch, place.as_ref()?);
+        *place = None;
         self.parked -= 1;
         let owner = tasks.get_mut(over.task);
         self.unlink(owner, index);

@@ -26,11 +26,12 @@ pub(crate) use kernel_side::{note, polled_by};
 use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
+pub(crate) use now::is_live;
 use now::{Current, Now, now};
 use outside::Outsides;
 pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
 use register::Stage;
-pub(crate) use register::{is_live, take_task};
+pub(crate) use register::take_task;
 pub(crate) use scopes::{close_scope, deadline_of, make_deadline, open_timeout, time_by_now};
 use slot::State;
 use tables::{END, Tables};
@@ -242,22 +243,22 @@ fn withdraw_waiting(
     state: State,
     ticket: Ticket,
 ) -> (Option<Waker>, Option<Filed>) {
+    if state.is_filed()
+        && let filed = &mut tables.filed
+        && let Some(place) = filed.iter().rposition(|filed| tables::is_request_of(filed, ticket))
+    {
+        let request = filed.remove(place);
+        now.come_home(ticket);
+        return (tables.free(ticket).0, Some(request));
+    }
     let waker = tables.withdraw(ticket);
+    // Else the kernel has taken it and is about to look at it.
     if !state.is_filed() {
         let refused = tables.post(now.epoch.get(), Post::Withdraw(ticket));
         now.any_filed.set(true);
         debug_assert!(refused.is_none(), "a parked ticket has a kernel");
-        return (waker, None);
     }
-    // If it is not there, the kernel has taken it and is about to look at it.
-    let place = tables.filed.iter().rposition(|filed| tables::is_request_of(filed, ticket));
-    let request = place.map(|place| tables.filed.remove(place));
-    if request.is_some() {
-        let freed = tables.free(ticket);
-        debug_assert!(matches!(freed, (None, None)), "its waker was taken");
-        now.come_home(ticket);
-    }
-    (waker, request)
+    (waker, None)
 }
 
 /// A result that nobody read: an interrupt is pending again, anything else comes back.

@@ -61,6 +61,15 @@ pub(super) fn now() -> Option<&'static Now> {
     NOW.get()
 }
 
+/// Whether the kernel that runs has that ticket still, with its result or without.
+pub(crate) fn is_live(ticket: Ticket) -> bool {
+    let is_live = |now: &Now| {
+        let here = ticket.epoch == now.epoch.get();
+        here && (now.register.holds(ticket) || now.tables.borrow_mut().live(ticket).is_some())
+    };
+    now().is_some_and(is_live)
+}
+
 impl Now {
     /// That of this thread, made if it is new.
     pub(super) fn of_this_thread() -> &'static Now {

@@ -158,15 +158,6 @@ impl Register {
     }
 }
 
-/// Whether the kernel that runs has that ticket still, with its result or without.
-pub(crate) fn is_live(ticket: Ticket) -> bool {
-    let is_live = |now: &Now| {
-        let here = ticket.epoch == now.epoch.get();
-        here && (now.register.holds(ticket) || now.tables.borrow_mut().live(ticket).is_some())
-    };
-    now().is_some_and(is_live)
-}
-
 /// Takes the result of `ticket` if it was answered at once, and with a task.
 #[inline]
 pub(crate) fn take_task(ticket: Ticket) -> Option<TaskRef> {

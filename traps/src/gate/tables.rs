@@ -25,6 +25,16 @@ pub(super) fn is_unit(result: &TrapResult) -> bool {
     matches!(result, Ok(Answer::Unit))
 }
 
+/// Lays a result down, if there is anything in it; the state of its slot.
+#[inline(always)]
+fn lay(results: &mut Aside<TrapResult>, result: TrapResult) -> State {
+    if is_unit(&result) {
+        mem::forget(result);
+        return State::DONE;
+    }
+    State::kept(results.put(result))
+}
+
 /// What was in a slot that is free now, to be dropped outside.
 pub(super) type Freed = (Option<Waker>, Option<TrapResult>);
 
@@ -188,11 +198,7 @@ impl Tables {
     /// Lays a result down; the state of its slot.
     #[inline]
     pub(super) fn keep(&mut self, result: TrapResult) -> State {
-        if is_unit(&result) {
-            mem::forget(result);
-            return State::DONE;
-        }
-        State::kept(self.results.put(result))
+        lay(&mut self.results, result)
     }
 
     /// What a slot of that state, which is freed, had to be read.
@@ -268,12 +274,7 @@ impl Tables {
             return Completion::Withdrawn(result);
         };
         let waker = slot.state.waker();
-        if is_unit(&result) {
-            mem::forget(result);
-            slot.state = State::DONE;
-        } else {
-            slot.state = State::kept(self.results.put(result));
-        }
+        slot.state = lay(&mut self.results, result);
         Completion::Ready(waker.map(|place| self.wakers.take(place)))
     }
 
