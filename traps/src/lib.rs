@@ -87,7 +87,9 @@ mod watchdog;
 
 pub use cancellable::{Cancellable, NotStarted, cancellable};
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
-pub use deadline::{ConnectionDeadline, Guard, NewConnectionDeadline, connection_deadline};
+pub use deadline::{
+    ConnectionDeadline, Guard, NewConnectionDeadline, TaskGuard, connection_deadline,
+};
 pub use error::{Error, JoinError};
 pub use fallback::{DefaultTimeout, FallbackAfter, fallback_after};
 pub use foreign::{Foreign, foreign};

@@ -13,7 +13,7 @@ use super::config::{Buffers, Config};
 use super::connection::{Connection, Server};
 use super::parting::After;
 use super::phase::Watch;
-use super::seats::{Seat, Taken, Waits, ask_date};
+use super::seats::{Seat, Taken, Waits};
 use super::wire::{Line, Trouble, Wire};
 use crate::stream::Stream;
 
@@ -142,8 +142,8 @@ pub(super) fn go_on<S: Stream, C: Server>(
             // `Seat::read_date` in its steps: as a future of its own it would take 32 bytes more of
             // each connection.
             line.seat.begin().await;
-            let told = ask_date(line.seat.deadline()).await;
-            line.seat.set_dated(told.set(&line.seat.config));
+            let time = line.seat.ask_date().await;
+            line.seat.tell_date(time, &line.seat.config);
             let mut dated = Some(buffers);
             let go_on = |cx: &mut Context<'_>| {
                 let buffers = dated.take().expect("it is ready at its first poll");

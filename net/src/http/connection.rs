@@ -13,12 +13,14 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use traps::ConnectionDeadline;
+
 use super::busy::{Todo, begin, go_on};
 use super::caught::{Caught, catch, is_late, limited};
 use super::config::{Buffers, Config, Deadlines};
 use super::head::Framing;
 use super::parting::{After, STOPS};
-use super::phase::Phase;
+use super::phase::{Limit, Phase};
 use super::reading::{Next, Refused};
 use super::request::Request;
 use super::response::Response;
@@ -106,6 +108,16 @@ pub(super) trait Server: Deref<Target = Config> {
     type Handler: Handler;
 
     fn handler(&self) -> &Self::Handler;
+
+    /// Runs the wait of a connection that is not busy under its deadline.
+    #[track_caller]
+    fn limited<'d, F>(
+        limit: Limit,
+        deadline: &'d ConnectionDeadline,
+        wait: F,
+    ) -> impl Future<Output = io::Result<()>>
+    where
+        F: Future<Output = io::Result<()>> + 'd;
 }
 
 /// That of a connection alone.
@@ -129,6 +141,19 @@ impl<H: Handler> Server for Borrowed<'_, '_, H> {
     #[inline]
     fn handler(&self) -> &H {
         self.handler
+    }
+
+    /// Its task may wait for other things beside it.
+    #[track_caller]
+    fn limited<'d, F>(
+        limit: Limit,
+        deadline: &'d ConnectionDeadline,
+        wait: F,
+    ) -> impl Future<Output = io::Result<()>>
+    where
+        F: Future<Output = io::Result<()>> + 'd,
+    {
+        limit.guard(deadline, wait)
     }
 }
 

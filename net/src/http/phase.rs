@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Guard, Time};
+use traps::{ConnectionDeadline, Guard, TaskGuard, Time};
 
 use super::config::Deadlines;
 use super::seats::Seat;
@@ -61,19 +61,40 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
+    /// The same for a guard.
+    #[inline]
+    fn of_guard(self) -> Limit {
+        match self {
+            // It has passed at once, and is no limit to a guard.
+            Limit::After(Duration::ZERO) => Limit::After(Duration::from_micros(1)),
+            // So is never, here the end of a span that is none.
+            Limit::At(Time::NEVER) => Limit::After(Duration::MAX),
+            limit => limit,
+        }
+    }
+
     /// Runs `wait` under it.
     #[track_caller]
     pub(crate) fn guard<T, F>(self, deadline: &ConnectionDeadline, wait: F) -> Guard<'_, F>
     where
         F: Future<Output = io::Result<T>>,
     {
-        match self {
-            // It has passed at once, and is no limit to a guard.
-            Limit::After(Duration::ZERO) => deadline.guard(Duration::from_micros(1), wait),
+        match self.of_guard() {
             Limit::After(span) => deadline.guard(span, wait),
-            // So is never, here the end of a span that is none.
-            Limit::At(Time::NEVER) => deadline.guard(Duration::MAX, wait),
             Limit::At(at) => deadline.guard_at(at, wait),
+        }
+    }
+
+    /// The same where its task waits for nothing else.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn guard_task<T, F>(self, deadline: &ConnectionDeadline, wait: F) -> TaskGuard<'_, F>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        match self.of_guard() {
+            Limit::After(span) => deadline.guard_task(span, wait),
+            Limit::At(at) => deadline.guard_task_at(at, wait),
         }
     }
 }

@@ -8,10 +8,12 @@ use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
-use traps::{ConnectionDeadline, Time, WallClock, connection_deadline, wall_clock};
+use traps::{
+    ConnectionDeadline, NewConnectionDeadline, Time, WallClock, connection_deadline, wall_clock,
+};
 
 use super::caps::Caps;
 use super::config::Config;
@@ -186,38 +188,23 @@ impl<C: Deref<Target = Config>> Drop for Taken<C> {
     }
 }
 
-/// Asks for the date of the answers.
-pub(crate) fn ask_date(clock: &ConnectionDeadline) -> AskDate {
-    AskDate { asked: clock.now(), clock: wall_clock() }
-}
-
-/// The future of [`ask_date`]. Small, for it lies in every connection.
+/// The future of [`Seat::begin`]. Small, for it lies in every connection.
 #[derive(Debug)]
-pub(crate) struct AskDate {
-    asked: Time,
-    clock: WallClock,
+pub(crate) struct Begin<'s> {
+    seat: &'s Seat,
+    made: NewConnectionDeadline,
 }
 
-impl Future for AskDate {
-    type Output = Told;
+impl Future for Begin<'_> {
+    type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Told> {
-        let asked = self.asked;
-        Pin::new(&mut self.clock).poll(cx).map(|time| Told { asked, time })
-    }
-}
-
-/// The time of day, and when it was asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
-    asked: Time,
-    time: SystemTime,
-}
-
-impl Told {
-    /// Makes it the date of the answers; says until when it is right.
-    pub(crate) fn set(self, config: &Config) -> Time {
-        self.asked + config.date.set(self.time)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.seat.is_new() {
+            let made = ready!(Pin::new(&mut self.made).poll(cx));
+            let first = self.seat.deadline.set(made);
+            debug_assert!(first.is_ok(), "a connection waits for one thing at a time");
+        }
+        Poll::Ready(())
     }
 }
 
@@ -233,11 +220,8 @@ impl Seat {
     }
 
     /// Makes the deadline, if there is none.
-    pub(crate) async fn begin(&self) {
-        if self.deadline.get().is_none() {
-            let made = self.deadline.set(connection_deadline().await);
-            debug_assert!(made.is_ok(), "a connection waits for one thing at a time");
-        }
+    pub(crate) fn begin(&self) -> Begin<'_> {
+        Begin { seat: self, made: connection_deadline() }
     }
 
     /// Whether there is none.
@@ -262,6 +246,17 @@ impl Seat {
         self.dated.set(until);
     }
 
+    /// The time of day is asked for: what it tells counts from here.
+    pub(crate) fn ask_date(&self) -> WallClock {
+        self.dated.set(self.deadline().now());
+        wall_clock()
+    }
+
+    /// The same once it is told.
+    pub(crate) fn tell_date(&self, time: SystemTime, config: &Config) {
+        self.dated.set(self.dated.get() + config.date.set(time));
+    }
+
     /// Whether the date that was read last is no longer right. Before its first wait a connection
     /// has the date of its accept, which is a turn ago.
     #[inline]
@@ -276,8 +271,8 @@ impl Seat {
     /// late by less than that.
     pub(crate) async fn read_date(&self, config: &Config) {
         self.begin().await;
-        let told = ask_date(self.deadline()).await;
-        self.set_dated(told.set(config));
+        let time = self.ask_date().await;
+        self.tell_date(time, config);
     }
 
     /// How many requests that makes.

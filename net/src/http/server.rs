@@ -2,17 +2,18 @@
 //!
 //! What a connection does is `connection`'s matter. It may not touch a stream.
 
+use std::future::Future;
 use std::io;
 use std::ops::Deref;
 use std::rc::Rc;
 
 use traps::shutdown::{Holds, has_begun, hold, holds};
-use traps::{Time, connection_deadline, spawn};
+use traps::{ConnectionDeadline, Time, connection_deadline, spawn, wall_clock};
 
 use super::config::Config;
 use super::connection::{Handler, Server, live};
 use super::parting::turn_away;
-use super::seats::ask_date;
+use super::phase::Limit;
 use super::wire::Line;
 use crate::listener::TcpListener;
 
@@ -56,6 +57,20 @@ impl<H: Handler> Server for Share<H> {
     #[inline]
     fn handler(&self) -> &H {
         &self.0.handler
+    }
+
+    /// Each has a task of its own.
+    #[inline]
+    #[track_caller]
+    fn limited<'d, F>(
+        limit: Limit,
+        deadline: &'d ConnectionDeadline,
+        wait: F,
+    ) -> impl Future<Output = io::Result<()>>
+    where
+        F: Future<Output = io::Result<()>> + 'd,
+    {
+        limit.guard_task(deadline, wait)
     }
 }
 
@@ -106,7 +121,8 @@ pub async fn serve<H: Handler + 'static>(
             continue;
         }
         if clock.now() >= dated {
-            dated = ask_date(&clock).await.set(&config);
+            let asked = clock.now();
+            dated = asked + config.date.set(wall_clock().await);
         }
         // Seated here: others may be accepted before the task first runs.
         let line = Line::new(stream, config.seats.take(), Share::of(&shared));
@@ -149,6 +165,6 @@ mod tests {
         let life = size(live::<TcpStream, Share<Hello>>);
         // 40 beside it for a task's name and place, 16 for the counts of a seat, and 8 for each of
         // the two by the allocator, which gives multiples of 16.
-        assert_eq!((life, size_of::<Seat>(), size_of::<TcpStream>()), (120, 104, 32));
+        assert_eq!((life, size_of::<Seat>(), size_of::<TcpStream>()), (104, 104, 32));
     }
 }

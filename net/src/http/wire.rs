@@ -11,9 +11,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::{Guard, Time, yield_now};
+use traps::{Time, yield_now};
 
 use super::config::Config;
+use super::connection::Server;
 use super::phase::{Limit, Phase, Watch};
 use super::seats::{Seat, Taken, Waits};
 use crate::attempt::now;
@@ -47,10 +48,12 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
     pub(crate) fn new(stream: S, seat: Rc<Seat>, config: C) -> Line<S, C> {
         Line { stream, seat: Taken { seat, config } }
     }
+}
 
+impl<S: Stream, C: Server> Line<S, C> {
     /// Waits for a request to begin, or for the end, under the deadline, which
     /// [was made](Seat::begin).
-    pub(crate) fn wait(&mut self) -> Guard<'_, impl Future<Output = io::Result<()>>> {
+    pub(super) fn wait(&mut self) -> impl Future<Output = io::Result<()>> {
         let Line { stream, seat: Taken { seat, config } } = self;
         let config: &Config = config;
         let deadline = seat.deadline();
@@ -65,7 +68,7 @@ impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
             (false, until) => (Waits::First, Limit::At(until)),
         };
         seat.waits.set(waits);
-        limit.guard(deadline, stream.readable())
+        C::limited(limit, deadline, stream.readable())
     }
 }
 

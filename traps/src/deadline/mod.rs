@@ -20,10 +20,12 @@ use crate::time::{Time, micros};
 
 mod guard;
 mod kept;
+mod task_guard;
 
 pub use guard::Guard;
 use guard::Stage;
 use kept::Kept;
+pub use task_guard::TaskGuard;
 
 /// In place of a slot: it was given back.
 const GONE: u32 = u32::MAX;
