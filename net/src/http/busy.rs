@@ -142,8 +142,8 @@ pub(super) fn go_on<S: Stream, C: Server>(
             // `Seat::read_date` in its steps: as a future of its own it would take 32 bytes more of
             // each connection.
             line.seat.begin().await;
-            let time = line.seat.ask_date().await;
-            line.seat.tell_date(time, &line.seat.config);
+            let time = line.seat.ask_date(&line.seat.config).await;
+            line.seat.config.date.tell(time);
             let mut dated = Some(buffers);
             let go_on = |cx: &mut Context<'_>| {
                 let buffers = dated.take().expect("it is ready at its first poll");

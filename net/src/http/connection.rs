@@ -100,6 +100,9 @@ pub fn serve_connection<S: Stream, H: Handler>(
     handler: &H,
     config: &Config,
 ) -> impl Future<Output = io::Result<()>> {
+    if config.connections() == 0 {
+        config.date.forget();
+    }
     live(Line::new(stream, config.seats.take(), Borrowed { handler, config }))
 }
 
@@ -265,7 +268,7 @@ impl<S: Stream> Connection<'_, S> {
                     Some(next) => self.after_next(next),
                     None => return Ok(Todo::InPieces),
                 },
-                Todo::Settle if !self.seat.is_date_old() => self.settle(),
+                Todo::Settle if !self.seat.is_date_old(self.config) => self.settle(),
                 Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),
                 todo => return Ok(todo),
             };
@@ -316,7 +319,7 @@ impl<S: Stream> Connection<'_, S> {
         }
         let response = answer.as_ref()?;
         let keep_alive = may_go_on(request.head, self.seat, self.config);
-        if self.seat.is_date_old() {
+        if self.seat.is_date_old(self.config) {
             self.buffers.answer = answer.map(|response| (response, keep_alive));
             return Some(Todo::Settle);
         }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use httpdate::HttpDate;
+use traps::Time;
 
 /// The end of a head: the field, and the empty line.
 pub(crate) type Tail = [u8; 39];
@@ -18,32 +19,55 @@ const DATE: Range<usize> = 6..35;
 /// 31 December 9999, the last day that the format can write.
 const LAST_SECOND: u64 = 253_402_300_799;
 
+/// For how long a date is right at most.
+const SECOND: Duration = Duration::from_secs(1);
+
 /// The second that was last written, and the tail that says so.
 #[derive(Debug)]
 pub(crate) struct Date {
     second: Cell<u64>,
     tail: Cell<Tail>,
+    /// Until when it is right, on the clock of the kernel that runs; while the time of day is asked
+    /// for, since when.
+    until: Cell<Time>,
 }
 
 impl Default for Date {
     fn default() -> Date {
         let tail = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n";
-        Date { second: Cell::new(0), tail: Cell::new(tail) }
+        Date { second: Cell::new(0), tail: Cell::new(tail), until: Cell::new(Time::ZERO) }
     }
 }
 
 impl Date {
-    /// Takes the time of day; gives for how long its text is right. Costs a comparison unless a
-    /// second has passed.
+    /// Whether it is right at that time of the kernel. What another kernel left may be from any
+    /// time.
     #[inline]
-    pub(crate) fn set(&self, now: SystemTime) -> Duration {
-        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    pub(crate) fn is_right(&self, now: Time) -> bool {
+        let until = self.until.get();
+        now < until && until <= now + SECOND
+    }
+
+    /// Of the kernel that runs now nobody has asked for it yet.
+    pub(crate) fn forget(&self) {
+        self.until.set(Time::ZERO);
+    }
+
+    /// The time of day is asked for at that time of the kernel.
+    pub(crate) fn ask(&self, now: Time) {
+        self.until.set(now);
+    }
+
+    /// Takes the time of day that was asked for. Costs a comparison unless a second has passed.
+    pub(crate) fn tell(&self, time: SystemTime) {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let second = since.as_secs();
         if second != self.second.get() {
             self.write(second.min(LAST_SECOND));
             self.second.set(second);
         }
-        Duration::from_secs(1) - Duration::from_nanos(u64::from(since.subsec_nanos()))
+        let left = SECOND - Duration::from_nanos(u64::from(since.subsec_nanos()));
+        self.until.set(self.until.get() + left);
     }
 
     #[cold]
@@ -67,9 +91,25 @@ mod tests {
     #[test]
     fn a_second_is_formatted_as_rfc_9110_shows_it() {
         let date = Date::default();
-        date.set(UNIX_EPOCH + Duration::from_millis(784_111_777_900));
+        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900));
         assert_eq!(&date.tail()[DATE], b"Sun, 06 Nov 1994 08:49:37 GMT");
-        date.set(UNIX_EPOCH + Duration::from_secs(u64::MAX / 4));
+        date.tell(UNIX_EPOCH + Duration::from_secs(u64::MAX / 4));
         assert_eq!(&date.tail()[DATE], b"Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn a_date_is_right_for_the_rest_of_its_second_on_the_clock_that_it_was_asked_on() {
+        let at = |millis: u64| Time::from_micros(millis * 1000);
+        let date = Date::default();
+        assert!(!date.is_right(at(0)));
+        date.ask(at(5_000));
+        assert!(!date.is_right(at(5_000)), "it is not told yet");
+        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900));
+        assert!(date.is_right(at(5_000)) && date.is_right(at(5_099)));
+        assert!(!date.is_right(at(5_100)));
+        // The clock of a kernel that began later, or in whose turn it is again.
+        assert!(!date.is_right(at(0)) && !date.is_right(at(60_000)));
+        date.forget();
+        assert!(!date.is_right(at(5_000)));
     }
 }

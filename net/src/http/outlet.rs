@@ -152,7 +152,7 @@ impl<S: Stream> Outlet<'_, S> {
     /// Whether [`Outlet::read_date`] is to be called before a head is written.
     #[inline]
     pub(crate) fn is_date_old(&self) -> bool {
-        self.wire.borrow().is_date_old()
+        self.wire.borrow().is_date_old(self.config)
     }
 
     /// Reads the date for the next heads.

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use traps::{
     ConnectionDeadline, NewConnectionDeadline, Time, WallClock, connection_deadline, wall_clock,
@@ -54,8 +54,8 @@ pub(crate) struct Seat {
     /// The one deadline of all its phases, made before its first wait.
     deadline: OnceCell<ConnectionDeadline>,
     pub(crate) waits: Cell<Waits>,
-    /// Until when the date that was read last is right, on the kernel's clock.
-    dated: Cell<Time>,
+    /// Before its first wait it has no clock: whether the date was right when it was accepted.
+    dated: Cell<bool>,
     place: Cell<u32>,
     /// What the log calls it: the how manieth connection of the server it is.
     number: u64,
@@ -215,7 +215,7 @@ impl Seat {
         *deadline = OnceCell::new();
         *caps = Caps::default();
         waits.set(Waits::default());
-        dated.set(Time::ZERO);
+        dated.set(false);
         requests.set(0);
     }
 
@@ -241,38 +241,31 @@ impl Seat {
         self.deadline.get().map_or(Time::NEVER, ConnectionDeadline::until)
     }
 
-    /// The date is right until then, as was found out just now, perhaps for another connection.
-    pub(crate) fn set_dated(&self, until: Time) {
-        self.dated.set(until);
+    /// The date was right when it was accepted, a turn ago.
+    pub(crate) fn set_dated(&self) {
+        self.dated.set(true);
     }
 
-    /// The time of day is asked for: what it tells counts from here.
-    pub(crate) fn ask_date(&self) -> WallClock {
-        self.dated.set(self.deadline().now());
+    /// Asks for the time of day.
+    pub(crate) fn ask_date(&self, config: &Config) -> WallClock {
+        config.date.ask(self.deadline().now());
         wall_clock()
     }
 
-    /// The same once it is told.
-    pub(crate) fn tell_date(&self, time: SystemTime, config: &Config) {
-        self.dated.set(self.dated.get() + config.date.set(time));
-    }
-
-    /// Whether the date that was read last is no longer right. Before its first wait a connection
-    /// has the date of its accept, which is a turn ago.
+    /// Whether the date that was read last is no longer right.
     #[inline]
-    pub(crate) fn is_date_old(&self) -> bool {
+    pub(crate) fn is_date_old(&self, config: &Config) -> bool {
         match self.deadline.get() {
-            Some(deadline) => deadline.now() >= self.dated.get(),
-            None => self.dated.get() == Time::ZERO,
+            Some(deadline) => !config.date.is_right(deadline.now()),
+            None => !self.dated.get(),
         }
     }
 
-    /// Reads the date. A trap, needed once a second; when the time of day is set, what it says is
-    /// late by less than that.
+    /// Reads the date, for all connections. A trap, needed once a second; when the time of day is
+    /// set, what it says is late by less than that.
     pub(crate) async fn read_date(&self, config: &Config) {
         self.begin().await;
-        let time = self.ask_date().await;
-        self.tell_date(time, config);
+        config.date.tell(self.ask_date(config).await);
     }
 
     /// How many requests that makes.
@@ -311,7 +304,7 @@ mod tests {
         let seats = Seats::default();
         let mut seat = seats.take_refused(1, 2);
         seat.count_request();
-        seat.set_dated(Time::NEVER);
+        seat.set_dated();
         seat.waits.set(Waits::Next);
         let first = Rc::as_ptr(&seat);
         seats.leave(&mut seat);

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use traps::shutdown::{Holds, has_begun, hold, holds};
-use traps::{ConnectionDeadline, Time, connection_deadline, spawn, wall_clock};
+use traps::{ConnectionDeadline, connection_deadline, spawn, wall_clock};
 
 use super::config::Config;
 use super::connection::{Handler, Server, live};
@@ -98,7 +98,7 @@ pub async fn serve<H: Handler + 'static>(
     let limit = config.limits.connections;
     // Its clock tells when the date is to be read again, once for all that come meanwhile.
     let clock = connection_deadline().await;
-    let mut dated = Time::ZERO;
+    config.date.forget();
     // Whoever keeps coming does not keep those from ending who have nothing to do.
     let mut late = listener.backlog();
     while late > 0
@@ -120,13 +120,13 @@ pub async fn serve<H: Handler + 'static>(
             .await;
             continue;
         }
-        if clock.now() >= dated {
-            let asked = clock.now();
-            dated = asked + config.date.set(wall_clock().await);
+        if !config.date.is_right(clock.now()) {
+            config.date.ask(clock.now());
+            config.date.tell(wall_clock().await);
         }
         // Seated here: others may be accepted before the task first runs.
         let line = Line::new(stream, config.seats.take(), Share::of(&shared));
-        line.seat.set_dated(dated);
+        line.seat.set_dated();
         // Nobody joins it: its failures end with it.
         spawn("conn", live(line)).detached().await;
     }
@@ -165,6 +165,6 @@ mod tests {
         let life = size(live::<TcpStream, Share<Hello>>);
         // 40 beside it for a task's name and place, 16 for the counts of a seat, and 8 for each of
         // the two by the allocator, which gives multiples of 16.
-        assert_eq!((life, size_of::<Seat>(), size_of::<TcpStream>()), (104, 104, 32));
+        assert_eq!((life, size_of::<Seat>(), size_of::<TcpStream>()), (104, 72, 32));
     }
 }

@@ -275,8 +275,8 @@ impl<S: Stream> Wire<S> {
 
     /// Whether the date that was read last is no longer right.
     #[inline]
-    pub(crate) fn is_date_old(&self) -> bool {
-        self.watch.seat.is_date_old()
+    pub(crate) fn is_date_old(&self, config: &Config) -> bool {
+        self.watch.seat.is_date_old(config)
     }
 
     /// Ends the stream so that the peer sees that something is missing.

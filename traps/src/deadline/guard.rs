@@ -1,7 +1,7 @@
 //! The guard: a future that runs under a connection deadline, and how it takes and leaves that.
 //!
-//! Each connection that waits has one, so it is small: of the scope in which it runs the deadline
-//! keeps what is to be known, or a box where guards nest.
+//! A connection that is busy may have one, so it is small: of the scope in which it runs the
+//! deadline keeps what is to be known.
 
 use std::fmt;
 use std::future::Future;
@@ -156,7 +156,7 @@ where
         inner.set(None);
         match stage.stage() {
             Stage::Nested(place) => {
-                let opener = deadline.kept.end_nested(place);
+                let opener = deadline.kept().end_nested(place);
                 close(&mut opener.and_then(|opener| opener.open), left(&result));
             }
             _ => deadline.leave(),
@@ -174,7 +174,7 @@ impl ConnectionDeadline {
             stage.set(Stage::Free);
             return None;
         }
-        if self.kept.guards.get() {
+        if self.has_guard() {
             stage.set(self.nest(new, site));
             return None;
         }
@@ -182,7 +182,7 @@ impl ConnectionDeadline {
         if kept.is_none() {
             self.look_for_scope();
         }
-        self.kept.guards.set(true);
+        self.kept().guards.set(true);
         match new {
             Stage::Until(until) => self.arm_until(until, site),
             Stage::After(span) => {
@@ -204,13 +204,13 @@ impl ConnectionDeadline {
             Stage::Until(until) => Limit::At(until),
             _ => unreachable!("a guard begins once"),
         };
-        Stage::Nested(self.kept.nest(Opener::new(Call::at(site), limit, ScopeKind::Guard)))
+        Stage::Nested(self.kept().nest(Opener::new(Call::at(site), limit, ScopeKind::Guard)))
     }
 
     #[cold]
     fn look_for_scope(&self) {
         self.assert_here();
-        if !self.kept.is_in(gate::task()) {
+        if !self.kept().is_in(gate::task()) {
             // It was left in another task, and may have ended with it.
             self.close();
         }
@@ -227,17 +227,17 @@ impl ConnectionDeadline {
     #[inline(never)]
     fn poll_open(&self, stage: &mut Packed, site: Site, cx: &mut Context<'_>) -> Poll<ScopeId> {
         if let Stage::Nested(place) = stage.stage() {
-            let mut opener = self.kept.lend(place).expect("a guard is polled by one at a time");
+            let mut opener = self.kept().lend(place).expect("a guard is polled by one at a time");
             let polled = opener.poll(cx).map(|open| open.scope);
-            self.kept.unlend(place, opener);
+            self.kept().unlend(place, opener);
             return polled;
         }
-        self.kept.asked.set(true);
+        self.kept().asked.set(true);
         let scope = match self.scope() {
             Some(scope) => scope,
             None => {
                 let scope = ready!(self.ask(stage, site, cx));
-                self.kept.open(scope);
+                self.kept().open(scope);
                 stage.set(Stage::Kept);
                 scope
             }
@@ -262,14 +262,14 @@ impl ConnectionDeadline {
         if is_new {
             self.hang();
         }
-        stage.set(Stage::Own(self.kept.ask(call.into_ticket())));
+        stage.set(Stage::Own(self.kept().ask(call.into_ticket())));
         polled.map(|answer| opened(answer).0)
     }
 
     /// Where the answer will be, once the scope is asked for.
     fn ticket(&self, stage: Stage) -> Option<Ticket> {
         let Stage::Own(serial) = stage else { return None };
-        self.kept.ticket(serial, self.slot.name.epoch)
+        self.kept().ticket(serial, self.slot.name.epoch)
     }
 
     /// A guard is dropped before its end, with what was inside it.
@@ -278,7 +278,7 @@ impl ConnectionDeadline {
         match stage {
             Stage::After(_) | Stage::Until(_) | Stage::Free => return,
             Stage::Nested(place) => {
-                if let Some(mut opener) = self.kept.end_nested(place) {
+                if let Some(mut opener) = self.kept().end_nested(place) {
                     opener.abandon();
                 }
                 return;
@@ -294,15 +294,15 @@ impl ConnectionDeadline {
     /// The scope hangs here, or will. Whether it hung elsewhere.
     fn hang(&self) -> bool {
         let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else { return false };
-        self.kept.hang(task, parent)
+        self.kept().hang(task, parent)
     }
 
     /// The deadline of a guard, for the labels of its interrupts.
     fn limit(&self, stage: Stage) -> Option<Time> {
         let Stage::Nested(place) = stage else { return Some(self.until.get()) };
-        let opener = self.kept.lend(place)?;
+        let opener = self.kept().lend(place)?;
         let deadline = opener.open.and_then(|open| open.deadline);
-        self.kept.unlend(place, opener);
+        self.kept().unlend(place, opener);
         deadline
     }
 
@@ -310,7 +310,7 @@ impl ConnectionDeadline {
     #[inline]
     fn leave(&self) {
         let DeadlineSlot { table, name } = &self.slot;
-        self.kept.guards.set(false);
+        self.kept().guards.set(false);
         if gate::is_troubled() || !table.clear(name.slot, BARE | name.task) {
             self.post_leave();
         }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_connection_deadline_and_its_guard_does_not_grow() {
         let guard = size_of::<Guard<'_, [u64; 4]>>() - size_of::<Option<[u64; 4]>>();
-        assert_eq!((size_of::<ConnectionDeadline>(), guard), (64, 24));
+        assert_eq!((size_of::<ConnectionDeadline>(), guard), (40, 24));
     }
 
     #[test]

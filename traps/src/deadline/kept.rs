@@ -1,10 +1,9 @@
-//! The scope that a connection deadline keeps for its guards: which one, and where it hangs.
+//! What a connection deadline keeps for its guards: their scope, and where that hangs.
 //!
-//! Each connection that waits has one of these, so it is small: the scope is one of the deadline's
-//! own kernel, whose number is not kept twice, and hangs on the root of a task, as nearly always,
-//! or what more there is to say lies in a box. It opens and closes nothing.
+//! In a box, made by the first guard: a deadline that is only armed, as that of a connection which
+//! waits, has none. It opens and closes nothing.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::mem;
 use std::num::NonZeroU64;
 
@@ -12,26 +11,20 @@ use crate::gate;
 use crate::protocol::{ROOT, ScopeId, TaskRef, Ticket};
 use crate::scope::Opener;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Kept {
     /// The number of the scope, once it is open.
     serial: Cell<Option<NonZeroU64>>,
     /// The task on whose root it hangs; `None`: it hangs elsewhere.
     root: Cell<Option<NonZeroU64>>,
-    rare: OnceCell<Box<Rare>>,
+    /// The task in which the scope hangs, and on what, if that is no root.
+    place: Cell<Option<(TaskRef, ScopeId)>>,
     /// The place of the scope; before, that of the ticket with which it is asked for.
     index: Cell<u32>,
     /// A guard runs.
     pub(super) guards: Cell<bool>,
     /// The kernel was asked for the scope, and may have one that names the slot.
     pub(super) asked: Cell<bool>,
-}
-
-/// What few connection deadlines ever need.
-#[derive(Debug, Default)]
-pub(super) struct Rare {
-    /// The task in which the scope hangs, and on what, if that is no root.
-    place: Cell<Option<(TaskRef, ScopeId)>>,
     /// The last post that armed the deadline.
     pub(super) arm: Cell<u64>,
     /// The scopes of guards that run inside another one.
@@ -57,17 +50,6 @@ impl Nested {
 }
 
 impl Kept {
-    pub(super) fn new() -> Kept {
-        Kept {
-            serial: Cell::new(None),
-            root: Cell::new(None),
-            rare: OnceCell::new(),
-            index: Cell::new(0),
-            guards: Cell::new(false),
-            asked: Cell::new(false),
-        }
-    }
-
     /// The scope, if it is open. The epoch is that of the deadline.
     #[inline]
     pub(super) fn scope(&self, epoch: u32) -> Option<ScopeId> {
@@ -83,16 +65,17 @@ impl Kept {
             // A root is its task's alone.
             Some(task) => here == ScopeId { index: ROOT, epoch, serial: task },
             // Another scope may be polled in another task now.
-            None => self
-                .place()
-                .is_some_and(|(task, parent)| parent == here && gate::task() == Some(task)),
+            None => {
+                let (task, parent) = self.place.get()?;
+                parent == here && gate::task() == Some(task)
+            }
         };
         same.then_some(scope)
     }
 
     /// Whether it hangs in that task.
     pub(super) fn is_in(&self, task: Option<TaskRef>) -> bool {
-        let kept = self.root.get().or_else(|| self.place().map(|(task, _)| task.serial));
+        let kept = self.root.get().or_else(|| self.place.get().map(|(task, _)| task.serial));
         kept.is_some() && kept == task.map(|task| task.serial)
     }
 
@@ -101,7 +84,7 @@ impl Kept {
         if parent.index == ROOT {
             return self.root.replace(Some(parent.serial)) != Some(parent.serial);
         }
-        let earlier = self.rare().place.replace(Some((task, parent)));
+        let earlier = self.place.replace(Some((task, parent)));
         self.root.take().is_some() || earlier != Some((task, parent))
     }
 
@@ -130,19 +113,9 @@ impl Kept {
         scope
     }
 
-    #[inline(never)]
-    fn place(&self) -> Option<(TaskRef, ScopeId)> {
-        self.rare.get()?.place.get()
-    }
-
-    #[cold]
-    pub(super) fn rare(&self) -> &Rare {
-        self.rare.get_or_init(Box::default)
-    }
-
     /// A guard begins inside another one. Gives its place among such guards.
     pub(super) fn nest(&self, opener: Opener) -> u32 {
-        let mut nested = self.rare().nested.borrow_mut();
+        let mut nested = self.nested.borrow_mut();
         let free = nested.iter().position(|place| matches!(place, Nested::Free));
         let place = free.unwrap_or(nested.len());
         match nested.get_mut(place) {
@@ -154,21 +127,16 @@ impl Kept {
 
     /// What that guard has, to be [given back](Kept::unlend): it may be polled in between.
     pub(super) fn lend(&self, place: u32) -> Option<Opener> {
-        self.rare().nested.borrow_mut()[place as usize].replace(Nested::Lent)
+        self.nested.borrow_mut()[place as usize].replace(Nested::Lent)
     }
 
     pub(super) fn unlend(&self, place: u32, opener: Opener) {
-        let earlier = self.rare().nested.borrow_mut()[place as usize].replace(Nested::Here(opener));
+        let earlier = self.nested.borrow_mut()[place as usize].replace(Nested::Here(opener));
         debug_assert!(earlier.is_none(), "it was lent");
     }
 
     /// That guard ends: what it has, if that is not lent.
     pub(super) fn end_nested(&self, place: u32) -> Option<Opener> {
-        self.rare().nested.borrow_mut()[place as usize].replace(Nested::Free)
-    }
-
-    /// The last post that armed the deadline, 0 for none.
-    pub(super) fn arm(&self) -> u64 {
-        self.rare.get().map_or(0, |rare| rare.arm.get())
+        self.nested.borrow_mut()[place as usize].replace(Nested::Free)
     }
 }

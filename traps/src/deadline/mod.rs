@@ -3,7 +3,7 @@
 //! Arming and disarming is a store in the deadline table, which is shared with the kernel; only
 //! what takes more is a post. Opens a scope once, for the first guard; fires nothing itself.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -87,8 +87,8 @@ pub struct ConnectionDeadline {
     slot: DeadlineSlot,
     /// What was armed last, for the labels of its interrupts.
     until: Cell<Time>,
-    /// The scope of its guards.
-    kept: Kept,
+    /// What its guards need.
+    kept: OnceCell<Box<Kept>>,
 }
 
 /// Makes a connection deadline, disarmed. *Answers*, and counts as a trap; the kernel hears of it
@@ -117,7 +117,7 @@ impl Future for NewConnectionDeadline {
 
 impl ConnectionDeadline {
     fn new(slot: DeadlineSlot) -> ConnectionDeadline {
-        ConnectionDeadline { slot, until: Cell::new(Time::NEVER), kept: Kept::new() }
+        ConnectionDeadline { slot, until: Cell::new(Time::NEVER), kept: OnceCell::new() }
     }
 
     /// Its number in its kernel, from 1: `d1` in the log.
@@ -183,7 +183,7 @@ impl ConnectionDeadline {
             self.disarm();
             if self.fired() {
                 let number = self.post(Time::NEVER, site);
-                self.kept.rare().arm.set(number);
+                self.kept().arm.set(number);
             }
             return;
         }
@@ -191,7 +191,7 @@ impl ConnectionDeadline {
         let DeadlineSlot { table, name } = &self.slot;
         if !table.set(name.slot, until, now, self.owner()) {
             let number = self.post(until, site);
-            self.kept.rare().arm.set(number);
+            self.kept().arm.set(number);
         }
     }
 
@@ -226,7 +226,8 @@ impl ConnectionDeadline {
     #[must_use]
     pub fn fired(&self) -> bool {
         let DeadlineSlot { table, name } = &self.slot;
-        table.has_fired(name.slot) && !table.is_in_flight(self.kept.arm())
+        table.has_fired(name.slot)
+            && !self.kept.get().is_some_and(|kept| table.is_in_flight(kept.arm.get()))
     }
 
     /// Runs `future` under this deadline, armed for `span` from the first poll, and disarms it on
@@ -283,7 +284,7 @@ impl ConnectionDeadline {
     #[inline]
     fn owner(&self) -> u32 {
         match self.scope() {
-            Some(scope) if self.kept.guards.get() => GUARD | scope.index,
+            Some(scope) if self.has_guard() => GUARD | scope.index,
             _ => BARE | self.slot.name.task,
         }
     }
@@ -291,17 +292,38 @@ impl ConnectionDeadline {
     /// The scope of its guards, once it is open.
     #[inline]
     fn scope(&self) -> Option<ScopeId> {
-        self.kept.scope(self.slot.name.epoch)
+        self.kept.get()?.scope(self.slot.name.epoch)
     }
 
     /// The same, if it hangs where this is called.
     #[inline]
     fn scope_here(&self) -> Option<ScopeId> {
-        self.kept.scope_here(self.slot.name.epoch)
+        self.kept.get()?.scope_here(self.slot.name.epoch)
+    }
+
+    /// What its guards need, from now on.
+    #[inline]
+    fn kept(&self) -> &Kept {
+        match self.kept.get() {
+            Some(kept) => kept,
+            None => self.keep(),
+        }
+    }
+
+    #[cold]
+    fn keep(&self) -> &Kept {
+        self.kept.get_or_init(Box::default)
+    }
+
+    /// Whether a guard with a scope runs.
+    #[inline]
+    fn has_guard(&self) -> bool {
+        self.kept.get().is_some_and(|kept| kept.guards.get())
     }
 
     fn close(&self) {
-        if let Some(scope) = self.kept.take(self.slot.name.epoch) {
+        let scope = self.kept.get().and_then(|kept| kept.take(self.slot.name.epoch));
+        if let Some(scope) = scope {
             gate::post(Post::CloseScope { scope, left: Left::Other });
         }
     }
@@ -310,12 +332,12 @@ impl ConnectionDeadline {
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
         // That of a guard that was leaked is leaked with it.
-        if self.kept.guards.get() {
+        if self.has_guard() {
             return;
         }
         // Before the slot, on which it hangs.
         self.close();
-        if !self.kept.asked.get() {
+        if !self.kept.get().is_some_and(|kept| kept.asked.get()) {
             self.slot.give_back();
         }
     }

@@ -110,7 +110,7 @@ impl ConnectionDeadline {
     #[inline]
     fn assert_no_guard(&self) {
         let rule = "rule: a task's guard is not inside another guard of the same deadline";
-        assert!(!self.kept.guards.get(), "{rule}");
+        assert!(!self.has_guard(), "{rule}");
     }
 
     /// Its guard of the task ends; `by_it`: because it fired.
