@@ -90,6 +90,7 @@ fn every_golden_has_its_test() {
         include_str!("remote.rs"),
         include_str!("workers.rs"),
         include_str!("outside_world.rs"),
+        include_str!("task_guard.rs"),
     ];
     for name in goldens() {
         let quoted = format!("\"{name}\"");
