@@ -40,7 +40,7 @@ impl<M: Machine> Kernel<M> {
             return self.complete_told(index, result, op, cause);
         }
         let (over, task) = self.waits.end(&mut self.tasks, index)?;
-        match self.gate.complete(over.ticket, result) {
+        match self.gate.complete(over.index, self.epoch, result) {
             Completion::Ready(waker) => {
                 self.log.seq += 1;
                 let came = Came::Wait(op, over.site);
@@ -71,7 +71,7 @@ impl<M: Machine> Kernel<M> {
         let cause = cause.or_else(|| self.waits.get(index).map(|entry| entry.seq));
         let (over, _) = self.waits.end(&mut self.tasks, index)?;
         let outcome = log::outcome(&result);
-        match self.gate.complete(over.ticket, result) {
+        match self.gate.complete(over.index, self.epoch, result) {
             Completion::Ready(waker) => {
                 self.note_answer(over.task, over.number, outcome);
                 let (ticket, cause) = (Some(over.number), cause.expect("it was parked"));
@@ -93,7 +93,7 @@ impl<M: Machine> Kernel<M> {
     #[cold]
     pub(crate) fn drop_unheard(&mut self, entry: Over, result: TrapResult) {
         emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
-        self.gate.forget(entry.ticket);
+        self.gate.forget_at(entry.index, self.epoch);
         drop_quietly(result);
     }
 

@@ -13,6 +13,7 @@ use crate::pending::{Pending, Source};
 use crate::scope::Timing;
 use crate::task::{Cancellation, News, State};
 use crate::trace::{Effect, Event, Outcome, Seq, WakeOp};
+use crate::waits::Over;
 
 impl<M: Machine> Kernel<M> {
     /// The interrupt of `source` as a trap filed in `from` sees it.
@@ -197,21 +198,23 @@ impl<M: Machine> Kernel<M> {
     fn deliver(&mut self, index: u32, source: Source, scope: u32, cause: Seq) -> bool {
         let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return false };
         self.undo(index, &entry);
-        let over = self.waits.over(index, &entry);
+        let over = Over::of(index, &entry);
+        // Before it is read, perhaps in the call of a waker.
+        let ticket = self.gate.ticket_at(index, self.epoch);
         let interrupt = self.interrupt(entry.task, source, scope);
         let outcome = self.log.is_listening().then(|| log::interrupt(&interrupt));
-        match self.gate.complete(over.ticket, Err(Failure::Interrupt(interrupt))) {
+        match self.gate.complete(index, self.epoch, Err(Failure::Interrupt(interrupt))) {
             Completion::Ready(waker) => {
-                let ticket = entry.number;
+                let number = entry.number;
                 let shown = outcome.clone().unwrap_or(Outcome::Ok);
-                let event = Event::Deliver { ticket, outcome: shown, cause };
+                let event = Event::Deliver { ticket: number, outcome: shown, cause };
                 let seq = emit!(self, entry.task, event);
                 if let Some(outcome) = outcome {
-                    self.note_answer(entry.task, ticket, outcome);
+                    self.note_answer(entry.task, number, outcome);
                 }
                 self.count_delivery(entry.task, source);
                 let news = &mut self.tasks.get_mut(entry.task).rare().news;
-                news.delivered.push((over.ticket, source));
+                news.delivered.extend(ticket.map(|ticket| (ticket, source)));
                 let came = self.waited(&entry);
                 self.make_ready(entry.task, seq, came);
                 self.tasks.get_mut(entry.task).interrupted = true;

@@ -78,7 +78,7 @@ impl<M: Machine> Kernel<M> {
     fn is_gone(&mut self, at: &At, waiting: u32) -> bool {
         let entry = self.waits.get(waiting).expect("a waiting ticket is parked");
         let number = entry.number;
-        if !self.gate.is_withdrawn(self.waits.ticket(waiting, entry)) {
+        if !self.gate.is_withdrawn(waiting, self.epoch) {
             return false;
         }
         emit!(self, at.task, Event::Withdraw { ticket: number });

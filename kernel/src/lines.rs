@@ -79,7 +79,6 @@ impl<M: Machine> Kernel<M> {
                 unreachable!("only joiners stand in this line")
             };
             let (joiner, after) = (entry.task, self.waits.lines.get(index).after);
-            let ticket = self.waits.ticket(index, entry);
             let joined = self.tasks.get_mut(task);
             joined.first_joiner = after;
             if after == NONE {
@@ -87,7 +86,7 @@ impl<M: Machine> Kernel<M> {
             } else {
                 self.waits.lines.at(after).before = NONE;
             }
-            let take = take && !self.gate.is_withdrawn(ticket);
+            let take = take && !self.gate.is_withdrawn(index, self.epoch);
             let ended = self.output_of(task, take);
             let taken = matches!(ended, Ended::Output(Some(_)));
             self.complete(index, Ok(Answer::Ended(ended)), WakeOp::Join { task: id }, exit);
@@ -111,10 +110,8 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn will_wake(&self, queue: &QueueCore, n: u64) -> u64 {
         let mut count = 0;
         let mut index = queue.head.get();
-        while let Some(entry) = self.waits.get(index)
-            && count < n
-        {
-            count += u64::from(!self.gate.is_withdrawn(self.waits.ticket(index, entry)));
+        while self.waits.get(index).is_some() && count < n {
+            count += u64::from(!self.gate.is_withdrawn(index, self.epoch));
             index = self.waits.lines.get(index).after;
         }
         count

@@ -12,8 +12,9 @@ use crate::emit::announce;
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
+use crate::registrations::shown;
 use crate::task::State;
-use crate::trace::{Event, Stop, WakeOp};
+use crate::trace::{Alias, Direction, Event, Stop, WakeOp};
 use crate::waits::{Entry, Wait};
 
 /// How long a run may be, and since when the present one lasts.
@@ -25,11 +26,11 @@ pub(crate) struct Longrun {
     /// What was before is no run's time.
     pub(crate) looked: bool,
     /// What the present run's task was ready for.
-    from: Came,
+    from: Packed,
 }
 
 /// What a task was ready for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Came {
     Spawn,
     Waker,
@@ -41,15 +42,93 @@ pub(crate) enum Came {
     Foreign(Site),
 }
 
+/// The same in two words, as each task has it: in the first what it was, in four bits, and its
+/// number, or an alias and a direction.
+#[derive(Clone, Copy)]
+pub(crate) struct Packed(u64, Option<Site>);
+
+impl Packed {
+    const BITS: u32 = 60;
+    const NUMBER: u64 = (1 << Packed::BITS) - 1;
+
+    #[inline(always)]
+    pub(crate) fn of(came: Came) -> Packed {
+        let (kind, number, site) = match came {
+            Came::Spawn => (0, 0, None),
+            Came::Waker => (1, 0, None),
+            Came::Scope(scope) => (2, scope, None),
+            Came::Foreign(site) => (3, 0, Some(site)),
+            Came::Wait(op, site) => {
+                let (kind, number) = match op {
+                    WakeOp::Yield => (4, 0),
+                    WakeOp::Sleep => (5, 0),
+                    WakeOp::Io { alias, direction: Direction::Read } => (6, pack(alias)),
+                    WakeOp::Io { alias, direction: Direction::Write } => (7, pack(alias)),
+                    WakeOp::Join { task } => (8, task),
+                    WakeOp::Wait { queue } => (9, queue),
+                    WakeOp::Offload { job } => (10, job),
+                    WakeOp::Signal => (11, 0),
+                    WakeOp::Waker => (12, 0),
+                    WakeOp::Outside => (13, 0),
+                    WakeOp::Closed { alias } => (14, pack(alias)),
+                    WakeOp::Scope { scope } => (15, scope),
+                };
+                (kind, number, Some(site))
+            }
+        };
+        Packed(kind << Packed::BITS | number & Packed::NUMBER, site)
+    }
+
+    #[cold]
+    fn came(self) -> Came {
+        let Packed(what, site) = self;
+        let number = what & Packed::NUMBER;
+        let op = match (what >> Packed::BITS, site) {
+            (0, _) => return Came::Spawn,
+            (2, _) => return Came::Scope(number),
+            (3, Some(site)) => return Came::Foreign(site),
+            (_, None) => return Came::Waker,
+            (4, _) => WakeOp::Yield,
+            (5, _) => WakeOp::Sleep,
+            (6, _) => WakeOp::Io { alias: unpack(number), direction: Direction::Read },
+            (7, _) => WakeOp::Io { alias: unpack(number), direction: Direction::Write },
+            (8, _) => WakeOp::Join { task: number },
+            (9, _) => WakeOp::Wait { queue: number },
+            (10, _) => WakeOp::Offload { job: number },
+            (11, _) => WakeOp::Signal,
+            (13, _) => WakeOp::Outside,
+            (14, _) => WakeOp::Closed { alias: unpack(number) },
+            (15, _) => WakeOp::Scope { scope: number },
+            _ => WakeOp::Waker,
+        };
+        Came::Wait(op, site.expect("a wait has a place"))
+    }
+}
+
+#[inline(always)]
+fn pack(alias: Alias) -> u64 {
+    u64::from(u32::from(alias.kind)) << 32 | u64::from(alias.number)
+}
+
+fn unpack(packed: u64) -> Alias {
+    let kind = u32::try_from(packed >> 32).ok().and_then(char::from_u32).unwrap_or('f');
+    Alias { kind, number: packed as u32 }
+}
+
 impl Longrun {
     pub(crate) fn new(limit: Option<Duration>) -> Longrun {
         let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-        Longrun { limit: nanos.unwrap_or(u64::MAX), since: 0, looked: true, from: Came::Spawn }
+        Longrun {
+            limit: nanos.unwrap_or(u64::MAX),
+            since: 0,
+            looked: true,
+            from: Packed::of(Came::Spawn),
+        }
     }
 
     /// A task gets the CPU.
     #[inline]
-    pub(crate) fn begin_from(&mut self, came: Came) {
+    pub(crate) fn begin_from(&mut self, came: Packed) {
         self.from = came;
     }
 }
@@ -85,7 +164,7 @@ impl<M: Machine> Kernel<M> {
             return;
         }
         let ran = Time::ZERO + ran;
-        let (from, to) = (self.longrun.from.shown(), self.stands_at(index));
+        let (from, to) = (self.longrun.from.came().shown(), self.stands_at(index));
         let (id, name) = self.tasks.label(index);
         let name = name.to_owned();
         announce!(self, id, &name, Event::Longrun { ran, from, to });
@@ -102,7 +181,7 @@ impl<M: Machine> Kernel<M> {
                 Stop { trap: self.shown_wait(entry).into(), at: Some(log::site(entry.site)) }
             }
             // It gave way, or called its own waker.
-            None if task.state == State::Ready => task.came.shown(),
+            None if task.state == State::Ready => task.came.came().shown(),
             None => Came::Waker.shown(),
         }
     }
@@ -113,9 +192,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Yield { sleep: false } => WakeOp::Yield,
             Wait::Yield { sleep: true } | Wait::Sleep { .. } => WakeOp::Sleep,
             Wait::Io { handle, direction } => match self.registrations.alias(*handle) {
-                Some(alias) => {
-                    WakeOp::Io { alias, direction: crate::registrations::shown(*direction) }
-                }
+                Some(alias) => WakeOp::Io { alias, direction: shown(*direction) },
                 None => return Came::Foreign(entry.site),
             },
             Wait::Join { task, .. } => WakeOp::Join { task: self.tasks.label(*task).0 },
@@ -140,5 +217,38 @@ impl Came {
             Came::Wait(op, site) => Stop { trap: op.to_string().into(), at: Some(log::site(site)) },
             Came::Foreign(site) => Stop { trap: "foreign".into(), at: Some(log::site(site)) },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+
+    #[test]
+    fn what_a_task_came_for_comes_out_of_its_words_as_it_went_in() {
+        let site = Location::caller();
+        let alias = Alias { kind: 'c', number: u32::MAX };
+        let ops = [
+            WakeOp::Yield,
+            WakeOp::Sleep,
+            WakeOp::Io { alias, direction: Direction::Read },
+            WakeOp::Io { alias, direction: Direction::Write },
+            WakeOp::Join { task: 1 << 59 },
+            WakeOp::Wait { queue: 2 },
+            WakeOp::Offload { job: 3 },
+            WakeOp::Signal,
+            WakeOp::Waker,
+            WakeOp::Outside,
+            WakeOp::Closed { alias },
+            WakeOp::Scope { scope: 4 },
+        ];
+        let waits = ops.into_iter().map(|op| Came::Wait(op, site));
+        let others = [Came::Spawn, Came::Waker, Came::Scope(5), Came::Foreign(site)];
+        for came in waits.chain(others) {
+            assert_eq!(format!("{:?}", Packed::of(came).came()), format!("{came:?}"));
+        }
+        assert_eq!(size_of::<Packed>(), 16);
     }
 }

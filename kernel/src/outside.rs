@@ -32,7 +32,7 @@ impl<M: Machine> Kernel<M> {
 
     /// A ticket was woken. Its number says whether it is still the same wait (C25).
     pub(crate) fn wake_ticket(&mut self, ticket: Ticket, cause: Seq) {
-        let parked = self.waits.find(ticket);
+        let parked = self.parked(ticket);
         let Some(Wait::Outside { external, .. }) = parked.map(|entry| &entry.wait) else {
             self.counts.stale += 1;
             return;

@@ -20,7 +20,7 @@ impl<M: Machine> Kernel<M> {
         let cause = acting.unwrap_or(self.log.seq).max(1);
         match post {
             Post::Withdraw(ticket) => {
-                if let Some(entry) = self.waits.find(ticket) {
+                if let Some(entry) = self.parked(ticket) {
                     let (task, number) = (entry.task, entry.number);
                     emit!(self, task, Event::Withdraw { ticket: number });
                     self.forget_wait(ticket.index);
@@ -136,7 +136,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     pub(crate) fn rehome(&mut self, ticket: Ticket, task: TaskRef) {
-        let known = self.waits.find(ticket).is_some();
+        let known = self.parked(ticket).is_some();
         let Some(scope) = self.gate.scope_of(ticket).filter(|_| known) else { return };
         if let Some(task) = self.tasks.find(task) {
             self.waits.rehome(&mut self.tasks, ticket.index, task, scope);
@@ -144,11 +144,17 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// The wait of that very ticket, if it is parked.
+    pub(crate) fn parked(&self, ticket: Ticket) -> Option<&Entry> {
+        let known = ticket.epoch == self.epoch && self.gate.has(ticket);
+        self.waits.get(ticket.index).filter(|_| known)
+    }
+
     /// Takes a ticket out of every table, as if it had never been filed.
     pub(crate) fn forget_wait(&mut self, index: u32) {
         let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return };
         self.undo(index, &entry);
-        self.gate.forget(self.waits.ticket(index, &entry));
+        self.gate.forget_at(index, self.epoch);
         drop_quietly(entry);
     }
 

@@ -11,7 +11,7 @@ use traps::protocol::{Body, Site, Ticket};
 use traps::{TaskId, Time};
 
 use crate::deadlines::Expiring;
-use crate::longrun::Came;
+use crate::longrun::{Came, Packed};
 use crate::pending::Source;
 use crate::ready::ReadyQueue;
 use crate::trace::{Answered, Exit, Seq};
@@ -113,7 +113,7 @@ pub(crate) struct Task {
     /// The line that made it ready; while it runs, its `run` line.
     pub(crate) cause: Seq,
     /// What that line ended.
-    pub(crate) came: Came,
+    pub(crate) came: Packed,
     /// Since when it is ready, or parked.
     pub(crate) ready_since: Time,
     /// Parked tickets, in the order of their parking. In a free place: the next that is free.
@@ -161,7 +161,7 @@ impl Task {
             state: State::Parked,
             cycles: 0,
             cause: 0,
-            came: Came::Spawn,
+            came: Packed::of(Came::Spawn),
             ready_since: Time::ZERO,
             first_wait: NONE,
             last_wait: NONE,
@@ -194,7 +194,7 @@ impl Task {
     ) {
         if self.state == State::Parked {
             self.state = State::Ready;
-            (self.cause, self.came) = (cause, came);
+            (self.cause, self.came) = (cause, Packed::of(came));
             self.ready_since = now;
             ready.push(index);
         } else if self.state == State::Running {

@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use traps::SignalSet;
-use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site, Ticket};
+use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site};
 
 use crate::links::{Lists, Names};
 use crate::table::At;
@@ -52,9 +52,8 @@ pub(crate) enum Wait {
     },
 }
 
+/// Its ticket is the one at the same place of the gate, which knows its serial number.
 pub(crate) struct Entry {
-    /// Of its ticket, whose index is its place here.
-    pub(crate) serial: NonZeroU64,
     pub(crate) task: u32,
     /// The scope in which it was filed.
     scope_index: u32,
@@ -70,7 +69,8 @@ pub(crate) struct Entry {
 /// What is worth knowing of a wait that is over.
 #[derive(Clone, Copy)]
 pub(crate) struct Over {
-    pub(crate) ticket: Ticket,
+    /// Of its ticket.
+    pub(crate) index: u32,
     pub(crate) task: u32,
     /// Its number in the log.
     pub(crate) number: u64,
@@ -79,9 +79,9 @@ pub(crate) struct Over {
 
 impl Over {
     #[inline(always)]
-    fn of(index: u32, epoch: u32, entry: &Entry) -> Over {
-        let Entry { serial, task, number, site, .. } = *entry;
-        Over { ticket: Ticket { index, epoch, serial }, task, number, site }
+    pub(crate) fn of(index: u32, entry: &Entry) -> Over {
+        let Entry { task, number, site, .. } = *entry;
+        Over { index, task, number, site }
     }
 }
 
@@ -106,26 +106,9 @@ impl Waits {
         Waits { epoch, entries, homes, siblings, lines, names, numbers: 0, parked: 0 }
     }
 
-    /// The ticket of the entry that is, or was, at that place.
-    #[inline(always)]
-    pub(crate) fn ticket(&self, index: u32, entry: &Entry) -> Ticket {
-        Ticket { index, epoch: self.epoch, serial: entry.serial }
-    }
-
-    /// What is worth knowing of the entry that is, or was, at that place.
-    #[inline(always)]
-    pub(crate) fn over(&self, index: u32, entry: &Entry) -> Over {
-        Over::of(index, self.epoch, entry)
-    }
-
     pub(crate) fn scope(&self, entry: &Entry) -> ScopeId {
         let Entry { scope_index: index, scope_serial: serial, .. } = *entry;
         ScopeId { index, epoch: self.epoch, serial }
-    }
-
-    /// The entry of that very ticket, if it is parked.
-    pub(crate) fn find(&self, ticket: Ticket) -> Option<&Entry> {
-        self.get(ticket.index).filter(|entry| entry.serial == ticket.serial)
     }
 
     pub(crate) fn next_number(&mut self) -> u64 {
@@ -175,7 +158,6 @@ impl Waits {
         let place = self.place(index).expect("made above");
         debug_assert!(place.is_none(), "a ticket is parked once");
         mem::forget(place.replace(Entry {
-            serial: ticket.serial,
             task,
             scope_index: scope.index,
             scope_serial: scope.serial,
@@ -232,9 +214,8 @@ impl Waits {
         tasks: &'t mut Tasks,
         index: u32,
     ) -> Option<(Over, &'t mut Task)> {
-        let epoch = self.epoch;
         let place = self.place(index)?;
-        let over = Over::of(index, epoch, place.as_ref()?);
+        let over = Over::of(index, place.as_ref()?);
         *place = None;
         self.parked -= 1;
         let owner = tasks.get_mut(over.task);
@@ -290,6 +271,6 @@ mod tests {
     /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
     #[test]
     fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
-        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (64, 128));
+        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (56, 120));
     }
 }

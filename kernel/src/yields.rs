@@ -6,7 +6,7 @@ use traps::Time;
 use traps::protocol::Answer;
 
 use crate::kernel::Kernel;
-use crate::longrun::Came;
+use crate::longrun::{Came, Packed};
 use crate::machine::Machine;
 use crate::table::At;
 use crate::task::State;
@@ -25,7 +25,7 @@ impl<M: Machine> Kernel<M> {
             return self.give_way_parked(at, sleep, op());
         }
         let (answer, op) = given(sleep, self.log.now);
-        task.came = Came::Wait(op, at.site);
+        task.came = Packed::of(Came::Wait(op, at.site));
         self.gate.keep(at.ticket, Ok(answer));
         self.log.seq += 1;
         self.waits.next_number();

@@ -19,43 +19,46 @@ const DATE: Range<usize> = 6..35;
 /// 31 December 9999, the last day that the format can write.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// For how long a date is right at most.
-const SECOND: Duration = Duration::from_secs(1);
-
 /// The second that was last written, and the tail that says so.
 #[derive(Debug)]
 pub(crate) struct Date {
     second: Cell<u64>,
     tail: Cell<Tail>,
-    /// Until when it is right, on the clock of the kernel that runs; while the time of day is asked
-    /// for, since when.
-    until: Cell<Time>,
+    /// When the time of day was asked for, on the clock of the kernel that ran.
+    asked: Cell<Time>,
+    /// For how many microseconds from then it is right.
+    span: Cell<u64>,
 }
 
 impl Default for Date {
     fn default() -> Date {
         let tail = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n";
-        Date { second: Cell::new(0), tail: Cell::new(tail), until: Cell::new(Time::ZERO) }
+        Date {
+            second: Cell::new(0),
+            tail: Cell::new(tail),
+            asked: Cell::new(Time::ZERO),
+            span: Cell::new(0),
+        }
     }
 }
 
 impl Date {
-    /// Whether it is right at that time of the kernel. What another kernel left may be from any
-    /// time.
+    /// Whether it is right at that time of the kernel. A time before it was asked for is another
+    /// kernel's: then it is not.
     #[inline]
     pub(crate) fn is_right(&self, now: Time) -> bool {
-        let until = self.until.get();
-        now < until && until <= now + SECOND
+        now.as_micros().wrapping_sub(self.asked.get().as_micros()) < self.span.get()
     }
 
     /// Of the kernel that runs now nobody has asked for it yet.
     pub(crate) fn forget(&self) {
-        self.until.set(Time::ZERO);
+        self.span.set(0);
     }
 
     /// The time of day is asked for at that time of the kernel.
     pub(crate) fn ask(&self, now: Time) {
-        self.until.set(now);
+        self.asked.set(now);
+        self.span.set(0);
     }
 
     /// Takes the time of day that was asked for. Costs a comparison unless a second has passed.
@@ -66,8 +69,8 @@ impl Date {
             self.write(second.min(LAST_SECOND));
             self.second.set(second);
         }
-        let left = SECOND - Duration::from_nanos(u64::from(since.subsec_nanos()));
-        self.until.set(self.until.get() + left);
+        // Rounded down: never right for too long.
+        self.span.set(1_000_000 - u64::from(since.subsec_nanos().div_ceil(1000)));
     }
 
     #[cold]

@@ -174,26 +174,27 @@ impl ConnectionDeadline {
             stage.set(Stage::Free);
             return None;
         }
-        if self.has_guard() {
+        let kept = self.kept();
+        if kept.guards.get() {
             stage.set(self.nest(new, site));
             return None;
         }
-        let kept = self.scope_here();
-        if kept.is_none() {
+        let here = kept.scope_here(self.slot.name.epoch);
+        if here.is_none() {
             self.look_for_scope();
         }
-        self.kept().guards.set(true);
+        kept.guards.set(true);
         match new {
             Stage::Until(until) => self.arm_until(until, site),
             Stage::After(span) => {
-                let owner = kept.map_or_else(|| self.owner(), |scope| GUARD | scope.index);
+                let owner = here.map_or_else(|| self.owner(), |scope| GUARD | scope.index);
                 self.arm_from(span, owner, site);
             }
             _ => unreachable!("a guard begins once"),
         }
-        let is_open = kept.is_some() || self.scope().is_some();
+        let is_open = here.is_some() || self.scope().is_some();
         stage.set(if is_open { Stage::Kept } else { Stage::Own(None) });
-        kept
+        here
     }
 
     /// A guard of it begins inside another one: in a scope of its own.

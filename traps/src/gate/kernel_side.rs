@@ -261,14 +261,30 @@ impl Gate {
     /// The same for one that is not in the register.
     #[inline(never)]
     fn answer_in_table(&self, ticket: Ticket, result: TrapResult) -> Completion {
-        self.complete(ticket, result)
+        if !self.has(ticket) {
+            return Completion::Withdrawn(result);
+        }
+        self.complete(ticket.index, ticket.epoch, result)
     }
 
-    /// The result of a request that was parked.
+    /// The result of a request that was parked, by its place and its kernel: of each ticket that a
+    /// kernel keeps there is one here, at the same place, until the kernel has let go of it.
     #[inline(always)]
     #[must_use]
-    pub fn complete(&self, ticket: Ticket, result: TrapResult) -> Completion {
-        self.now.tables.borrow_mut().complete(ticket, result)
+    pub fn complete(&self, index: u32, epoch: u32, result: TrapResult) -> Completion {
+        self.now.tables.borrow_mut().complete(index, epoch, result)
+    }
+
+    /// Whether a ticket is here, with its result or without.
+    #[must_use]
+    pub fn has(&self, ticket: Ticket) -> bool {
+        self.now.tables.borrow_mut().live(ticket).is_some()
+    }
+
+    /// The ticket that is parked at that place.
+    #[must_use]
+    pub fn ticket_at(&self, index: u32, epoch: u32) -> Option<Ticket> {
+        self.now.tables.borrow_mut().ticket_at(index, epoch)
     }
 
     /// Puts another result in place of one that was not read yet; gives the old one back.
@@ -280,11 +296,17 @@ impl Gate {
         self.now.tables.borrow_mut().replace(ticket, result)
     }
 
-    /// Whether the ticket was parked and is now withdrawn.
+    /// Whether the future of the ticket that is parked at that place is gone.
     #[must_use]
-    pub fn is_withdrawn(&self, ticket: Ticket) -> bool {
-        let tables = &mut *self.now.tables.borrow_mut();
-        tables.live(ticket).is_none_or(|slot| slot.state == State::WITHDRAWN)
+    pub fn is_withdrawn(&self, index: u32, epoch: u32) -> bool {
+        self.now.tables.borrow_mut().is_withdrawn(index, epoch)
+    }
+
+    /// Frees the ticket that is parked at that place.
+    pub fn forget_at(&self, index: u32, epoch: u32) {
+        if let Some(ticket) = self.ticket_at(index, epoch) {
+            self.forget(ticket);
+        }
     }
 
     /// Frees a ticket that was withdrawn.

@@ -267,10 +267,23 @@ impl Tables {
         Some(self.read(state))
     }
 
-    /// Lays down the result of a ticket that waits for one.
+    /// The ticket at a place that is in use.
+    pub(super) fn ticket_at(&mut self, index: u32, epoch: u32) -> Option<Ticket> {
+        let slot = self.places.slot(index, epoch).filter(|slot| !slot.state.is_free())?;
+        Some(Ticket { index, epoch, serial: slot.serial })
+    }
+
+    /// Whether the future of the ticket at that place is gone.
+    pub(super) fn is_withdrawn(&mut self, index: u32, epoch: u32) -> bool {
+        let slot = self.places.slot(index, epoch);
+        slot.is_none_or(|slot| slot.state == State::WITHDRAWN)
+    }
+
+    /// Lays down the result of the ticket at that place, if it waits for one.
     #[inline(always)]
-    pub(super) fn complete(&mut self, ticket: Ticket, result: TrapResult) -> Completion {
-        let Some(slot) = self.places.live(ticket).filter(|slot| slot.state.is_waiting()) else {
+    pub(super) fn complete(&mut self, index: u32, epoch: u32, result: TrapResult) -> Completion {
+        let slot = self.places.slot(index, epoch);
+        let Some(slot) = slot.filter(|slot| slot.state.is_waiting()) else {
             return Completion::Withdrawn(result);
         };
         let waker = slot.state.waker();
