@@ -63,6 +63,7 @@ pub mod gate;
 mod group;
 mod interrupt;
 pub mod io;
+mod label;
 pub mod limits;
 mod local;
 pub mod outside;

@@ -5,31 +5,32 @@ use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::mem;
 use std::panic::Location;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
 use crate::call::Call;
+use crate::label::Label;
 use crate::protocol::{Answer, Body, Request, Site, TaskRef};
 use crate::task::{Task, TaskId};
 
 pin_project! {
-    struct Job<F: Future> {
-        site: Site,
-        #[pin]
-        stage: Stage<F>,
+    // The label is in both: what is no label tells them apart, in place of 8 bytes beside.
+    #[project = JobProjection]
+    enum Job<F: Future> {
+        Running { label: Rc<Label>, #[pin] future: F },
+        Ended { label: Rc<Label>, output: Option<F::Output> },
     }
 }
 
-pin_project! {
-    // The name is in both: so there is room in it to tell them apart, in place of 8 bytes beside.
-    #[project = StageProjection]
-    enum Stage<F: Future> {
-        Running { name: Cow<'static, str>, #[pin] future: F },
-        Ended { name: Cow<'static, str>, output: Option<F::Output> },
+impl<F: Future> Job<F> {
+    #[inline]
+    fn label(&self) -> &Rc<Label> {
+        let (Job::Running { label, .. } | Job::Ended { label, .. }) = self;
+        label
     }
 }
 
@@ -39,43 +40,36 @@ where
     F::Output: 'static,
 {
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut stage = self.project().stage;
-        match stage.as_mut().project() {
-            StageProjection::Running { name, future } => {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.as_mut().project() {
+            JobProjection::Running { label, future } => {
                 let output = Some(ready!(future.poll(cx)));
-                let name = mem::take(name);
-                stage.set(Stage::Ended { name, output });
+                let label = label.clone();
+                self.set(Job::Ended { label, output });
                 Poll::Ready(())
             }
-            StageProjection::Ended { .. } => unreachable!("rule: an ended task is not polled"),
+            JobProjection::Ended { .. } => unreachable!("rule: an ended task is not polled"),
         }
     }
 
     fn take(self: Pin<&mut Self>, slot: &mut dyn Any) {
         let slot = slot.downcast_mut::<Option<F::Output>>().expect("a join asks for its own type");
-        if let StageProjection::Ended { output, .. } = self.project().stage.project() {
+        if let JobProjection::Ended { output, .. } = self.project() {
             *slot = output.take();
         }
     }
 
-    fn clear(self: Pin<&mut Self>) {
-        let mut stage = self.project().stage;
-        let name = match stage.as_mut().project() {
-            StageProjection::Running { name, .. } | StageProjection::Ended { name, .. } => {
-                mem::take(name)
-            }
-        };
-        stage.set(Stage::Ended { name, output: None });
+    fn clear(mut self: Pin<&mut Self>) {
+        let label = self.label().clone();
+        self.set(Job::Ended { label, output: None });
     }
 
     fn name(&self) -> &str {
-        let (Stage::Running { name, .. } | Stage::Ended { name, .. }) = &self.stage;
-        name
+        &self.label().name
     }
 
     fn site(&self) -> Site {
-        self.site
+        self.label().site
     }
 }
 
@@ -111,7 +105,7 @@ impl<T: 'static> Spawn<T> {
     where
         F: Future<Output = T> + 'static,
     {
-        let body = Box::pin(Job { site, stage: Stage::Running { name, future } });
+        let body = Box::pin(Job::Running { label: Label::of(name, site), future });
         Spawn { body: Some(body), call: Call::at(site), output: PhantomData }
     }
 }
@@ -206,6 +200,6 @@ mod tests {
             (size_of::<F>(), size_of::<Job<F>>())
         }
         let sleeps = async { crate::sleep(Duration::from_secs(1)).await };
-        assert_eq!(beside(&sleeps), (40, 72));
+        assert_eq!(beside(&sleeps), (40, 48));
     }
 }

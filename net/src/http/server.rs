@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_connection_that_waits_does_not_grow() {
         let life = size(live::<TcpStream, Share<Hello>>);
-        // 40 beside it for a task's name and place, 16 for the counts of a seat, and 8 for each of
+        // 8 beside it for a task's name and place, 16 for the counts of a seat, and 8 for each of
         // the two by the allocator, which gives multiples of 16.
         assert_eq!((life, size_of::<Seat>(), size_of::<TcpStream>()), (104, 72, 32));
     }

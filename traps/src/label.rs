@@ -1,0 +1,118 @@
+//! What a task is called and where it was spawned, in one word: the tasks of one place share it.
+//!
+//! Knows no task.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ptr;
+use std::rc::Rc;
+
+use crate::protocol::Site;
+
+/// The name of a task and its place.
+#[derive(Debug)]
+pub(crate) struct Label {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) site: Site,
+}
+
+/// So many are shared on a thread. A program that makes up more names than that, and leaks them,
+/// has a label for each further task.
+const SHARED: usize = 1024;
+
+thread_local! {
+    static LABELS: RefCell<Labels> = const { RefCell::new(Labels::new()) };
+}
+
+struct Labels {
+    /// The one that was asked for last: who spawns often spawns often there.
+    last: Option<Rc<Label>>,
+    shared: BTreeMap<Key, Rc<Label>>,
+}
+
+/// Where the name is and how long, and where the site is. It is looked up; that the addresses have
+/// an order is seen by nobody.
+type Key = (usize, usize, usize);
+
+impl Label {
+    /// That of a task: shared if its name is the program's own, made for it otherwise.
+    #[inline]
+    pub(crate) fn of(name: Cow<'static, str>, site: Site) -> Rc<Label> {
+        match name {
+            Cow::Borrowed(name) => Label::shared(name, site),
+            name => Rc::new(Label { name, site }),
+        }
+    }
+
+    fn shared(name: &'static str, site: Site) -> Rc<Label> {
+        let found = LABELS.try_with(|labels| {
+            let labels = &mut *labels.borrow_mut();
+            match &labels.last {
+                Some(last) if last.is(name, site) => last.clone(),
+                _ => labels.look_up(name, site),
+            }
+        });
+        // The thread is ending.
+        found.unwrap_or_else(|_| Rc::new(Label { name: name.into(), site }))
+    }
+
+    #[inline]
+    fn is(&self, name: &'static str, site: Site) -> bool {
+        ptr::eq(&raw const *self.name, name) && ptr::eq(self.site, site)
+    }
+}
+
+impl Labels {
+    const fn new() -> Labels {
+        Labels { last: None, shared: BTreeMap::new() }
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, name: &'static str, site: Site) -> Rc<Label> {
+        let key = (name.as_ptr().addr(), name.len(), ptr::from_ref(site).addr());
+        let new = || Rc::new(Label { name: name.into(), site });
+        let label = match self.shared.get(&key) {
+            Some(label) => label.clone(),
+            None if self.shared.len() < SHARED => {
+                self.shared.entry(key).or_insert_with(new).clone()
+            }
+            None => return new(),
+        };
+        self.last = Some(label.clone());
+        label
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+
+    #[test]
+    fn the_tasks_of_one_place_share_a_label_and_no_others_do() {
+        let (here, there) = (Location::caller(), Location::caller());
+        let first = Label::of("a".into(), here);
+        let other = Label::of("b".into(), here);
+        assert!(Rc::ptr_eq(&first, &Label::of("a".into(), here)));
+        assert!(Rc::ptr_eq(&other, &Label::of("b".into(), here)));
+        for different in [("ab", here), ("a", there)] {
+            let label = Label::of(different.0.into(), different.1);
+            assert!(!Rc::ptr_eq(&first, &label));
+            assert_eq!((&*label.name, label.site.column()), (different.0, different.1.column()));
+        }
+        let owned = Label::of(String::from("a").into(), here);
+        assert!(!Rc::ptr_eq(&first, &owned) && owned.name == "a");
+    }
+
+    #[test]
+    fn names_without_end_are_not_kept() {
+        let here = Location::caller();
+        for n in 0..2 * SHARED {
+            let name: &'static str = n.to_string().leak();
+            assert_eq!(Label::of(name.into(), here).name, name);
+        }
+        LABELS.with_borrow(|labels| assert_eq!(labels.shared.len(), SHARED));
+    }
+}
