@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use traps::Interruptible;
+use traps::{Interruptible, note_warning};
 
 use super::caught::is_late;
 use super::config::Config;
@@ -84,15 +84,22 @@ impl<S: Stream> Outlet<'_, S> {
             (Err(error), None, Streamed::No) if is_late(&error) => {
                 Some(self.form.error(503, "the answer took too long\n").and_close())
             }
-            (Err(_), None, Streamed::No) => Some(self.broken()),
-            // It broke off, and the client can tell only by a reset.
-            (_, _, Streamed::UntilClose) => {
-                self.wire.borrow_mut().reset();
+            (Err(error), None, Streamed::No) => {
+                note_failure(&error);
+                Some(self.broken())
+            }
+            // HEAD may ask for it, so it has no line.
+            (_, _, Streamed::Nothing) => None,
+            (outcome, fault, streamed) => {
+                if let (Err(error), None) = (&outcome, fault) {
+                    note_failure(error);
+                }
+                // It broke off, and the client can tell; here only by a reset.
+                if streamed == Streamed::UntilClose {
+                    self.wire.borrow_mut().reset();
+                }
                 None
             }
-            // It broke off, and the client can tell.
-            (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
-            | (Err(_), _, Streamed::Done) => None,
         })
     }
 
@@ -252,6 +259,17 @@ impl<S: Stream> Outlet<'_, S> {
             Some(Fault::Lost(_)) => Err(ErrorKind::ConnectionAborted.into()),
             Some(Fault::Refused(_)) | None => Ok(()),
         }
+    }
+}
+
+/// A line for what went wrong in a handler. Not for a fault of the connection, which a client can
+/// bring about as often as it likes.
+#[cold]
+fn note_failure(error: &io::Error) {
+    // Each of these has its line already.
+    let panicked = || error.get_ref().is_some_and(|why| why.to_string() == "a handler panicked");
+    if !is_late(error) && !panicked() {
+        note_warning(format!("a handler failed: {error}"));
     }
 }
 
