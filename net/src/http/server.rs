@@ -79,7 +79,10 @@ impl<H: Handler> Server for Share<H> {
 /// closes the listener, [drains](Config::drain) the connections, and returns; each of them
 /// [holds](traps::shutdown::hold) the shutdown up until it has ended. *Blocks*.
 ///
-/// A connection that fails ends alone, with a line in the log. One over
+/// A connection that fails ends alone. What its stream says, a reset in the midst of a body for
+/// example, is no news: the task's line is `exit ok`, as any task's that returns. The log has what
+/// the server did: a `cap` line for a limit or a deadline that was hit, a `warn` line for a
+/// [handler](Handler::handle) that failed. One over
 /// [`Limits::connections`](super::Limits::connections) is refused with 503. When descriptors run
 /// out, connections that keep one for nothing give it back: at once if they wait for their next
 /// request, after half a second if they have yet to send anything.
