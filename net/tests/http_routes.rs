@@ -6,10 +6,12 @@ use std::io;
 use std::time::Duration;
 
 use app::{Seen, get, with};
-use kernel::Sim;
+use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Deadlines, Form, Handler, Limits, Method, Object, Request};
-use net::http::{Response, Router};
+use net::http::{Response, Router, serve_connection};
+use net::pipe::duplex;
+use traps::spawn;
 
 #[derive(Clone, Copy)]
 enum Route {
@@ -19,6 +21,7 @@ enum Route {
     Panic,
     Half,
     HalfFail,
+    Flood,
     Read,
     Slow,
     Fail,
@@ -33,6 +36,7 @@ fn app() -> App {
         .get("/panic", Route::Panic)
         .get("/half", Route::Half)
         .get("/half-fail", Route::HalfFail)
+        .get("/flood", Route::Flood)
         .get("/slow", Route::Slow);
     let json = text
         .form(Form::Json)
@@ -67,6 +71,12 @@ impl Handler for App {
                 let mut answer = request.start(Response::new(200)).await?;
                 answer.write(b"half").await?;
                 Err(io::Error::other("a file has ended"))
+            }
+            Route::Flood => {
+                let mut answer = request.start(Response::new(200)).await?;
+                loop {
+                    answer.write(&[b'x'; 1000]).await?;
+                }
             }
             Route::Read => {
                 let body = request.body_to_vec(3).await?;
@@ -181,6 +191,37 @@ fn the_error_of_a_handler_is_said_once_and_that_of_a_connection_is_not() {
     let config = Config::new(Limits::default(), deadlines);
     let seen = app::talk(Sim::new(), config, app(), &get("GET /slow"));
     assert!(!seen.trace.contains(failed), "{}", seen.trace);
+}
+
+#[test]
+fn who_leaves_in_the_midst_of_an_answer_or_of_a_body_writes_no_line() {
+    let body = with("POST /api/read", "Content-Length: 3") + "x";
+    for request in [get("GET /flood"), body] {
+        for resets in [false, true] {
+            let trace = app::Shared::default();
+            let mut kernel = Kernel::new(Sim::new());
+            kernel.trace_to(trace.clone());
+            let (server, mut client) = duplex(500);
+            let ran = kernel.run(async {
+                let (app, config) = (app(), Config::default());
+                let serve = async move { serve_connection(server, &app, &config).await };
+                let mut conn = spawn("conn", serve).await;
+                client.write_all(request.as_bytes()).await.unwrap();
+                traps::sleep(Duration::from_secs(1)).await.unwrap();
+                if resets {
+                    client.reset().unwrap();
+                }
+                drop(client);
+                conn.join().await.expect("the task of the connection does not panic").ok();
+            });
+            ran.expect("nothing hangs");
+            kernel.shutdown().expect("it shuts down");
+            drop(kernel);
+            let trace = trace.text();
+            assert!(trace.contains("conn     exit     ok"), "{trace}");
+            assert!(!trace.contains(" warn     "), "{request} {resets}: {trace}");
+        }
+    }
 }
 
 #[test]
