@@ -84,20 +84,21 @@ impl<S: Stream> Outlet<'_, S> {
             (Err(error), None, Streamed::No) if is_late(&error) => {
                 Some(self.form.error(503, "the answer took too long\n").and_close())
             }
-            (Err(error), None, Streamed::No) => {
-                note_failure(&error);
+            (outcome @ Err(_), fault @ None, Streamed::No) => {
+                note_own(&outcome, fault);
                 Some(self.broken())
             }
-            // HEAD may ask for it, so it has no line.
+            // The client asked for no body, by HEAD: that may be all that is wrong.
             (_, _, Streamed::Nothing) => None,
-            (outcome, fault, streamed) => {
-                if let (Err(error), None) = (&outcome, fault) {
-                    note_failure(error);
-                }
-                // It broke off, and the client can tell; here only by a reset.
-                if streamed == Streamed::UntilClose {
-                    self.wire.borrow_mut().reset();
-                }
+            // It broke off, and the client can tell.
+            (outcome, fault, Streamed::Length(_) | Streamed::Chunked | Streamed::Done) => {
+                note_own(&outcome, fault);
+                None
+            }
+            // Here only by a reset.
+            (outcome, fault, Streamed::UntilClose) => {
+                note_own(&outcome, fault);
+                self.wire.borrow_mut().reset();
                 None
             }
         })
@@ -262,10 +263,11 @@ impl<S: Stream> Outlet<'_, S> {
     }
 }
 
-/// A line for what went wrong in a handler. Not for a fault of the connection, which a client can
-/// bring about as often as it likes.
+/// A line for an error of the handler's own. A fault of the connection has none: a client can bring
+/// it about as often as it likes.
 #[cold]
-fn note_failure(error: &io::Error) {
+fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
+    let (Err(error), None) = (outcome, fault) else { return };
     // Each of these has its line already.
     let panicked = || error.get_ref().is_some_and(|why| why.to_string() == "a handler panicked");
     if !is_late(error) && !panicked() {
