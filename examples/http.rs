@@ -123,6 +123,19 @@ fn plaintext() -> Response {
     Response::text("Hello, World!")
 }
 
+/// The longest that `ms=` may ask for: nobody looks at the connection meanwhile, so a client that
+/// left is still held.
+const MOST_MS: u64 = 60_000;
+
+/// The most that `chunks=` may ask for.
+const MOST_CHUNKS: u64 = 1_000_000;
+
+/// The answer to a number that is not there, or is too large.
+fn bad(what: &str, most: u64, example: &str) -> Response {
+    let text = format!("Say how {what}, at most {most}, as in {example}\n");
+    Response::new(400).with_text(text)
+}
+
 /// The number of a query, if it is one and not above `most`.
 fn number(text: Option<&str>, most: u64) -> Option<u64> {
     text?.parse().ok().filter(|number| *number <= most)
@@ -130,9 +143,8 @@ fn number(text: Option<&str>, most: u64) -> Option<u64> {
 
 /// Answers after `ms` milliseconds; the connection's other answers do not wait for it.
 async fn sleep(ms: Option<&str>) -> io::Result<Response> {
-    // Bounded: nobody looks at the connection meanwhile, so a client that left is still held.
-    let Some(ms) = number(ms, 60_000) else {
-        return Ok(Response::new(400).with_text("Say how long, as in /sleep?ms=100\n"));
+    let Some(ms) = number(ms, MOST_MS) else {
+        return Ok(bad("long", MOST_MS, "/sleep?ms=100"));
     };
     traps::sleep(Duration::from_millis(ms)).await?;
     Ok(Response::text(format!("Slept for {ms} ms.\n")))
@@ -152,8 +164,8 @@ async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
 
 /// Sends so many chunks, as fast as the client takes them.
 async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
-    let Some(chunks) = number(request.query_value("chunks"), 1_000_000) else {
-        return Ok(Response::new(400).with_text("Say how many, as in /stream?chunks=10\n"));
+    let Some(chunks) = number(request.query_value("chunks"), MOST_CHUNKS) else {
+        return Ok(bad("many", MOST_CHUNKS, "/stream?chunks=10"));
     };
     let plain = Response::new(200).header("Content-Type", "text/plain; charset=utf-8")?;
     // Of HEAD there is nothing to be counted.
@@ -185,8 +197,8 @@ async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
 
 /// Holds a thread for `ms` milliseconds.
 fn block(request: &Whole) -> io::Result<Response> {
-    let Some(ms) = number(request.query_value("ms"), 60_000) else {
-        return Ok(Response::new(400).with_text("Say how long, as in /blocking?ms=100\n"));
+    let Some(ms) = number(request.query_value("ms"), MOST_MS) else {
+        return Ok(bad("long", MOST_MS, "/blocking?ms=100"));
     };
     thread::sleep(Duration::from_millis(ms));
     Ok(Response::text(format!("Blocked for {ms} ms.\n")))
@@ -194,8 +206,10 @@ fn block(request: &Whole) -> io::Result<Response> {
 
 /// Scarce work behind a gate: 15 ms, or `ms`, of a thread.
 fn task(request: &Whole) -> io::Result<Response> {
-    let Some(ms) = number(request.query_value("ms").or(Some("15")), 60_000) else {
-        return Ok(Form::Json.error(400, "say how long, as in /gate?ms=100"));
+    let Some(ms) = number(request.query_value("ms").or(Some("15")), MOST_MS) else {
+        return Ok(
+            Form::Json.error(400, format!("say how long, at most {MOST_MS}, as in /gate?ms=100"))
+        );
     };
     thread::sleep(Duration::from_millis(ms));
     Ok(Response::json(Object::new().field("task_waiting", true).field("ms", ms)))

@@ -1,5 +1,9 @@
 //! Deferred unregistration: a descriptor that was waited for stays registered, in case the next
 //! wait is for it again. Compare the traces under `--policy lazy`, `next-sleep` and `eager`.
+//!
+//! The two clocks have different traces here. On the real one the descriptor is a socket (`p1`) of
+//! a pair, and a task of its own, `writer`, makes it readable; on the virtual one there is neither:
+//! the script of the machine says when descriptor 7 (`f1`) is readable.
 
 mod common;
 
@@ -49,7 +53,6 @@ fn main() -> ExitCode {
     if !args.virtual_clock {
         return common::run(args.real_kernel(), with_a_socket());
     }
-    // On the virtual clock there is no socket: the script makes descriptor 7 readable.
     let ready = |sim: Sim, at| sim.ready_at(Time::ZERO + at * MS, 7, Direction::Read);
     let sim = [3, 6, 9].into_iter().fold(Sim::new(), ready);
     common::run(args.kernel(sim), linger(Io::new(Scripted(7)), |_| ()))

@@ -91,6 +91,15 @@ fn the_real_linger_passes_the_checker() {
 }
 
 #[test]
+fn a_lesson_that_shows_nothing_says_how_to_see_it() {
+    let hint = "hello: to see what it does, add `--trace -` or `--virtual`\n";
+    let plain = run("hello", &[]);
+    assert_eq!((plain.stdout.len(), &*String::from_utf8_lossy(&plain.stderr)), (0, hint));
+    let seen = run("hello", &["--virtual"]);
+    assert!(!seen.stdout.is_empty() && seen.stderr.is_empty());
+}
+
+#[test]
 fn a_trace_that_cannot_be_written_is_said_once() {
     let ran = run("hello", &["--virtual", "--trace", "/dev/full"]);
     let errors = String::from_utf8_lossy(&ran.stderr);

@@ -180,6 +180,29 @@ fn several_workers_share_a_port_and_end_together() {
 }
 
 #[test]
+fn f26_each_worker_says_whose_its_lines_are() {
+    let mut server = start_with("http", "named_workers", &["--workers", "2"]);
+    let log = BufReader::new(server.process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    server.send("USR1");
+    let (mut heads, mut logged) = (Vec::new(), 0);
+    for line in log {
+        let (worker, rest) = line.split_once(": ").expect("a worker says it");
+        assert!(["worker-1", "worker-2"].contains(&worker), "{line}");
+        logged += usize::from(rest.starts_with("limits http.head="));
+        if rest.starts_with("id ") {
+            heads.push(worker.to_owned());
+        }
+        if heads.len() == 2 {
+            break;
+        }
+    }
+    heads.sort_unstable();
+    assert_eq!((heads.join(" ").as_str(), logged), ("worker-1 worker-2", 2));
+    server.send("TERM");
+    assert!(server.process.wait().unwrap().success());
+}
+
+#[test]
 fn f15_the_backlog_is_an_option_and_what_came_of_it_is_logged() {
     let most = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
     let most: u32 = most.trim().parse().unwrap();
@@ -426,6 +449,12 @@ fn http_streams_blocks_and_guards_its_gate() {
     for path in ["/stream", "/stream?chunks=x", "/blocking", "/blocking?ms=-1", "/gate?ms=x"] {
         assert!(server.ask(&get(path)).starts_with("HTTP/1.1 400 "), "{path}");
     }
+    // Who asks for too much is told how much there is.
+    for path in ["/sleep?ms=99999", "/blocking?ms=60001", "/gate?ms=60001"] {
+        let answer = server.ask(&get(path));
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("at most 60000"), "{path}");
+    }
+    assert!(body(&server.ask(&get("/stream?chunks=1000001"))).contains("at most 1000000"));
     let answer = server.ask(&get("/stream?chunks=1").replace("GET", "PUT"));
     assert!(answer.contains("Allow: GET, HEAD, OPTIONS\r\n"), "{answer}");
     assert_eq!(body(&server.ask(&get("/gate?ms=0"))), r#"{"task_waiting":true,"ms":0}"#);
@@ -545,12 +574,40 @@ fn f29_each_limit_and_deadline_of_http_has_its_option() {
             assert!(options.contains(&option.as_str()), "no {option} for {line}");
             bounds += 1;
             // What it sets is what is in force.
-            let shown = run(&[&option, "7", "--print-limits"]);
+            let shown = run(&[&option, "77", "--print-limits"]);
             let shown = shown.lines().find(|line| line.contains(&format!("{from}{field})")));
             let words: Vec<&str> = shown.unwrap().split_whitespace().collect();
-            assert!(words[1] == "7" || words[1] == "0.007", "{option}: {words:?}");
+            assert!(words[1] == "77" || words[1] == "0.077", "{option}: {words:?}");
         }
     }
     assert_eq!(options.len(), bounds, "{options:?}");
     assert!(bounds > 10, "the page was read");
+}
+
+#[test]
+fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
+    let number = |least: u64, most: u64| format!("expected a number from {least} to {most}");
+    let millis = |least| format!("expected a number of milliseconds from {least}, or `off`");
+    for (option, value, said) in [
+        ("--file-threads", "0", number(1, 65_536)),
+        ("--blocking-threads", "65537", number(1, 65_536)),
+        ("--gate", "0", number(1, 65_536)),
+        ("--limit-head", "0", number(18, 1 << 30)),
+        ("--limit-request-line", "13", number(14, 1 << 30)),
+        ("--limit-fields", "0", number(1, 100)),
+        ("--limit-fields", "101", number(1, 100)),
+        ("--limit-body", "-1", number(0, u64::MAX)),
+        ("--limit-drain", "x", number(0, u64::MAX)),
+        ("--limit-connections", "0", number(1, usize::MAX as u64)),
+        ("--limit-requests", "0", number(1, u64::MAX)),
+        ("--limit-pipelined", "0", number(1, u64::from(u32::MAX))),
+        ("--deadline-head", "0", millis(1)),
+        ("--deadline-body-window", "0", millis(1)),
+        ("--deadline-idle", "never", millis(0)),
+    ] {
+        let ran = Command::new(build("http")).args([option, value]).output().unwrap();
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        let wanted = format!("{option}: {said}, not `{value}`");
+        assert!(!ran.status.success() && errors.contains(&wanted), "{wanted}: {errors}");
+    }
 }

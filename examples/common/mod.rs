@@ -7,6 +7,7 @@
 pub mod http_flags;
 pub mod workers;
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
 use traps::Signal;
+use traps::limits::Bound;
 
 /// `eprintln!` for those who may have closed our standard error: they do not want to know.
 macro_rules! complain {
@@ -77,6 +79,11 @@ pub trait Flags {
     /// What HTTP goes by.
     fn config(&self) -> net::http::Config {
         net::http::Config::default()
+    }
+
+    /// What these options bound beside that.
+    fn bounds(&self) -> Vec<Bound> {
+        Vec::new()
     }
 }
 
@@ -175,7 +182,7 @@ impl About {
             }
         }
         if print_limits {
-            args.print_limits(&flags.config());
+            args.print_limits(flags);
         }
         if args.workers > 1 && args.trace.as_deref() == Some("-") {
             return Err("--trace -: each worker has a trace of its own; give a file".to_owned());
@@ -183,14 +190,20 @@ impl About {
         if args.virtual_clock && args.trace.is_none() {
             args.trace = Some("-".to_owned());
         }
+        if !self.server && flags.is_lesson() && args.trace.is_none() && args.watchdog.is_none() {
+            complain!("{}: to see what it does, add `--trace -` or `--virtual`", self.name);
+        }
         Ok(Some(args))
     }
 }
 
 /// A number within bounds.
-fn count(option: &str, text: &str, least: u32, most: u32) -> Result<u32, String> {
+pub fn count<N>(option: &str, text: &str, least: N, most: N) -> Result<N, String>
+where
+    N: FromStr + PartialOrd + Display + Copy,
+{
     let found = text.parse().ok().filter(|count| (least..=most).contains(count));
-    found.ok_or(format!("{option}: expected a number from {least} to {most}, not `{text}`"))
+    found.ok_or_else(|| format!("{option}: expected a number from {least} to {most}, not `{text}`"))
 }
 
 /// A span in milliseconds, from 1.
@@ -227,10 +240,11 @@ impl Args {
     }
 
     /// Prints what bounds what, with these options, and ends the process.
-    fn print_limits(&self, config: &net::http::Config) -> ! {
+    fn print_limits(&self, flags: &dyn Flags) -> ! {
         let mut all = traps::limits::limits();
         all.extend(kernel::limits(&self.options()));
-        all.extend(net::limits(&self.listener(), config));
+        all.extend(net::limits(&self.listener(), &flags.config()));
+        all.extend(flags.bounds());
         let text: String = all.iter().map(|bound| format!("{bound}\n")).collect();
         // Whoever closed our standard output does not want to know.
         let _ = io::stdout().write_all(text.as_bytes());
@@ -245,14 +259,15 @@ impl Args {
     /// A kernel over any machine, with these options and this trace.
     pub fn kernel<M: Machine>(&self, machine: M) -> io::Result<Kernel<M>> {
         let mut kernel = Kernel::with_options(machine, self.options());
-        kernel.on_stuck(|stuck| {
-            // A server's log has said it.
-            if log::max_level() < log::LevelFilter::Warn {
-                complain!("{stuck}");
-            }
+        let (whose, also) = (whose(), whose());
+        kernel.on_stuck(move |stuck| complain!("{whose}{stuck}"));
+        kernel.on_signal(Signal::User1, move |table| {
+            let table = table.to_string();
+            let lines = table.lines().map(|line| format!("{also}{line}\n"));
+            // In one piece, among those of other workers. Whoever closed our standard error does
+            // not want to know.
+            let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
         });
-        // Whoever closed our standard error does not want to know.
-        kernel.on_signal(Signal::User1, |table| drop(write!(io::stderr(), "{table}")));
         if self.timed {
             kernel.time_the_trace();
         }
@@ -337,11 +352,23 @@ pub fn say_listening(addr: SocketAddr) {
     let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
 }
 
+/// What a line on standard error begins with: `worker-2: ` on the thread of a worker, nothing where
+/// there is one kernel.
+fn whose() -> String {
+    let thread = std::thread::current();
+    let worker = thread.name().filter(|name| name.starts_with("worker-"));
+    worker.map_or(String::new(), |name| format!("{name}: "))
+}
+
 /// Logs to standard error, at `info` unless `RUST_LOG` says otherwise.
 pub fn log_to_stderr() {
     let level = env_logger::Env::default().default_filter_or("info");
     env_logger::Builder::from_env(level)
-        .format(|out, record| writeln!(out, "{}", record.args()))
+        .format(|out, record| match std::thread::current().name() {
+            // What the watchdog says, a kernel's hook has said, which knows whose it is.
+            Some("trapline-watchdog") => Ok(()),
+            _ => writeln!(out, "{}{}", whose(), record.args()),
+        })
         .init();
 }
 

@@ -348,6 +348,21 @@ impl<M: Machine> Drop for Kernel<M> {
 
 /// Runs `main` on the operating system with the default options, then shuts down.
 ///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// async fn program() -> Result<(), traps::Interrupt> {
+///     traps::sleep(Duration::from_secs(1)).await?;
+///     println!("a second later");
+///     Ok(())
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     // The kernel's error, and the program's own.
+///     Ok(kernel::run(program())??)
+/// }
+/// ```
+///
 /// # Errors
 ///
 /// [`Error`].

@@ -58,6 +58,7 @@ fn what_goes_wrong_in_the_thread_is_a_500_on_that_connection() {
         let seen = talk(&(get("GET /") + &get(&format!("GET {path}"))));
         assert_eq!((seen.statuses(), seen.closed), (vec![200, 500], true), "{path}");
         assert!(seen.trace.contains("conn     exit     ok"), "{path}");
+        assert_eq!(seen.trace.matches("warn     a handler failed: ").count(), 1, "{}", seen.trace);
     }
 }
 

@@ -6,10 +6,12 @@ use std::io;
 use std::time::Duration;
 
 use app::{Seen, get, with};
-use kernel::Sim;
+use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Deadlines, Form, Handler, Limits, Method, Object, Request};
-use net::http::{Response, Router};
+use net::http::{Response, Router, serve_connection};
+use net::pipe::duplex;
+use traps::spawn;
 
 #[derive(Clone, Copy)]
 enum Route {
@@ -18,6 +20,8 @@ enum Route {
     Rest,
     Panic,
     Half,
+    HalfFail,
+    Flood,
     Read,
     Slow,
     Fail,
@@ -31,6 +35,8 @@ fn app() -> App {
         .get("/files/*", Route::Rest)
         .get("/panic", Route::Panic)
         .get("/half", Route::Half)
+        .get("/half-fail", Route::HalfFail)
+        .get("/flood", Route::Flood)
         .get("/slow", Route::Slow);
     let json = text
         .form(Form::Json)
@@ -60,6 +66,17 @@ impl Handler for App {
                 answer.write(b"half").await?;
                 traps::sleep(Duration::from_secs(1)).await?;
                 panic!("a broken\nhandler")
+            }
+            Route::HalfFail => {
+                let mut answer = request.start(Response::new(200)).await?;
+                answer.write(b"half").await?;
+                Err(io::Error::other("a file has ended"))
+            }
+            Route::Flood => {
+                let mut answer = request.start(Response::new(200)).await?;
+                loop {
+                    answer.write(&[b'x'; 1000]).await?;
+                }
             }
             Route::Read => {
                 let body = request.body_to_vec(3).await?;
@@ -147,6 +164,64 @@ fn a_handler_that_panics_ends_its_connection_and_nothing_more() {
     let seen = talk(&get("GET /half"));
     assert!(seen.closed && seen.body().starts_with("4\r\nhalf\r\n"), "{}", seen.text);
     assert!(!seen.text.contains("0\r\n\r\n"), "{}", seen.text);
+}
+
+#[test]
+fn the_error_of_a_handler_is_said_once_and_that_of_a_connection_is_not() {
+    let failed = "warn     a handler failed: ";
+    for (path, status, why) in [
+        ("/api/fail", 500, "a file is missing"),
+        // It had begun, and breaks off.
+        ("/half-fail", 200, "a file has ended"),
+    ] {
+        let seen = talk(&get(&format!("GET {path}")));
+        assert_eq!((seen.statuses(), seen.closed), (vec![status], true), "{path}");
+        assert_eq!(seen.trace.matches(&format!("{failed}{why}\n")).count(), 1, "{}", seen.trace);
+        assert_eq!(seen.trace.matches(failed).count(), 1, "{}", seen.trace);
+    }
+    // What a client can bring about, and what has a line of its own.
+    let long = with("POST /api/read", "Content-Length: 4") + "long";
+    let bad = with("POST /api/read", "Transfer-Encoding: chunked") + "x\r\n";
+    let silent = with("POST /api/read", "Content-Length: 3") + "si";
+    for request in [long, bad, silent, get("GET /api/panic"), get("GET /half"), get("GET /none")] {
+        let seen = talk(&request);
+        assert!(!seen.trace.contains(failed), "{request}: {}", seen.trace);
+    }
+    let deadlines = Deadlines { handler: Duration::from_secs(1), ..Deadlines::default() };
+    let config = Config::new(Limits::default(), deadlines);
+    let seen = app::talk(Sim::new(), config, app(), &get("GET /slow"));
+    assert!(!seen.trace.contains(failed), "{}", seen.trace);
+}
+
+#[test]
+fn who_leaves_in_the_midst_of_an_answer_or_of_a_body_writes_no_line() {
+    let body = with("POST /api/read", "Content-Length: 3") + "x";
+    for request in [get("GET /flood"), body] {
+        for resets in [false, true] {
+            let trace = app::Shared::default();
+            let mut kernel = Kernel::new(Sim::new());
+            kernel.trace_to(trace.clone());
+            let (server, mut client) = duplex(500);
+            let ran = kernel.run(async {
+                let (app, config) = (app(), Config::default());
+                let serve = async move { serve_connection(server, &app, &config).await };
+                let mut conn = spawn("conn", serve).await;
+                client.write_all(request.as_bytes()).await.unwrap();
+                traps::sleep(Duration::from_secs(1)).await.unwrap();
+                if resets {
+                    client.reset().unwrap();
+                }
+                drop(client);
+                conn.join().await.expect("the task of the connection does not panic").ok();
+            });
+            ran.expect("nothing hangs");
+            kernel.shutdown().expect("it shuts down");
+            drop(kernel);
+            let trace = trace.text();
+            assert!(trace.contains("conn     exit     ok"), "{trace}");
+            assert!(!trace.contains(" warn     "), "{request} {resets}: {trace}");
+        }
+    }
 }
 
 #[test]

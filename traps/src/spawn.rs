@@ -73,8 +73,9 @@ where
     }
 }
 
-/// Makes a new task that runs `future`. *Answers*: the caller goes on, the child first runs in the
-/// next turn. Costs one allocation. No deadline, scope or name is inherited.
+/// Makes a new task that runs `future`; await it for the [`Task`], whose [`join`](Task::join) waits
+/// for the output. *Answers*: the caller goes on, the child first runs in the next turn. Costs one
+/// allocation. No deadline, scope or name is inherited.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), traps::JoinError> {
@@ -92,7 +93,7 @@ where
     Spawn::new(name.into(), Location::caller(), future)
 }
 
-/// The future of [`spawn`].
+/// The future of [`spawn`]: await it for the [`Task`], which has [`join`](Task::join).
 #[must_use = "a trap that is not awaited is never made: the task does not exist"]
 pub struct Spawn<T> {
     body: Option<Pin<Box<dyn Body>>>,
@@ -112,8 +113,9 @@ impl<T: 'static> Spawn<T> {
 
 impl<T> Spawn<T> {
     /// The same for a task that nobody will join or cancel: `spawn` gives its number, and no handle
-    /// that tells the kernel of its own end. For a task for each connection, say. A future that was
-    /// polled already has no task to offer any more, and panics.
+    /// that tells the kernel of its own end. For a task for each connection, say. Its output is
+    /// thrown away, an `Err` too (its line is `exit ok`): what is to be known is said inside. A
+    /// future that was polled already has no task to offer any more, and panics.
     ///
     /// ```no_run
     /// # async fn example() {

@@ -48,7 +48,20 @@ fn limit(span: Option<Duration>) -> Limit {
 /// beginning at most; on a simulated machine, from its beginning.
 ///
 /// The error type is whichever carries the interrupt; where nothing else says which, write it:
-/// `Ok::<_, Interrupt>(())`.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use traps::{Interrupt, sleep, timeout_after};
+/// # async fn example() -> Result<(), Interrupt> {
+/// let steps = async {
+///     sleep(Duration::from_secs(1)).await?;
+///     sleep(Duration::from_secs(2)).await?;
+///     Ok::<_, Interrupt>("both")
+/// };
+/// assert_eq!(timeout_after(Duration::from_secs(5), steps).await?, "both");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///

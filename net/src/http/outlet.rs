@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use traps::Interruptible;
+use traps::{Interruptible, note_warning};
 
 use super::caught::is_late;
 use super::config::Config;
@@ -84,15 +84,23 @@ impl<S: Stream> Outlet<'_, S> {
             (Err(error), None, Streamed::No) if is_late(&error) => {
                 Some(self.form.error(503, "the answer took too long\n").and_close())
             }
-            (Err(_), None, Streamed::No) => Some(self.broken()),
-            // It broke off, and the client can tell only by a reset.
-            (_, _, Streamed::UntilClose) => {
+            (outcome @ Err(_), fault @ None, Streamed::No) => {
+                note_own(&outcome, fault);
+                Some(self.broken())
+            }
+            // The client asked for no body, by HEAD: that may be all that is wrong.
+            (_, _, Streamed::Nothing) => None,
+            // It broke off, and the client can tell.
+            (outcome, fault, Streamed::Length(_) | Streamed::Chunked | Streamed::Done) => {
+                note_own(&outcome, fault);
+                None
+            }
+            // Here only by a reset.
+            (outcome, fault, Streamed::UntilClose) => {
+                note_own(&outcome, fault);
                 self.wire.borrow_mut().reset();
                 None
             }
-            // It broke off, and the client can tell.
-            (_, _, Streamed::Length(_) | Streamed::Chunked | Streamed::Nothing)
-            | (Err(_), _, Streamed::Done) => None,
         })
     }
 
@@ -252,6 +260,18 @@ impl<S: Stream> Outlet<'_, S> {
             Some(Fault::Lost(_)) => Err(ErrorKind::ConnectionAborted.into()),
             Some(Fault::Refused(_)) | None => Ok(()),
         }
+    }
+}
+
+/// A line for an error of the handler's own. A fault of the connection has none: a client can bring
+/// it about as often as it likes.
+#[cold]
+fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
+    let (Err(error), None) = (outcome, fault) else { return };
+    // Each of these has its line already.
+    let panicked = || error.get_ref().is_some_and(|why| why.to_string() == "a handler panicked");
+    if !is_late(error) && !panicked() {
+        note_warning(format!("a handler failed: {error}"));
     }
 }
 

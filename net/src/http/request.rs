@@ -83,6 +83,10 @@ impl<S> Request<'_, S> {
 
     /// The path, as it came: percent signs are not decoded. `*` asks about the server itself, as
     /// OPTIONS does for an absolute target without path and query.
+    ///
+    /// It is lent by the request, as all that these functions give: copy what is needed
+    /// (`to_owned`) before the body is read or the answer begun, which takes the request for
+    /// itself.
     #[must_use]
     pub fn path(&self) -> &str {
         std::str::from_utf8(self.path_bytes()).expect("a target is ASCII")
@@ -111,7 +115,7 @@ impl<S> Request<'_, S> {
     }
 
     /// The value of the first field called `name`, without white space around it. Searches the
-    /// head: one pass a call.
+    /// head: one pass a call. Copy it (`to_vec`) before the body is read, as [`Request::path`].
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers(name).next()

@@ -79,10 +79,46 @@ impl<H: Handler> Server for Share<H> {
 /// closes the listener, [drains](Config::drain) the connections, and returns; each of them
 /// [holds](traps::shutdown::hold) the shutdown up until it has ended. *Blocks*.
 ///
-/// A connection that fails ends alone, with a line in the log. One over
+/// A connection that fails ends alone. What its stream says, a reset in the midst of a body for
+/// example, is no news: the task's line is `exit ok`, as any task's that returns. The log has what
+/// the server did: a `cap` line for a limit or a deadline that was hit, a `warn` line for a
+/// [handler](Handler::handle) that failed. One over
 /// [`Limits::connections`](super::Limits::connections) is refused with 503. When descriptors run
 /// out, connections that keep one for nothing give it back: at once if they wait for their next
 /// request, after half a second if they have yet to send anything.
+///
+/// A whole server, which a signal ends in phases:
+///
+/// ```no_run
+/// use std::io;
+/// use std::rc::Rc;
+///
+/// use kernel::{Kernel, Options, Real};
+/// use net::http::{Config, Handler, Request, Response, serve};
+/// use net::{Stream, TcpListener};
+/// use traps::Signal;
+///
+/// struct Hello;
+///
+/// impl Handler for Hello {
+///     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+///         Ok(Response::text(format!("This is {}.\n", request.path())))
+///     }
+/// }
+///
+/// async fn server() -> io::Result<()> {
+///     let listener = TcpListener::bind("127.0.0.1:8080")?;
+///     serve(listener, Rc::new(Hello), Rc::new(Config::default())).await
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let options = Options::new().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
+///     let mut kernel = Kernel::with_options(Real::new()?, options);
+///     kernel.run(server())??;
+///     // It waits for the connections that are left.
+///     Ok(kernel.shutdown()?)
+/// }
+/// ```
 ///
 /// # Errors
 ///
