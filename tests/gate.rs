@@ -10,16 +10,18 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use common_kernel::*;
 use futures_util::future::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::{join, select_biased};
 use kernel::{Kernel, Sim};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
 use traps::{
-    Interrupt, JoinError, Kind, Time, WaitQueue, clock, ignore_after, sleep, spawn, timeout_after,
-    yield_now,
+    Interrupt, JoinError, Kind, Time, WaitQueue, clock, ignore_after, shield, sleep, spawn,
+    timeout_after, yield_now,
 };
 
 fn message(panic: Box<dyn std::any::Any + Send>) -> String {
@@ -421,6 +423,86 @@ fn a_scope_moved_into_a_timeout_lets_that_timeout_know_its_own() {
         ignore_after(secs(1), long).await.map_err(|why| why.kind())
     });
     assert_eq!(end, Ok(None), "{trace}");
+}
+
+/// Begins `n` sleeps, each in a timeout inside a timeout, which end at once with a value: the
+/// sleeps go on after them.
+async fn outliving(n: usize, span: Duration) -> FuturesUnordered<traps::Sleep> {
+    let mut naps = FuturesUnordered::new();
+    for _ in 0..n {
+        naps.push(sleep(span));
+        let begun = poll_fn(|cx| {
+            assert!(naps.poll_next_unpin(cx).is_pending());
+            Poll::Ready(Ok::<_, Interrupt>(()))
+        });
+        timeout_after(secs(50), timeout_after(secs(60), begun)).await.unwrap();
+    }
+    naps
+}
+
+/// Few tickets, and so many that a scope that closes does not look through them.
+const OUTLIVING: [usize; 2] = [1, 30];
+
+#[test]
+fn a_trap_that_outlives_its_scope_is_interrupted_in_place_by_the_scope_around() {
+    for n in OUTLIVING {
+        let (ended, trace) = on_sim(async move {
+            let mut ended = 0;
+            let work = async {
+                let mut naps = outliving(n, secs(100)).await;
+                while let Some(nap) = naps.next().await {
+                    ended += usize::from(nap.is_err());
+                }
+                Ok::<_, Interrupt>(())
+            };
+            timeout_after(secs(3), work).await.unwrap();
+            ended
+        });
+        assert_eq!(ended, n, "{trace}");
+    }
+}
+
+#[test]
+fn c31_a_shield_holds_for_a_trap_that_outlives_a_scope_inside_it() {
+    for n in OUTLIVING {
+        let (slept, trace) = on_sim(async move {
+            let napping = shield(async move {
+                let mut naps = outliving(n, secs(3)).await;
+                let mut slept = 0;
+                while let Some(nap) = naps.next().await {
+                    slept += usize::from(nap.is_ok());
+                }
+                slept
+            });
+            let mut child = spawn("child", napping).await;
+            sleep(secs(1)).await.unwrap();
+            child.cancel("stop").await.unwrap();
+            child.join().await.unwrap()
+        });
+        assert_eq!(slept, n, "{trace}");
+    }
+}
+
+#[test]
+fn c31_a_trap_that_outlives_its_shield_gets_what_that_held_back() {
+    for n in OUTLIVING {
+        let (ended, trace) = on_sim(async move {
+            let child = async move {
+                let shielded = shield(async {
+                    let naps = outliving(n, secs(9)).await;
+                    sleep(secs(2)).await.unwrap();
+                    naps
+                });
+                let mut naps = shielded.await;
+                (naps.next().await.unwrap().is_err(), clock().await)
+            };
+            let mut child = spawn("child", child).await;
+            sleep(secs(1)).await.unwrap();
+            child.cancel_now("stop").await;
+            child.join().await.unwrap()
+        });
+        assert_eq!(ended, (true, Time::ZERO + secs(2)), "{trace}");
+    }
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn deliver_pending(&mut self, ticket: u32) {
         let Some(entry) = self.waits.get(ticket) else { return };
         let task = entry.task;
-        let at = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
+        let at = self.scope_at(entry);
         if self.tasks.get(task).pending == 0 {
             return;
         }
@@ -174,7 +174,7 @@ impl<M: Machine> Kernel<M> {
         let mut reached = Vec::new();
         for ticket in self.waits.of(&self.tasks, task) {
             let Some(entry) = self.waits.get(ticket) else { continue };
-            let scope = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
+            let scope = self.scope_at(entry);
             if self.scopes.reaches(from, scope) && self.deliver(ticket, source, scope, cause) {
                 reached.push(scope);
                 hit += 1;
@@ -272,7 +272,7 @@ impl<M: Machine> Kernel<M> {
     fn can_be_hit(&self, index: u32) -> bool {
         let reached = self.waits.of(&self.tasks, index).into_iter().any(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
+            let scope = self.scope_at(entry);
             self.scopes.reaches(ROOT, scope)
         });
         let timeout = |(_, source): &(Ticket, Source)| *source != Source::Cancel;

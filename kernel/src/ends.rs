@@ -121,6 +121,7 @@ impl<M: Machine> Kernel<M> {
         if self.tasks.get(index).pending > 0 {
             self.scopes.drop_pending(&mut self.tasks, index, |_| true);
         }
+        self.scopes.left.remove(&index);
     }
 
     /// A run that ended its task is over when its output is gone too, if nobody will have it, and

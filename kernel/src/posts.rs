@@ -123,7 +123,7 @@ impl<M: Machine> Kernel<M> {
         self.scopes.rehome(&mut self.tasks, index, task, parent);
         for ticket in self.waits.of(&self.tasks, from) {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.waits.scope(entry);
+            let scope = self.scope_of(entry);
             let at = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
             if from != task && self.scopes.is_within(index, at) {
                 self.waits.rehome(&mut self.tasks, ticket, task, scope);

@@ -186,6 +186,9 @@ impl<M: Machine> Kernel<M> {
             self.tell_late(task, number, deadline, by);
         }
         self.leave_scope(index);
+        if self.tasks.get(task).waits > 0 {
+            return self.close_around_tickets(task, index);
+        }
         self.scopes.close(&mut self.tasks, index);
     }
 
