@@ -115,6 +115,57 @@ fn an_unread_cancellation_is_not_lost() {
     assert_lines(&trace, "exit     cancelled", 1);
 }
 
+/// Polls it, unless `flag` is up by then; the future is left where it is.
+async fn until<T>(flag: Rc<Cell<bool>>, shared: Shared<T>) -> Result<(), Interrupt> {
+    let mut waiting = Box::pin(async move { shared.wait().await });
+    poll_fn(move |cx| match flag.get() {
+        true => Poll::Ready(Ok(())),
+        false => waiting.as_mut().poll(cx).map(|_| Ok(())),
+    })
+    .await
+}
+
+#[test]
+fn a_cancellation_that_is_dropped_unread_after_its_scope_has_closed_is_not_lost() {
+    let (ended, trace) = on_sim(async {
+        let flag = Rc::new(Cell::new(false));
+        let raised = flag.clone();
+        let child = async move {
+            let nap = Shared::new(sleep(secs(100)));
+            timeout_after(secs(50), until(raised, nap.clone())).await.unwrap();
+            nap.drop_future();
+            sleep(secs(1)).await
+        };
+        let mut child = spawn("child", child).await;
+        sleep(secs(1)).await.unwrap();
+        child.cancel_now("stop").await;
+        flag.set(true);
+        child.join().await.unwrap()
+    });
+    assert!(ended.is_err_and(|why| why.is_cancelled()), "{trace}");
+}
+
+#[test]
+fn a_timeout_that_is_dropped_unread_after_its_branch_has_closed_is_not_lost() {
+    let (ended, trace) = on_sim(async {
+        let flag = Rc::new(Cell::new(false));
+        let raised = flag.clone();
+        let raise = async move {
+            sleep(secs(1)).await.unwrap();
+            raised.set(true);
+        };
+        spawn("raises", raise).detached().await;
+        let work = async move {
+            let nap = Shared::new(sleep(secs(100)));
+            traps::branch(until(flag, nap.clone())).await.unwrap();
+            nap.drop_future();
+            sleep(secs(1)).await
+        };
+        timeout_after(secs(1), work).await
+    });
+    assert!(ended.is_err(), "{trace}");
+}
+
 #[test]
 fn an_unread_wake_passes_to_the_next_waiter() {
     let (order, _) = on_sim(async {
@@ -423,6 +474,88 @@ fn a_scope_moved_into_a_timeout_lets_that_timeout_know_its_own() {
         ignore_after(secs(1), long).await.map_err(|why| why.kind())
     });
     assert_eq!(end, Ok(None), "{trace}");
+}
+
+/// A timeout around a sleep, polled once by another task, which lives on.
+async fn begun_by_another(
+    inner: impl Future<Output = Result<(), Interrupt>> + 'static,
+) -> (Shared<Result<(), Interrupt>>, traps::Task<()>) {
+    let timeout = Shared::new(timeout_after(secs(50), inner));
+    let theirs = timeout.clone();
+    let first = async move {
+        let _ = theirs.poll_once().await;
+        never().await
+    };
+    let first = spawn("first", first).await;
+    yield_now().await.unwrap();
+    yield_now().await.unwrap();
+    (timeout, first)
+}
+
+#[test]
+fn a_cancellation_dropped_unread_in_a_scope_that_moved_is_its_former_tasks() {
+    let ((), trace) = on_sim(async {
+        let mut nap = Some(Box::pin(sleep(secs(100))));
+        let mut polls = 0;
+        let inner = poll_fn(move |cx| {
+            polls += 1;
+            match polls {
+                1 => nap.as_mut().unwrap().as_mut().poll(cx).map_ok(drop),
+                2 => Poll::Pending,
+                _ => {
+                    nap = None;
+                    Poll::Pending
+                }
+            }
+        });
+        let (timeout, first) = begun_by_another(inner).await;
+        first.cancel_now("stop").await;
+        // Its scope moves to this task, and then the sleep in it is dropped.
+        for _ in 0..2 {
+            let _ = timeout.poll_once().await;
+            yield_now().await.unwrap();
+        }
+        timeout.drop_future();
+    });
+    assert_lines(&trace, "first    cleanup  root", 1);
+}
+
+#[test]
+fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task() {
+    let ((), trace) = on_sim(async {
+        let nap = Shared::new(sleep(secs(100)));
+        let mut begun = false;
+        let inner = poll_fn(move |cx| {
+            if !begun {
+                begun = true;
+                assert!(pin!(nap.wait()).poll(cx).is_pending());
+            }
+            Poll::<Result<(), Interrupt>>::Pending
+        });
+        let moved = Shared::new(timeout_after(secs(50), inner));
+        let theirs = moved.clone();
+        let victim = async move {
+            let work = async {
+                let _ = theirs.poll_once().await;
+                sleep(secs(100)).await.unwrap_err();
+                // What is pending is looked through for the shield.
+                shield(yield_now()).await
+            };
+            let _ = timeout_after(secs(1), work).await;
+        };
+        let victim = spawn("victim", victim).await;
+        // So that the place of the scope that moved is not used again.
+        let other = Shared::new(timeout_after(secs(50), never::<Result<(), Interrupt>>()));
+        let _ = other.poll_once().await;
+        // Before the timeout, which is due with it.
+        sleep(secs(1)).await.unwrap();
+        let _ = moved.poll_once().await;
+        victim.cancel_now("stop").await;
+        moved.drop_future();
+        other.drop_future();
+        sleep(secs(1)).await.unwrap();
+    });
+    assert_lines(&trace, "race     winner=cancel", 2);
 }
 
 /// Begins `n` sleeps, each in a timeout inside a timeout, which end at once with a value: the
