@@ -857,6 +857,48 @@ fn a_permit_that_nobody_took_in_one_kernel_is_for_who_waits_in_another() {
 }
 
 #[test]
+fn a_lock_that_was_handed_over_goes_with_its_future_to_another_kernel() {
+    let (mut a, mut b) = (sim(), sim());
+    let lock = Rc::new(Lock::new(()));
+    let theirs = lock.clone();
+    let mut wait = Box::pin(async move { theirs.lock().await.map(drop) });
+    a.go(async {
+        let held = lock.lock().await.unwrap();
+        assert!(poll_once(&mut wait).await.is_pending());
+        yield_now().await.unwrap();
+        drop(held);
+    });
+    b.go(async { wait.await.unwrap() });
+    assert!(lock.try_lock().is_some());
+    a.end();
+    b.end();
+}
+
+#[test]
+fn who_was_woken_reads_that_though_others_wait_there_in_another_kernel() {
+    let (mut a, mut b) = (sim(), sim());
+    let queue = WaitQueue::new();
+    let theirs = queue.clone();
+    let mut waiter = a.go(async {
+        let waiter = spawn("waiter", async move { theirs.wait().await }).await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        assert_eq!(queue.wake(1).await, 1);
+        waiter
+    });
+    let theirs = queue.clone();
+    b.go(async {
+        spawn("other", async move { theirs.wait().await }).detached().await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        assert_eq!(queue.waiting(), 1);
+    });
+    a.go(async { waiter.join().await.unwrap().unwrap() });
+    a.end();
+    b.end();
+}
+
+#[test]
 fn a_closed_io_stays_closed_for_a_wait_whose_task_has_ended() {
     on_sim(async {
         let io = Rc::new(Io::new(Scripted(1)));

@@ -10,12 +10,13 @@ use crate::call::Call;
 use crate::error::only_interrupt;
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Post, QueueCore, Request, Site};
+use crate::protocol::{Answer, Post, QueueCore, Request, Site, Ticket};
 
 /// A first-in, first-out line of waiting tasks.
 ///
 /// Cheap to clone; clones are the same line. Belongs to one thread, and while somebody waits in it
-/// to one kernel.
+/// to one kernel. A wait that was woken there may be read in another one; if that kernel is dropped
+/// first, the wake or the permit that was handed over goes with it.
 #[derive(Clone, Debug)]
 pub struct WaitQueue(Rc<QueueCore>);
 
@@ -38,8 +39,9 @@ impl WaitQueue {
         WaitQueue(Rc::new(QueueCore::new(permits)))
     }
 
-    /// Waits at the tail until woken. Always blocks. Can be interrupted; a wake that was handed to
-    /// a wait whose future is then dropped passes to the next in line.
+    /// Waits at the tail until woken. Blocks, unless a permit is kept, which it takes. Can be
+    /// interrupted; a wake that was handed to a wait whose future is then dropped passes to the
+    /// next in line.
     #[track_caller]
     pub fn wait(&self) -> Wait {
         Wait { queue: self.0.clone(), keep: false, call: Call::here() }
@@ -106,6 +108,13 @@ impl WaitQueue {
     }
 }
 
+/// Whether it is of another kernel than the one that runs.
+#[inline]
+fn is_elsewhere(ticket: Ticket) -> bool {
+    let running = gate::epoch();
+    ticket.epoch != running && running != 0
+}
+
 /// Its line is of tickets of one kernel.
 fn assert_here(queue: &QueueCore) {
     let home = queue.home.get();
@@ -129,8 +138,14 @@ impl Future for Wait {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Wait { queue, call, .. } = &mut *self;
-        assert_here(queue);
-        let request = || Request::Wait { queue: queue.clone() };
+        if call.ticket().is_some_and(is_elsewhere) && matches!(call.abandon(), Some(Ok(_))) {
+            // It was woken where it was filed, and has yet to read that.
+            return Poll::Ready(Ok(()));
+        }
+        let request = || {
+            assert_here(queue);
+            Request::Wait { queue: queue.clone() }
+        };
         call.poll_done(cx, request).map_err(only_interrupt)
     }
 }
