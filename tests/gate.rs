@@ -304,6 +304,39 @@ fn a_lock_released_and_taken_again_in_one_poll() {
 }
 
 #[test]
+fn a_permit_that_a_waker_gives_while_it_is_handed_one_is_kept() {
+    thread_local! {
+        static QUEUE: RefCell<Option<WaitQueue>> = const { RefCell::new(None) };
+    }
+    struct Gives(Waker);
+    impl std::task::Wake for Gives {
+        fn wake(self: Arc<Self>) {
+            QUEUE.with_borrow(|queue| queue.as_ref().unwrap().give_permit());
+            self.0.wake_by_ref();
+        }
+    }
+    let queue = WaitQueue::with_permits(1);
+    QUEUE.set(Some(queue.clone()));
+    on_sim(async {
+        let mut wait = queue.wait_for_permit();
+        let waiting = poll_fn(|cx| {
+            let waker = Waker::from(Arc::new(Gives(cx.waker().clone())));
+            Pin::new(&mut wait).poll(&mut Context::from_waker(&waker))
+        });
+        waiting.await.unwrap();
+    });
+    assert!(queue.try_take_permit(), "one was taken, and one was given");
+    assert!(!queue.try_take_permit());
+}
+
+#[test]
+fn a_queue_keeps_no_more_permits_than_it_can_count() {
+    let queue = WaitQueue::with_permits(u32::MAX);
+    queue.give_permit();
+    assert!(queue.try_take_permit());
+}
+
+#[test]
 fn an_event_set_in_the_poll_in_which_the_wait_was_filed() {
     on_sim(async {
         let event = Event::new();

@@ -84,7 +84,7 @@ impl<M: Machine> Kernel<M> {
                     return self.gate.pass_on(Post::Permit { queue, keep });
                 }
                 if self.wake_queue(&queue, 1, cause) == 0 && keep {
-                    queue.permits.set(queue.permits.get() + 1);
+                    queue.keep_permit();
                 }
                 drop_quietly(queue);
             }

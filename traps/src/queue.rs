@@ -33,7 +33,8 @@ impl WaitQueue {
         WaitQueue::with_permits(0)
     }
 
-    /// An empty line with so many permits for [`WaitQueue::try_take_permit`].
+    /// An empty line with so many permits for [`WaitQueue::try_take_permit`]. It keeps `u32::MAX`
+    /// of them at most.
     #[must_use]
     pub fn with_permits(permits: u32) -> WaitQueue {
         WaitQueue(Rc::new(QueueCore::new(permits)))
@@ -80,7 +81,7 @@ impl WaitQueue {
     pub fn give_permit(&self) {
         // A wait that the kernel has not seen yet finds the permit when it is seen.
         if self.0.waiting.get() == 0 {
-            self.0.permits.set(self.0.permits.get() + 1);
+            self.0.keep_permit();
         } else {
             gate::post(Post::Permit { queue: self.0.clone(), keep: true });
         }

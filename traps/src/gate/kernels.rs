@@ -44,7 +44,7 @@ impl Gate {
         for post in &posts {
             // The queue lives on, and what was handed back to it is not lost.
             if let Post::Permit { queue, keep: true } = post {
-                queue.permits.set(queue.permits.get() + 1);
+                queue.keep_permit();
             }
         }
         drop((dropped, posts, locals));
