@@ -327,6 +327,13 @@ impl<M: Machine> fmt::Debug for Kernel<M> {
 
 impl<M: Machine> Drop for Kernel<M> {
     fn drop(&mut self) {
+        // In the name of no task: it may be dropped in one of another kernel.
+        self.gate.clone().aside(|| self.let_go());
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    fn let_go(&mut self) {
         for task in self.tasks.drain() {
             drop_quietly(task);
         }
