@@ -1212,8 +1212,38 @@ fn a_panic_of_main_leaves_nothing_parked_that_it_filed_in_its_last_poll() {
     let trace = kernel.end();
     let exit = trace.find("exit     panic").unwrap();
     assert_lines(&trace[exit..], "block", 0);
-    assert_lines(&trace[..exit], "block    sleep", 2);
-    assert_lines(&trace[..exit], "withdraw k=", 2);
+    assert_lines(&trace, "block    sleep", 0);
+    assert_lines(&trace, "withdraw k=", 0);
+}
+
+#[test]
+fn what_a_poll_that_panicked_has_asked_for_is_not_done() {
+    async fn asks(request: Shared<impl Sized + 'static>) {
+        let _ = request.poll_once().await;
+        panic!("by the test");
+    }
+    // A spawn whose future lives on, and a second request of the same poll.
+    let ran = Rc::new(Cell::new(0));
+    let request = || {
+        let ran = ran.clone();
+        let unborn = spawn("unborn", async move { ran.set(ran.get() + 1) }).detached();
+        Shared::new(async { futures_util::join!(unborn, sleep(secs(1))) })
+    };
+    let (mains, childs) = (request(), request());
+    let mut kernel = sim();
+    let theirs = childs.clone();
+    kernel.go(async move {
+        spawn("child", asks(theirs)).detached().await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+    });
+    let panicked = catch_unwind(AssertUnwindSafe(|| kernel.run(asks(mains.clone()))));
+    assert_eq!(message(panicked.map(drop).unwrap_err()), "by the test");
+    let trace = kernel.end();
+    assert_eq!(ran.get(), 0, "{trace}");
+    assert_lines(&trace, "unborn", 0);
+    assert_lines(&trace, "sleep", 0);
+    drop((mains, childs));
 }
 
 #[test]

@@ -27,13 +27,14 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(index).rare().panic = message.into();
         if self.tasks.is_main(index) {
             self.main_panic = Some(panic);
-            // The future stays with whoever runs the kernel: what it filed goes with the task.
-            self.serve();
+            // The future stays with whoever runs the kernel.
         } else {
             drop_quietly(panic);
             // The future goes before its name: its requests are withdrawn, its scopes closed.
-            self.drop_future(index);
+            self.drop_body(index);
         }
+        // Of a future that lives on, too, nothing that this poll asked for is done.
+        self.serve_posts();
         self.end_task(index, End::Panicked, run);
     }
 
