@@ -4,9 +4,11 @@
 mod support;
 
 use std::cell::{Cell, RefCell};
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Options, Sim};
@@ -524,6 +526,33 @@ fn a_member_that_joins_its_own_group_breaks_a_rule() {
 
 fn never() -> Interrupt {
     unreachable!("it panics first")
+}
+
+#[test]
+fn a_member_that_joins_its_own_group_is_told_so_each_time() {
+    let mut kernel = Kernel::new(Sim::new());
+    let told = kernel.run(async {
+        let group = Rc::new(RefCell::new(Group::<()>::new()));
+        let (own, told) = (group.clone(), Rc::new(Cell::new(0)));
+        let tells = told.clone();
+        let member = async move {
+            for _ in 0..2 {
+                let mut own = own.borrow_mut();
+                let mut join = Box::pin(own.join());
+                poll_fn(|cx| {
+                    let polled = catch_unwind(AssertUnwindSafe(|| drop(join.as_mut().poll(cx))));
+                    tells.set(tells.get() + u32::from(polled.is_err()));
+                    Poll::Ready(())
+                })
+                .await;
+            }
+            Ok(())
+        };
+        let member = group.borrow_mut().spawn("member", async { member.await }).await;
+        member.wait().await.unwrap();
+        told.get()
+    });
+    assert_eq!(told.unwrap(), 2);
 }
 
 // ---- Groups that are dropped -------------------------------------------------------------------
