@@ -134,6 +134,13 @@ pub struct Wait {
     call: Call,
 }
 
+impl Wait {
+    /// Whether it is a wait in that queue.
+    pub(crate) fn is_in(&self, queue: &WaitQueue) -> bool {
+        Rc::ptr_eq(&self.queue, &queue.0)
+    }
+}
+
 impl Future for Wait {
     type Output = Result<(), Interrupt>;
 
