@@ -106,7 +106,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// What an ended task had open: its futures are gone, leaked, or about to be dropped unheard.
+    /// What an ended task had open: its futures are gone, leaked, somebody else's, or main's, which
+    /// outlives the run.
     fn cut_loose(&mut self, index: u32) {
         for ticket in self.waits.of(&self.tasks, index) {
             let number = self.waits.get(ticket).expect("a list holds parked tickets").number;

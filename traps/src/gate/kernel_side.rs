@@ -280,7 +280,7 @@ impl Gate {
         self.now.tables.borrow_mut().replace(ticket, result)
     }
 
-    /// Whether the ticket was parked and is now withdrawn.
+    /// Whether the ticket was parked and is now withdrawn, or gone.
     #[must_use]
     pub fn is_withdrawn(&self, ticket: Ticket) -> bool {
         let tables = &mut *self.now.tables.borrow_mut();
