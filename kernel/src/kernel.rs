@@ -295,8 +295,8 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]; on a simulated machine also [`Error::Hang`], where a drain or a grace has
-    /// no end and nothing can happen any more. The later phases are gone through all the same.
+    /// [`Error::Machine`]; on a simulated machine also [`Error::Hang`], where a drain or a grace
+    /// has no end and nothing can happen any more. The later phases are gone through all the same.
     pub fn shutdown(&mut self) -> Result<(), Error> {
         self.shutdown_because("shutdown")
     }
