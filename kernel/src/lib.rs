@@ -26,9 +26,9 @@
 //!
 //! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs), `table.rs`
 //! (the trap table), `completion.rs` (how a wait ends). Then what the table's arms need:
-//! `posts.rs`, `lines.rs` (joins and queues), `io.rs` (descriptors), `jobs.rs` (threads, and waits
-//! for one signal), `outside.rs` (waits that any thread may end), `scoping.rs`, `outlived.rs`,
-//! `delivery.rs`, `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of
+//! `posts.rs`, `lines.rs` (joins and queues), `io.rs` (descriptors), `jobs.rs` (threads),
+//! `outside.rs` (waits that any thread may end), `scoping.rs`, `outlived.rs`, `delivery.rs`,
+//! `shields.rs` and `bare.rs` (scopes and interrupts), `deadlines.rs` (of
 //! connections), `longrun.rs`, `signals.rs`, `shutdown.rs` (the phases); `quiescence.rs` says
 //! whether anything can still happen, `view.rs` and `task_table.rs` what there is. The tables that
 //! they use are pure structures: `tasks.rs` (of the records in `task.rs`), `waits.rs` and
