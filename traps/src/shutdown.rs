@@ -110,7 +110,7 @@ impl Future for Begun {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Begun { wait, site } = &mut *self;
-        let Some(closing) = current() else { gate::outside(site) };
+        let Some(closing) = current() else { gate::refuse_outside_a_task(site) };
         let waiting = match wait {
             Some(wait) if wait.is_in(&closing.line) => wait,
             _ if closing.has_begun() => return Poll::Ready(Ok(())),
