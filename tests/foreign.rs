@@ -116,6 +116,18 @@ fn a_job_that_panics_is_an_error_of_its_caller() {
 }
 
 #[test]
+fn a_job_whose_panic_panics_when_it_is_dropped_is_an_error_of_its_caller() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a payload");
+        }
+    }
+    let (ended, _) = on_sim(async { run_in_thread(|| std::panic::panic_any(Bomb)).await });
+    assert!(matches!(ended, Err::<(), _>(ThreadError::Panicked(_))), "{ended:?}");
+}
+
+#[test]
 fn a_job_on_the_virtual_clock_takes_its_scripted_span_and_no_thread() {
     let mut kernel = Traced::new(Sim::new().jobs_take(secs(3)), Options::new());
     let end = kernel.go(async {

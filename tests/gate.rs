@@ -10,16 +10,18 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use common_kernel::*;
 use futures_util::future::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::{join, select_biased};
 use kernel::{Kernel, Sim};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
 use traps::{
-    Interrupt, JoinError, Kind, Time, WaitQueue, clock, ignore_after, sleep, spawn, timeout_after,
-    yield_now,
+    Interrupt, JoinError, Kind, Time, WaitQueue, clock, ignore_after, shield, sleep, spawn,
+    timeout_after, yield_now,
 };
 
 fn message(panic: Box<dyn std::any::Any + Send>) -> String {
@@ -111,6 +113,57 @@ fn an_unread_cancellation_is_not_lost() {
     });
     assert_eq!(end, Ok(Err(true)), "{trace}");
     assert_lines(&trace, "exit     cancelled", 1);
+}
+
+/// Polls it, unless `flag` is up by then; the future is left where it is.
+async fn until<T>(flag: Rc<Cell<bool>>, shared: Shared<T>) -> Result<(), Interrupt> {
+    let mut waiting = Box::pin(async move { shared.wait().await });
+    poll_fn(move |cx| match flag.get() {
+        true => Poll::Ready(Ok(())),
+        false => waiting.as_mut().poll(cx).map(|_| Ok(())),
+    })
+    .await
+}
+
+#[test]
+fn a_cancellation_that_is_dropped_unread_after_its_scope_has_closed_is_not_lost() {
+    let (ended, trace) = on_sim(async {
+        let flag = Rc::new(Cell::new(false));
+        let raised = flag.clone();
+        let child = async move {
+            let nap = Shared::new(sleep(secs(100)));
+            timeout_after(secs(50), until(raised, nap.clone())).await.unwrap();
+            nap.drop_future();
+            sleep(secs(1)).await
+        };
+        let mut child = spawn("child", child).await;
+        sleep(secs(1)).await.unwrap();
+        child.cancel_now("stop").await;
+        flag.set(true);
+        child.join().await.unwrap()
+    });
+    assert!(ended.is_err_and(|why| why.is_cancelled()), "{trace}");
+}
+
+#[test]
+fn a_timeout_that_is_dropped_unread_after_its_branch_has_closed_is_not_lost() {
+    let (ended, trace) = on_sim(async {
+        let flag = Rc::new(Cell::new(false));
+        let raised = flag.clone();
+        let raise = async move {
+            sleep(secs(1)).await.unwrap();
+            raised.set(true);
+        };
+        spawn("raises", raise).detached().await;
+        let work = async move {
+            let nap = Shared::new(sleep(secs(100)));
+            traps::branch(until(flag, nap.clone())).await.unwrap();
+            nap.drop_future();
+            sleep(secs(1)).await
+        };
+        timeout_after(secs(1), work).await
+    });
+    assert!(ended.is_err(), "{trace}");
 }
 
 #[test]
@@ -248,6 +301,39 @@ fn a_lock_released_and_taken_again_in_one_poll() {
         // The same poll goes on: the release may not be known to the kernel yet.
         lock.lock().await.map(drop).unwrap();
     });
+}
+
+#[test]
+fn a_permit_that_a_waker_gives_while_it_is_handed_one_is_kept() {
+    thread_local! {
+        static QUEUE: RefCell<Option<WaitQueue>> = const { RefCell::new(None) };
+    }
+    struct Gives(Waker);
+    impl std::task::Wake for Gives {
+        fn wake(self: Arc<Self>) {
+            QUEUE.with_borrow(|queue| queue.as_ref().unwrap().give_permit());
+            self.0.wake_by_ref();
+        }
+    }
+    let queue = WaitQueue::with_permits(1);
+    QUEUE.set(Some(queue.clone()));
+    on_sim(async {
+        let mut wait = queue.wait_for_permit();
+        let waiting = poll_fn(|cx| {
+            let waker = Waker::from(Arc::new(Gives(cx.waker().clone())));
+            Pin::new(&mut wait).poll(&mut Context::from_waker(&waker))
+        });
+        waiting.await.unwrap();
+    });
+    assert!(queue.try_take_permit(), "one was taken, and one was given");
+    assert!(!queue.try_take_permit());
+}
+
+#[test]
+fn a_queue_keeps_no_more_permits_than_it_can_count() {
+    let queue = WaitQueue::with_permits(u32::MAX);
+    queue.give_permit();
+    assert!(queue.try_take_permit());
 }
 
 #[test]
@@ -421,6 +507,168 @@ fn a_scope_moved_into_a_timeout_lets_that_timeout_know_its_own() {
         ignore_after(secs(1), long).await.map_err(|why| why.kind())
     });
     assert_eq!(end, Ok(None), "{trace}");
+}
+
+/// A timeout around a sleep, polled once by another task, which lives on.
+async fn begun_by_another(
+    inner: impl Future<Output = Result<(), Interrupt>> + 'static,
+) -> (Shared<Result<(), Interrupt>>, traps::Task<()>) {
+    let timeout = Shared::new(timeout_after(secs(50), inner));
+    let theirs = timeout.clone();
+    let first = async move {
+        let _ = theirs.poll_once().await;
+        never().await
+    };
+    let first = spawn("first", first).await;
+    yield_now().await.unwrap();
+    yield_now().await.unwrap();
+    (timeout, first)
+}
+
+#[test]
+fn a_cancellation_dropped_unread_in_a_scope_that_moved_is_its_former_tasks() {
+    let ((), trace) = on_sim(async {
+        let mut nap = Some(Box::pin(sleep(secs(100))));
+        let mut polls = 0;
+        let inner = poll_fn(move |cx| {
+            polls += 1;
+            match polls {
+                1 => nap.as_mut().unwrap().as_mut().poll(cx).map_ok(drop),
+                2 => Poll::Pending,
+                _ => {
+                    nap = None;
+                    Poll::Pending
+                }
+            }
+        });
+        let (timeout, first) = begun_by_another(inner).await;
+        first.cancel_now("stop").await;
+        // Its scope moves to this task, and then the sleep in it is dropped.
+        for _ in 0..2 {
+            let _ = timeout.poll_once().await;
+            yield_now().await.unwrap();
+        }
+        timeout.drop_future();
+    });
+    assert_lines(&trace, "first    cleanup  root", 1);
+}
+
+#[test]
+fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task() {
+    let ((), trace) = on_sim(async {
+        let nap = Shared::new(sleep(secs(100)));
+        let mut begun = false;
+        let inner = poll_fn(move |cx| {
+            if !begun {
+                begun = true;
+                assert!(pin!(nap.wait()).poll(cx).is_pending());
+            }
+            Poll::<Result<(), Interrupt>>::Pending
+        });
+        let moved = Shared::new(timeout_after(secs(50), inner));
+        let theirs = moved.clone();
+        let victim = async move {
+            let work = async {
+                let _ = theirs.poll_once().await;
+                sleep(secs(100)).await.unwrap_err();
+                // What is pending is looked through for the shield.
+                shield(yield_now()).await
+            };
+            let _ = timeout_after(secs(1), work).await;
+        };
+        let victim = spawn("victim", victim).await;
+        // So that the place of the scope that moved is not used again.
+        let other = Shared::new(timeout_after(secs(50), never::<Result<(), Interrupt>>()));
+        let _ = other.poll_once().await;
+        // Before the timeout, which is due with it.
+        sleep(secs(1)).await.unwrap();
+        let _ = moved.poll_once().await;
+        victim.cancel_now("stop").await;
+        moved.drop_future();
+        other.drop_future();
+        sleep(secs(1)).await.unwrap();
+    });
+    assert_lines(&trace, "race     winner=cancel", 2);
+}
+
+/// Begins `n` sleeps, each in a timeout inside a timeout, which end at once with a value: the
+/// sleeps go on after them.
+async fn outliving(n: usize, span: Duration) -> FuturesUnordered<traps::Sleep> {
+    let mut naps = FuturesUnordered::new();
+    for _ in 0..n {
+        naps.push(sleep(span));
+        let begun = poll_fn(|cx| {
+            assert!(naps.poll_next_unpin(cx).is_pending());
+            Poll::Ready(Ok::<_, Interrupt>(()))
+        });
+        timeout_after(secs(50), timeout_after(secs(60), begun)).await.unwrap();
+    }
+    naps
+}
+
+/// Few tickets, and so many that a scope that closes does not look through them.
+const OUTLIVING: [usize; 2] = [1, 30];
+
+#[test]
+fn a_trap_that_outlives_its_scope_is_interrupted_in_place_by_the_scope_around() {
+    for n in OUTLIVING {
+        let (ended, trace) = on_sim(async move {
+            let mut ended = 0;
+            let work = async {
+                let mut naps = outliving(n, secs(100)).await;
+                while let Some(nap) = naps.next().await {
+                    ended += usize::from(nap.is_err());
+                }
+                Ok::<_, Interrupt>(())
+            };
+            timeout_after(secs(3), work).await.unwrap();
+            ended
+        });
+        assert_eq!(ended, n, "{trace}");
+    }
+}
+
+#[test]
+fn c31_a_shield_holds_for_a_trap_that_outlives_a_scope_inside_it() {
+    for n in OUTLIVING {
+        let (slept, trace) = on_sim(async move {
+            let napping = shield(async move {
+                let mut naps = outliving(n, secs(3)).await;
+                let mut slept = 0;
+                while let Some(nap) = naps.next().await {
+                    slept += usize::from(nap.is_ok());
+                }
+                slept
+            });
+            let mut child = spawn("child", napping).await;
+            sleep(secs(1)).await.unwrap();
+            child.cancel("stop").await.unwrap();
+            child.join().await.unwrap()
+        });
+        assert_eq!(slept, n, "{trace}");
+    }
+}
+
+#[test]
+fn c31_a_trap_that_outlives_its_shield_gets_what_that_held_back() {
+    for n in OUTLIVING {
+        let (ended, trace) = on_sim(async move {
+            let child = async move {
+                let shielded = shield(async {
+                    let naps = outliving(n, secs(9)).await;
+                    sleep(secs(2)).await.unwrap();
+                    naps
+                });
+                let mut naps = shielded.await;
+                (naps.next().await.unwrap().is_err(), clock().await)
+            };
+            let mut child = spawn("child", child).await;
+            sleep(secs(1)).await.unwrap();
+            child.cancel_now("stop").await;
+            child.join().await.unwrap()
+        });
+        assert_eq!(ended, (true, Time::ZERO + secs(2)), "{trace}");
+    }
 }
 
 #[test]
@@ -637,6 +885,48 @@ fn a_permit_that_nobody_took_in_one_kernel_is_for_who_waits_in_another() {
         yield_now().await.unwrap();
         assert_eq!((queue.waiting(), queue.try_take_permit()), (0, false));
     });
+    a.end();
+    b.end();
+}
+
+#[test]
+fn a_lock_that_was_handed_over_goes_with_its_future_to_another_kernel() {
+    let (mut a, mut b) = (sim(), sim());
+    let lock = Rc::new(Lock::new(()));
+    let theirs = lock.clone();
+    let mut wait = Box::pin(async move { theirs.lock().await.map(drop) });
+    a.go(async {
+        let held = lock.lock().await.unwrap();
+        assert!(poll_once(&mut wait).await.is_pending());
+        yield_now().await.unwrap();
+        drop(held);
+    });
+    b.go(async { wait.await.unwrap() });
+    assert!(lock.try_lock().is_some());
+    a.end();
+    b.end();
+}
+
+#[test]
+fn who_was_woken_reads_that_though_others_wait_there_in_another_kernel() {
+    let (mut a, mut b) = (sim(), sim());
+    let queue = WaitQueue::new();
+    let theirs = queue.clone();
+    let mut waiter = a.go(async {
+        let waiter = spawn("waiter", async move { theirs.wait().await }).await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        assert_eq!(queue.wake(1).await, 1);
+        waiter
+    });
+    let theirs = queue.clone();
+    b.go(async {
+        spawn("other", async move { theirs.wait().await }).detached().await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        assert_eq!(queue.waiting(), 1);
+    });
+    a.go(async { waiter.join().await.unwrap().unwrap() });
     a.end();
     b.end();
 }
@@ -922,8 +1212,38 @@ fn a_panic_of_main_leaves_nothing_parked_that_it_filed_in_its_last_poll() {
     let trace = kernel.end();
     let exit = trace.find("exit     panic").unwrap();
     assert_lines(&trace[exit..], "block", 0);
-    assert_lines(&trace[..exit], "block    sleep", 2);
-    assert_lines(&trace[..exit], "withdraw k=", 2);
+    assert_lines(&trace, "block    sleep", 0);
+    assert_lines(&trace, "withdraw k=", 0);
+}
+
+#[test]
+fn what_a_poll_that_panicked_has_asked_for_is_not_done() {
+    async fn asks(request: Shared<impl Sized + 'static>) {
+        let _ = request.poll_once().await;
+        panic!("by the test");
+    }
+    // A spawn whose future lives on, and a second request of the same poll.
+    let ran = Rc::new(Cell::new(0));
+    let request = || {
+        let ran = ran.clone();
+        let unborn = spawn("unborn", async move { ran.set(ran.get() + 1) }).detached();
+        Shared::new(async { futures_util::join!(unborn, sleep(secs(1))) })
+    };
+    let (mains, childs) = (request(), request());
+    let mut kernel = sim();
+    let theirs = childs.clone();
+    kernel.go(async move {
+        spawn("child", asks(theirs)).detached().await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+    });
+    let panicked = catch_unwind(AssertUnwindSafe(|| kernel.run(asks(mains.clone()))));
+    assert_eq!(message(panicked.map(drop).unwrap_err()), "by the test");
+    let trace = kernel.end();
+    assert_eq!(ran.get(), 0, "{trace}");
+    assert_lines(&trace, "unborn", 0);
+    assert_lines(&trace, "sleep", 0);
+    drop((mains, childs));
 }
 
 #[test]

@@ -4,9 +4,11 @@
 mod support;
 
 use std::cell::{Cell, RefCell};
-use std::future::pending;
+use std::future::{Future, pending};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use kernel::{Kernel, Options, Sim};
@@ -524,6 +526,31 @@ fn a_member_that_joins_its_own_group_breaks_a_rule() {
 
 fn never() -> Interrupt {
     unreachable!("it panics first")
+}
+
+#[test]
+#[expect(clippy::await_holding_refcell_ref, reason = "nobody else has it before it is spawned")]
+fn a_member_that_joins_its_own_group_is_told_so_each_time() {
+    let mut kernel = Kernel::new(Sim::new());
+    let told = kernel.run(async {
+        let group = Rc::new(RefCell::new(Group::<()>::new()));
+        let (own, told) = (group.clone(), Rc::new(Cell::new(0)));
+        let tells = told.clone();
+        let member = async move {
+            let mut own = own.borrow_mut();
+            for _ in 0..2 {
+                let mut join = Box::pin(own.join());
+                let mut cx = Context::from_waker(Waker::noop());
+                let polled = catch_unwind(AssertUnwindSafe(|| drop(join.as_mut().poll(&mut cx))));
+                tells.set(tells.get() + u32::from(polled.is_err()));
+            }
+            Ok(())
+        };
+        let member = group.borrow_mut().spawn("member", member).await;
+        member.wait().await.unwrap();
+        told.get()
+    });
+    assert_eq!(told.unwrap(), 2);
 }
 
 // ---- Groups that are dropped -------------------------------------------------------------------

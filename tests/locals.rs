@@ -322,3 +322,25 @@ fn two_runs_of_one_program_are_the_same_bytes() {
     };
     assert_eq!(on_sim(program()).1, on_sim(program()).1);
 }
+
+#[test]
+fn tasks_of_a_kernel_that_is_dropped_have_no_values_of_the_task_that_drops_it() {
+    static NAME: TaskLocal<&str> = TaskLocal::new();
+    let seen = Rc::new(Cell::new(None));
+    let sees = seen.clone();
+    let mut inner = sim();
+    inner.go(async move {
+        let left = async move {
+            let _drop = OnDrop(move || sees.set(Some(NAME.get().map(|name| *name))));
+            never::<()>().await;
+        };
+        spawn("left", left).detached().await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+    });
+    on_sim(async move {
+        NAME.set("dropper");
+        drop(inner);
+    });
+    assert_eq!(seen.get(), Some(None));
+}

@@ -12,7 +12,7 @@ use kernel::testing::Setup;
 use kernel::{Kernel, Options, Policy, Real, Sim};
 use support::{check, check_with, ms};
 use traps::io::{Direction, Io, Scripted};
-use traps::{Error, Time, ignore_after, sleep, spawn, yield_now};
+use traps::{Error, Time, clock, ignore_after, sleep, spawn, yield_now};
 
 fn at(n: u64) -> Time {
     Time::ZERO + ms(n)
@@ -46,6 +46,24 @@ fn c20_a_reader_and_a_writer_share_a_registration() {
         writer.join().await.unwrap().unwrap();
     });
     assert_eq!(ran.count("register"), 1);
+}
+
+#[test]
+fn c20_a_wake_of_the_reader_leaves_the_writer_registered() {
+    for policy in [Policy::Lazy, Policy::NextSleep, Policy::Eager] {
+        let sim = readable_at([3]).ready_at(at(5), 7, Direction::Write);
+        let mut kernel = Kernel::with_options(sim, Options::new().policy(policy));
+        let written = kernel.run(async {
+            let io = Rc::new(Io::new(Scripted(7)));
+            let other = io.clone();
+            let mut reader = spawn("reader", async move { other.readable().await }).await;
+            io.writable().await.unwrap();
+            reader.join().await.unwrap().unwrap();
+            clock().await
+        });
+        assert_eq!(written.unwrap(), at(5), "{policy}");
+        assert_eq!(kernel.counters().registers, 1, "{policy}");
+    }
 }
 
 #[test]

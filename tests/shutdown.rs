@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
 
-use common_kernel::{OnDrop, Oneshot, Traced, assert_lines, count, never, secs, sim};
+use common_kernel::{OnDrop, Oneshot, Traced, assert_lines, count, never, poll_once, secs, sim};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use kernel::{Error, Options, Sim};
@@ -34,6 +34,26 @@ fn terminated_at(tenths: &[u64]) -> Sim {
 }
 
 // ---- The phases ------------------------------------------------------------------------------
+
+/// It would be woken in the kernel in which it began, which may be gone.
+#[test]
+fn a_wait_for_the_shutdown_is_for_that_of_the_kernel_in_which_it_goes_on() {
+    let mut wait = Box::pin(begun());
+    let mut first = sim();
+    first.go(async { assert!(poll_once(&mut wait).await.is_pending()) });
+    let mut second = sim();
+    let heard = Rc::new(Cell::new(false));
+    let hears = heard.clone();
+    second.go(async {
+        let waits = async move { hears.set(wait.await.is_ok()) };
+        spawn("waits", waits).detached().await;
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+    });
+    first.end();
+    let trace = second.end();
+    assert!(heard.get(), "{trace}");
+}
 
 /// Each phase waits for what its line says: the gate for nothing, the drain for a hold, the
 /// clean-up for its grace.

@@ -2,8 +2,6 @@
 //!
 //! Knows nothing of cancellations, which let a task look at itself once.
 
-use traps::protocol::ROOT;
-
 use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::longrun::Came;
@@ -37,7 +35,7 @@ impl<M: Machine> Kernel<M> {
     fn bare_timeouts(&self, task: u32) -> Vec<u32> {
         let tickets = self.waits.of(&self.tasks, task).into_iter().map(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT)
+            self.scope_at(entry)
         });
         let mut held: Vec<u32> = tickets.collect();
         held.extend(self.scopes.shields(&self.tasks, task));

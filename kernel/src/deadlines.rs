@@ -253,7 +253,7 @@ impl<M: Machine> Kernel<M> {
         let Some(entry) = self.waits.get(ticket) else { return false };
         let task = entry.task;
         let Some(expiring) = self.tasks.get(task).expiring else { return false };
-        let mut from = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
+        let mut from = self.scope_at(entry);
         while from != ROOT && !self.scopes.get(from).expiring {
             if self.scopes.holds(from) {
                 return false;

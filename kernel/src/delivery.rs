@@ -1,7 +1,7 @@
 //! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
 
 use traps::gate::Completion;
-use traps::protocol::{Failure, ROOT, Ticket};
+use traps::protocol::{Failure, ROOT, ScopeId, Ticket};
 use traps::{Interrupt, Kind, TaskId, Time};
 
 use crate::emit::{emit, quietly};
@@ -83,8 +83,8 @@ impl<M: Machine> Kernel<M> {
         let seq = self.emit_fire(index, deadline);
         self.scopes.get_mut(index).seq = seq;
         self.tasks.get_mut(task).troubled = true;
-        let from = if self.scopes.get(index).timing == Timing::Bare { ROOT } else { index };
-        self.interrupt_scope(task, Source::Scope(index), from, seq);
+        let source = Source::Scope(index);
+        self.interrupt_scope(task, source, self.origin(source), seq);
     }
 
     /// An interrupt comes to all that is in `from`: the scope that fired, or a shield that lapsed.
@@ -156,7 +156,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn deliver_pending(&mut self, ticket: u32) {
         let Some(entry) = self.waits.get(ticket) else { return };
         let task = entry.task;
-        let at = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
+        let at = self.scope_at(entry);
         if self.tasks.get(task).pending == 0 {
             return;
         }
@@ -175,7 +175,7 @@ impl<M: Machine> Kernel<M> {
         let mut reached = Vec::new();
         for ticket in self.waits.of(&self.tasks, task) {
             let Some(entry) = self.waits.get(ticket) else { continue };
-            let scope = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
+            let scope = self.scope_at(entry);
             if self.scopes.reaches(from, scope) && self.deliver(ticket, source, scope, cause) {
                 reached.push(scope);
                 hit += 1;
@@ -275,7 +275,7 @@ impl<M: Machine> Kernel<M> {
     fn can_be_hit(&self, index: u32) -> bool {
         let reached = self.waits.of(&self.tasks, index).into_iter().any(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.scopes.find(self.waits.scope(entry)).unwrap_or(ROOT);
+            let scope = self.scope_at(entry);
             self.scopes.reaches(ROOT, scope)
         });
         let timeout = |(_, source): &(Ticket, Source)| *source != Source::Cancel;
@@ -315,7 +315,9 @@ impl<M: Machine> Kernel<M> {
                 self.scopes.drop_pending(&mut self.tasks, task, |p| {
                     p.at == scope && p.source == Source::Cancel
                 });
-                self.scopes.pend(&mut self.tasks, Pending::new(task, scope, source));
+                // Its future may be polled in another task by now, which this is no matter of.
+                let at = if self.is_in(scope, task) { scope } else { self.origin(source) };
+                self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
                 self.relabel_answers(&mut news, task, scope);
             }
         }
@@ -334,26 +336,42 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    /// Whether a scope is one of that task; its root is.
+    fn is_in(&self, scope: u32, task: u32) -> bool {
+        scope == ROOT || self.scopes.get(scope).task == task
+    }
+
+    /// The outermost scope that an interrupt of `source` is for.
+    fn origin(&self, source: Source) -> u32 {
+        match source {
+            Source::Scope(index) if self.scopes.get(index).timing != Timing::Bare => index,
+            Source::Scope(_) | Source::Cancel => ROOT,
+        }
+    }
+
     /// An interrupt was delivered, but its future was dropped before it was read.
     pub(crate) fn unread(&mut self, interrupt: &Interrupt) {
-        let Some(at) = self.scopes.find(interrupt.delivered_in()) else { return };
-        let task = if at == ROOT {
-            let root = interrupt.delivered_in();
-            self.tasks.find_by_number(root.serial)
+        // Of a timeout that has closed, its closing has seen to those further out. A branch or a
+        // shield in it that has closed leaves it to the drop.
+        let nearest = interrupt.position();
+        let within = self.scopes.find(interrupt.delivered_in());
+        let within = within.or_else(|| self.scopes.find(nearest));
+        // The trap and its scopes may be another task's by now, or gone.
+        let (source, task) = if interrupt.is_cancelled() {
+            (Source::Cancel, self.task_of_root(interrupt.source(), within))
         } else {
-            Some(self.scopes.get(at).task)
+            match self.scopes.find(interrupt.source()) {
+                Some(index) if index != ROOT && within.is_some() => {
+                    (Source::Scope(index), Some(self.scopes.get(index).task))
+                }
+                _ => return,
+            }
         };
         let Some(task) = task.filter(|task| !self.tasks.get(*task).is_ended()) else {
             return;
         };
-        let source = if interrupt.is_cancelled() {
-            Source::Cancel
-        } else {
-            match self.scopes.find(interrupt.source()) {
-                Some(index) if index != ROOT => Source::Scope(index),
-                _ => return,
-            }
-        };
+        let within = within.filter(|scope| self.is_in(*scope, task));
+        let at = within.unwrap_or_else(|| self.origin(source));
         // In a race the winner may have it: then the task knows.
         if !self.uncount_delivery(task, source) {
             return;
@@ -363,5 +381,12 @@ impl<M: Machine> Kernel<M> {
             let outcome = log::interrupt(interrupt);
             emit!(self, task, Event::Cleanup { scope, outcome });
         }
+    }
+
+    /// The task with that root scope, if it is there: most likely that of `scope`.
+    fn task_of_root(&self, root: ScopeId, scope: Option<u32>) -> Option<u32> {
+        let near = scope.and_then(|index| self.scopes.try_get(index)).map(|scope| scope.task);
+        let near = near.filter(|task| self.tasks.root(*task) == root);
+        near.or_else(|| self.tasks.find_by_number(root.serial))
     }
 }

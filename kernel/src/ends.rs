@@ -27,13 +27,14 @@ impl<M: Machine> Kernel<M> {
         self.tasks.get_mut(index).rare().panic = message.into();
         if self.tasks.is_main(index) {
             self.main_panic = Some(panic);
-            // The future stays with whoever runs the kernel: what it filed goes with the task.
-            self.serve();
+            // The future stays with whoever runs the kernel.
         } else {
             drop_quietly(panic);
             // The future goes before its name: its requests are withdrawn, its scopes closed.
-            self.drop_future(index);
+            self.drop_body(index);
         }
+        // Of a future that lives on, too, nothing that this poll asked for is done.
+        self.serve_posts();
         self.end_task(index, End::Panicked, run);
     }
 
@@ -105,7 +106,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// What an ended task had open: its futures are gone, leaked, or about to be dropped unheard.
+    /// What an ended task had open: its futures are gone, leaked, somebody else's, or main's, which
+    /// outlives the run.
     fn cut_loose(&mut self, index: u32) {
         for ticket in self.waits.of(&self.tasks, index) {
             let number = self.waits.get(ticket).expect("a list holds parked tickets").number;
@@ -121,6 +123,7 @@ impl<M: Machine> Kernel<M> {
         if self.tasks.get(index).pending > 0 {
             self.scopes.drop_pending(&mut self.tasks, index, |_| true);
         }
+        self.scopes.left.remove(&index);
     }
 
     /// A run that ended its task is over when its output is gone too, if nobody will have it, and

@@ -138,10 +138,13 @@ impl<M: Machine> Kernel<M> {
             return false;
         };
         match self.options.policy {
-            Policy::Lazy => {
+            Policy::Eager if self.registrations.at(index).nobody_waits() => {
+                self.unregister(index, Why::Wake);
+            }
+            // Eager: somebody waits for the other direction.
+            Policy::Lazy | Policy::Eager => {
                 emit!(self, task, Event::Defer { alias, direction: shown(direction) });
             }
-            Policy::Eager => self.unregister(index, Why::Wake),
             Policy::NextSleep => {
                 let write = direction == Direction::Write;
                 self.tasks.get_mut(task).defer(index, write);

@@ -1,5 +1,4 @@
-//! Jobs for worker threads: who gets a token, and what becomes of a job's end; and the waits for
-//! one signal.
+//! Jobs for worker threads: who gets a token, and what becomes of a job's end.
 //!
 //! The counts are `workers.rs`'s, the threads `threads.rs`'s.
 
@@ -10,9 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use traps::Time;
-use traps::protocol::{Answer, Failure, Site};
+use traps::protocol::{Answer, Site};
 use traps::threads::{LimiterCore, ThreadContext, Work};
-use traps::{Signal, SignalSet};
 
 use crate::emit::{announce, drop_quietly, emit, emit_for, quietly};
 use crate::kernel::Kernel;
@@ -336,54 +334,6 @@ impl<M: Machine> Kernel<M> {
     /// is gone comes here.
     pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
         self.jobs.on_orphan = Some(Box::new(hook));
-    }
-
-    pub(crate) fn wait_signal(&mut self, at: &At, set: SignalSet) {
-        for signal in Signal::ALL {
-            if set.contains(signal) && !self.signals.watched.contains(signal) {
-                if let Err(error) = self.machine.watch_signal(signal) {
-                    let result = Err(Failure::Refused(error));
-                    return self.answer(at, result, || Op::Signal);
-                }
-                self.signals.watched = self.signals.watched.with(signal);
-            }
-        }
-        self.signals.asked = Signal::ALL
-            .into_iter()
-            .filter(|signal| set.contains(*signal))
-            .fold(self.signals.asked, SignalSet::with);
-        let kept = Signal::ALL
-            .into_iter()
-            .find(|signal| set.contains(*signal) && self.signals.kept.contains(*signal));
-        if let Some(signal) = kept {
-            self.signals.kept = self.signals.kept.without(signal);
-            let result = Ok(Answer::Signal(signal));
-            return self.answer(at, result, || Op::Signal);
-        }
-        self.signals.waiting.push(at.ticket.index);
-        self.park(at, Wait::Signal(set), || Op::Signal);
-    }
-
-    pub(crate) fn arrive_signal(&mut self, signal: Signal) {
-        for place in 0..self.signals.waiting.len() {
-            let index = self.signals.waiting[place];
-            let entry = self.waits.get(index).expect("a waiting ticket is parked");
-            let seq = entry.seq;
-            let wants = matches!(entry.wait, Wait::Signal(set) if set.contains(signal));
-            // One that is about to be interrupted leaves it to the next.
-            if wants && !self.is_doomed(index) {
-                self.signals.waiting.remove(place);
-                if self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq) {
-                    return;
-                }
-                // Its future was gone: as if it had not waited.
-                return self.arrive_signal(signal);
-            }
-        }
-        // If nobody ever asked for it, it was for the kernel, or for streams.
-        if self.signals.asked.contains(signal) {
-            self.signals.kept = self.signals.kept.with(signal);
-        }
     }
 }
 

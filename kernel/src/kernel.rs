@@ -295,7 +295,8 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]; the later phases are gone through all the same.
+    /// [`Error::Machine`]; on a simulated machine also [`Error::Hang`], where a drain or a grace
+    /// has no end and nothing can happen any more. The later phases are gone through all the same.
     pub fn shutdown(&mut self) -> Result<(), Error> {
         self.shutdown_because("shutdown")
     }
@@ -327,6 +328,13 @@ impl<M: Machine> fmt::Debug for Kernel<M> {
 
 impl<M: Machine> Drop for Kernel<M> {
     fn drop(&mut self) {
+        // In the name of no task: it may be dropped in one of another kernel.
+        self.gate.clone().aside(|| self.let_go());
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    fn let_go(&mut self) {
         for task in self.tasks.drain() {
             drop_quietly(task);
         }

@@ -49,9 +49,12 @@ impl<M: Machine> Kernel<M> {
         queue.head.set(head);
         queue.tail.set(tail);
         // A permit may have been kept since the task looked.
-        let permits = queue.permits.get();
-        if permits > 0 && self.wake_queue(&queue, 1, self.log.seq) == 1 {
-            queue.permits.set(permits - 1);
+        if let Some(left) = queue.permits.get().checked_sub(1) {
+            // Before the wake, whose waker may give or take one.
+            queue.permits.set(left);
+            if self.wake_queue(&queue, 1, self.log.seq) == 0 {
+                queue.keep_permit();
+            }
         }
     }
 

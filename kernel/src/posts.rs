@@ -2,7 +2,7 @@
 //!
 //! Runs after every poll and every drop of a future; may meet things that are gone already.
 
-use traps::protocol::{Note, Post, TaskRef, Ticket};
+use traps::protocol::{Note, Post, ROOT, TaskRef, Ticket};
 
 use crate::emit::{announce, drop_quietly, emit};
 use crate::kernel::Kernel;
@@ -37,16 +37,16 @@ impl<M: Machine> Kernel<M> {
             Post::Rehome(ticket, task) => self.rehome(ticket, task),
             Post::RehomeScope { scope, task, parent } => {
                 let index = self.scopes.find(scope);
-                let parent = self.scopes.find(parent).unwrap_or(traps::protocol::ROOT);
+                let parent = self.scopes.find(parent).unwrap_or(ROOT);
                 if let (Some(index), Some(task)) = (index, self.tasks.find(task))
-                    && (parent == traps::protocol::ROOT || !self.scopes.is_within(index, parent))
+                    && (parent == ROOT || !self.scopes.is_within(index, parent))
                 {
                     self.rehome_scope(index, task, parent);
                 }
             }
             Post::CloseScope { scope, left } => {
                 if let Some(index) = self.scopes.find(scope)
-                    && index != traps::protocol::ROOT
+                    && index != ROOT
                 {
                     self.close_scope(index, left);
                 }
@@ -84,7 +84,7 @@ impl<M: Machine> Kernel<M> {
                     return self.gate.pass_on(Post::Permit { queue, keep });
                 }
                 if self.wake_queue(&queue, 1, cause) == 0 && keep {
-                    queue.permits.set(queue.permits.get() + 1);
+                    queue.keep_permit();
                 }
                 drop_quietly(queue);
             }
@@ -123,8 +123,8 @@ impl<M: Machine> Kernel<M> {
         self.scopes.rehome(&mut self.tasks, index, task, parent);
         for ticket in self.waits.of(&self.tasks, from) {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.waits.scope(entry);
-            let at = self.scopes.find(scope).unwrap_or(traps::protocol::ROOT);
+            let scope = self.scope_of(entry);
+            let at = self.scopes.find(scope).unwrap_or(ROOT);
             if from != task && self.scopes.is_within(index, at) {
                 self.waits.rehome(&mut self.tasks, ticket, task, scope);
             }

@@ -14,7 +14,7 @@ use crate::trace::{self, Alias};
 /// When a registration is ended. It can be chosen so that it can be studied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// At every wake.
+    /// At every wake after which nobody waits for it.
     Eager,
     /// When the task next leaves the CPU for something else, as Curio does.
     NextSleep,

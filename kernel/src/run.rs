@@ -240,7 +240,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    pub(crate) fn serve_all(&mut self) {
+    fn serve_all(&mut self) {
         let mut inbox = mem::take(&mut self.scratch.inbox);
         self.gate.take(&mut inbox);
         let mut rest = inbox.drain(..);
@@ -257,7 +257,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     #[inline]
-    pub(crate) fn serve_one(&mut self, filed: Filed) {
+    fn serve_one(&mut self, filed: Filed) {
         match filed {
             Filed::Request { ticket, task, scope, request, site } => {
                 if !self.gate.is_wanted(ticket) {
@@ -272,6 +272,24 @@ impl<M: Machine> Kernel<M> {
             }
             Filed::Post(post) => self.heed(post),
             Filed::Opening(opening) => self.open_timeout(opening),
+        }
+    }
+
+    /// After a poll that panicked: heeds what it posted, and discards what it asked for.
+    pub(crate) fn serve_posts(&mut self) {
+        while self.gate.has_filed() {
+            let mut inbox = mem::take(&mut self.scratch.inbox);
+            self.gate.take(&mut inbox);
+            for filed in inbox.drain(..) {
+                match filed {
+                    Filed::Request { ticket, request, .. } => {
+                        self.gate.forget(ticket);
+                        drop_quietly(request);
+                    }
+                    filed => self.serve_one(filed),
+                }
+            }
+            self.scratch.inbox = inbox;
         }
     }
 

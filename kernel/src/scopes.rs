@@ -11,6 +11,7 @@ use traps::Time;
 use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 use traps::scope_table::ScopeTable;
 
+use crate::outlived::Notes;
 use crate::pending::{Pending, Source};
 use crate::scope::{Scope, Timing};
 use crate::task::NONE;
@@ -29,12 +30,15 @@ pub(crate) struct Scopes {
     table: Rc<ScopeTable>,
     /// By task, in the order in which they came; a task without any has no entry.
     pub(crate) pending: BTreeMap<u32, Vec<Pending>>,
+    /// By task: scopes that closed, and may have left tickets behind.
+    pub(crate) left: BTreeMap<u32, Notes>,
     epoch: u32,
 }
 
 impl Scopes {
     pub(crate) fn new(epoch: u32, table: Rc<ScopeTable>) -> Scopes {
-        Scopes { open: Vec::new(), len: 0, table, pending: BTreeMap::new(), epoch }
+        let (open, pending, left) = Default::default();
+        Scopes { open, len: 0, table, pending, left, epoch }
     }
 
     /// Names and places of scopes.

@@ -18,7 +18,7 @@ use crate::trace::{Event, Op, Outcome, Timer};
 use crate::turn::Fired;
 
 /// The trap that opens a scope, for the log.
-fn shown(limit: Limit, kind: ScopeKind, point: Time, now: Time) -> Op<'static> {
+pub(crate) fn shown_scope(limit: Limit, kind: ScopeKind, point: Time, now: Time) -> Op<'static> {
     let until = (point != Time::NEVER).then_some(point);
     let span = match limit {
         Limit::After(span) => Some(span),
@@ -35,7 +35,7 @@ fn shown(limit: Limit, kind: ScopeKind, point: Time, now: Time) -> Op<'static> {
 impl<M: Machine> Kernel<M> {
     pub(crate) fn open_scope(&mut self, at: &At, limit: Limit, kind: ScopeKind) {
         let task = at.task;
-        let parent = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
+        let parent = self.scopes.find(at.scope).unwrap_or(ROOT);
         let point = self.point(limit);
         // A grace does not run yet, and is no deadline of anybody's.
         let deadline = if kind == ScopeKind::Shield { Time::NEVER } else { point };
@@ -48,7 +48,9 @@ impl<M: Machine> Kernel<M> {
             self.timers.set_owner(TimerId(slot), Fired::guard(index));
         }
         let now = self.log.now;
-        self.answer(at, Ok(Answer::Scope { scope, deadline }), || shown(limit, kind, point, now));
+        self.answer(at, Ok(Answer::Scope { scope, deadline }), || {
+            shown_scope(limit, kind, point, now)
+        });
         self.scopes.get_mut(index).seq = self.log.seq;
         if kind == ScopeKind::Shield {
             emit!(self, task, Event::Shield { scope: scope.serial.get(), open: true });
@@ -108,7 +110,7 @@ impl<M: Machine> Kernel<M> {
         self.scopes.add(&mut self.tasks, name, task, parent, kind, deadline, site);
         self.scopes.table().set_deadline(name, deadline);
         let seq = emit!(self, task, {
-            let op = shown(limit, kind, deadline, now);
+            let op = shown_scope(limit, kind, deadline, now);
             let outcome = Outcome::Scope(name.serial.get());
             Event::Trap { op, outcome, cause: None, at: Some(log::site(site)) }
         });
@@ -186,6 +188,9 @@ impl<M: Machine> Kernel<M> {
             self.tell_late(task, number, deadline, by);
         }
         self.leave_scope(index);
+        if self.tasks.get(task).waits > 0 {
+            return self.close_around_tickets(task, index);
+        }
         self.scopes.close(&mut self.tasks, index);
     }
 

@@ -2,10 +2,11 @@
 //!
 //! Changes nothing but the numbers that it has to give out to show something for the first time.
 
-use traps::protocol::{Limit, Request, ScopeKind};
+use traps::protocol::Request;
 
 use crate::kernel::Kernel;
 use crate::machine::Machine;
+use crate::scoping::shown_scope;
 use crate::trace::Op;
 use crate::waits::{Entry, Wait};
 
@@ -24,18 +25,10 @@ impl<M: Machine> Kernel<M> {
                 let alias = self.registrations.of(*handle, *descriptor, *kind).alias();
                 Op::Io { alias, direction: crate::registrations::shown(*direction) }
             }
-            Request::OpenScope { limit, kind } => match (kind, limit) {
-                (_, Limit::Deadline { number, .. }) => Op::Guard { deadline: u64::from(*number) },
-                (ScopeKind::Branch, _) => Op::Branch,
-                (ScopeKind::Shield, Limit::After(span)) => Op::Shield { grace: Some(*span) },
-                (ScopeKind::Shield, _) => Op::Shield { grace: None },
-                (_, Limit::Never) => Op::SetTimeout { span: None, until: None },
-                (_, Limit::After(span)) => Op::SetTimeout { span: Some(*span), until: None },
-                (_, Limit::At(point)) => {
-                    let span = point.since(self.log.now);
-                    Op::SetTimeout { span: Some(span), until: Some(*point) }
-                }
-            },
+            Request::OpenScope { limit, kind } => {
+                let now = self.log.now;
+                shown_scope(*limit, *kind, limit.from(now), now)
+            }
             Request::Spawn { body, .. } => Op::Spawn { name: body.name().to_owned().into() },
             Request::Join { task, .. } => Op::Join { task: task.serial.get() },
             Request::Cancel { task, reason } => {

@@ -1,7 +1,7 @@
 //! Signals of the process: who is told of one.
 //!
 //! In this order: the shutdown that it begins, the hooks of the kernel's owner, every stream that
-//! asked for it, and one task that waits for a single one. Waits for a single one are in `jobs.rs`.
+//! asked for it, and one task that waits for a single one.
 
 use std::io;
 use std::rc::Rc;
@@ -108,5 +108,48 @@ impl<M: Machine> Kernel<M> {
         }
         self.signals.waiting.push(at.ticket.index);
         self.park(at, Wait::Stream(line), || Op::Signal);
+    }
+
+    pub(crate) fn wait_signal(&mut self, at: &At, set: SignalSet) {
+        if let Err(error) = self.watch_signals(set) {
+            let result = Err(Failure::Refused(error));
+            return self.answer(at, result, || Op::Signal);
+        }
+        self.signals.asked = Signal::ALL
+            .into_iter()
+            .filter(|signal| set.contains(*signal))
+            .fold(self.signals.asked, SignalSet::with);
+        let kept = Signal::ALL
+            .into_iter()
+            .find(|signal| set.contains(*signal) && self.signals.kept.contains(*signal));
+        if let Some(signal) = kept {
+            self.signals.kept = self.signals.kept.without(signal);
+            let result = Ok(Answer::Signal(signal));
+            return self.answer(at, result, || Op::Signal);
+        }
+        self.signals.waiting.push(at.ticket.index);
+        self.park(at, Wait::Signal(set), || Op::Signal);
+    }
+
+    pub(crate) fn arrive_signal(&mut self, signal: Signal) {
+        for place in 0..self.signals.waiting.len() {
+            let index = self.signals.waiting[place];
+            let entry = self.waits.get(index).expect("a waiting ticket is parked");
+            let seq = entry.seq;
+            let wants = matches!(entry.wait, Wait::Signal(set) if set.contains(signal));
+            // One that is about to be interrupted leaves it to the next.
+            if wants && !self.is_doomed(index) {
+                self.signals.waiting.remove(place);
+                if self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq) {
+                    return;
+                }
+                // Its future was gone: as if it had not waited.
+                return self.arrive_signal(signal);
+            }
+        }
+        // If nobody ever asked for it, it was for the kernel, or for streams.
+        if self.signals.asked.contains(signal) {
+            self.signals.kept = self.signals.kept.with(signal);
+        }
     }
 }

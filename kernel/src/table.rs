@@ -7,7 +7,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use traps::gate::{Completion, First};
-use traps::protocol::{Answer, Body, Failure, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
+use traps::protocol::{
+    Answer, Body, Failure, ROOT, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+};
 
 use crate::emit::{apart, drop_quietly, emit, quietly};
 use crate::kernel::Kernel;
@@ -100,7 +102,7 @@ impl<M: Machine> Kernel<M> {
                 self.answer(at, Ok(Answer::Unit), || Op::CheckInterrupt);
             }
             Request::HeldInterrupt => {
-                let from = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
+                let from = self.scopes.find(at.scope).unwrap_or(ROOT);
                 let held = self.scopes.held_for(at.task, from);
                 let held = held.map(|source| self.interrupt(at.task, source, from));
                 self.answer(at, Ok(Answer::Held(held)), || Op::HeldInterrupt);
@@ -134,7 +136,7 @@ impl<M: Machine> Kernel<M> {
     /// An interrupt that is pending where a request was made ends it; else the request again.
     fn refuse_if_pending(&mut self, at: &At, request: Request) -> Option<Request> {
         if self.can_be_interrupted(&request) {
-            let from = self.scopes.find(at.scope).unwrap_or(traps::protocol::ROOT);
+            let from = self.scopes.find(at.scope).unwrap_or(ROOT);
             if let Some(source) = self.scopes.take_pending(&mut self.tasks, at.task, from) {
                 self.refuse(at, request, source, from);
                 return None;

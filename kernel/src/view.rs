@@ -166,7 +166,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Sleep { timer: Some(timer) } => Some(self.timers.due_at(timer)),
             _ => None,
         };
-        let deadline = self.in_force(self.waits.scope(entry)).map(|found| found.deadline);
+        let deadline = self.in_force(self.scope_of(entry)).map(|found| found.deadline);
         [sleep, deadline].into_iter().flatten().min().filter(|until| *until != Time::NEVER)
     }
 

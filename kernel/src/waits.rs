@@ -240,6 +240,27 @@ impl Waits {
         self.link(tasks, task, index);
     }
 
+    /// Moves tickets of a task from scope to scope; gives which. O(tickets of the task).
+    pub(crate) fn move_out(
+        &mut self,
+        tasks: &Tasks,
+        task: u32,
+        to: impl Fn(ScopeId) -> Option<ScopeId>,
+    ) -> Vec<u32> {
+        let owner = tasks.get(task);
+        let (mut moved, mut index) = (Vec::new(), owner.first_wait);
+        for _ in 0..owner.waits {
+            let entry = self.get(index).expect("a list holds parked tickets");
+            if let Some(scope) = to(self.scope(entry)) {
+                let entry = self.get_mut(index).expect("looked at above");
+                (entry.scope_index, entry.scope_serial) = (scope.index, scope.serial);
+                moved.push(index);
+            }
+            index = self.siblings.get(index).after;
+        }
+        moved
+    }
+
     /// Everything, for a kernel that ends.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Entry> {
         self.parked = 0;

@@ -168,7 +168,7 @@ impl<T: Send> WakeQueue<T> {
     ///
     /// O(1) under the lock if `into` is empty: the two buffers change places, so a caller that
     /// comes back with the same vector allocates nothing once both have grown to the size of a
-    /// batch. They keep that size.
+    /// batch. What a burst has left behind is for [`trim`].
     pub(crate) fn drain(&self, into: &mut Vec<T>) {
         let mut state = self.enter();
         if into.is_empty() {

@@ -4,7 +4,7 @@
 //! nobody yet. A poll after which it was cloned, or called, makes it that task's own for good, and
 //! the kernel takes a fresh one for the others.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 
@@ -92,10 +92,15 @@ impl SpareWaker {
     }
 
     /// Whether a poll kept a clone of it, or called it. Exact: a spare that was ever cloned and
-    /// kept is not used again.
+    /// kept is not used again; and of a clone that another thread has dropped, what that thread
+    /// did with it before is seen.
     #[inline]
     pub(crate) fn was_used(&self) -> bool {
-        Arc::strong_count(&self.inside) != 2 || self.inside.hit.load(Ordering::Relaxed)
+        Arc::strong_count(&self.inside) != 2 || {
+            // The count says that the clone is gone; this, that it was called before.
+            fence(Ordering::Acquire);
+            self.inside.hit.load(Ordering::Relaxed)
+        }
     }
 
     /// Makes it the task's own; tells whether it was called before.

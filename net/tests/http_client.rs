@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::App;
 use kernel::{Kernel, Sim};
 use net::Stream;
-use net::http::{Call, Client, Config, serve_connection};
+use net::http::{Call, Client, Config, InvalidHeader, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use traps::{Interruptible, Time, clock, ignore_after, spawn, timeout_after};
 
@@ -206,4 +206,12 @@ fn a_refusal_of_a_request_that_is_still_sent_is_read() {
     });
     assert_eq!(status.unwrap(), 413);
     kernel.shutdown().unwrap();
+}
+
+#[test]
+fn a_call_has_one_host() {
+    for name in ["Host", "HOST", "Content-Length"] {
+        let call = Call::new("GET", "a", "/").unwrap().header(name, "b");
+        assert_eq!(call.err(), Some(InvalidHeader::Reserved), "{name}");
+    }
 }

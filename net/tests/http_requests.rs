@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Act, limits, talk, talk_in_pieces, talk_with};
-use net::http::Config;
+use net::http::{Config, Limits};
 
 /// The statuses of the answers, and whether the server closed.
 fn fate(request: &[u8]) -> (Vec<u16>, bool) {
@@ -330,6 +330,21 @@ fn limits_are_exact() {
     };
     assert_eq!(small(body(1000)), [200]);
     assert_eq!(small(body(1001)), [413]);
+}
+
+#[test]
+fn limits_of_usize_max_are_none() {
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\nA: {}\r\n\r\n", "b".repeat(20_000));
+    let changes: [fn(&mut Limits); 3] = [
+        |limits| limits.request_line = usize::MAX,
+        |limits| limits.head = usize::MAX,
+        |limits| limits.fields = usize::MAX,
+    ];
+    for change in changes {
+        let acts = [Act::Send(head.as_bytes())];
+        let seen = talk_in_pieces(limits(change), 1 << 20, 1000, &acts);
+        assert_eq!(seen.statuses(), [200]);
+    }
 }
 
 #[test]

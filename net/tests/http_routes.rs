@@ -19,6 +19,7 @@ enum Route {
     Made,
     Rest,
     Panic,
+    Bomb,
     Half,
     HalfFail,
     Flood,
@@ -29,11 +30,21 @@ enum Route {
 
 struct App(Router<Route>);
 
+/// What panics, and panics again when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a payload");
+    }
+}
+
 fn app() -> App {
     let text = Router::new()
         .get("/", Route::Home)
         .get("/files/*", Route::Rest)
         .get("/panic", Route::Panic)
+        .get("/bomb", Route::Bomb)
         .get("/half", Route::Half)
         .get("/half-fail", Route::HalfFail)
         .get("/flood", Route::Flood)
@@ -61,6 +72,7 @@ impl Handler for App {
             Route::Made => Ok(Response::json(Object::new().field("made", true))),
             Route::Rest => Ok(Response::text(found.rest(request).to_owned())),
             Route::Panic => panic!("a broken handler"),
+            Route::Bomb => std::panic::panic_any(Bomb),
             Route::Half => {
                 let mut answer = request.start(Response::new(200)).await?;
                 answer.write(b"half").await?;
@@ -159,6 +171,9 @@ fn a_handler_that_panics_ends_its_connection_and_nothing_more() {
     assert_eq!((seen.statuses(), seen.closed), (vec![200, 500], true), "{}", seen.text);
     assert!(seen.text.contains("Connection: close\r\n"), "{}", seen.text);
     assert_eq!(seen.trace.matches("warn     a handler panicked: a broken handler").count(), 1);
+    assert!(seen.trace.contains("conn     exit     ok"), "{}", seen.trace);
+    let seen = talk(&get("GET /bomb"));
+    assert_eq!(seen.statuses(), [500], "{}", seen.trace);
     assert!(seen.trace.contains("conn     exit     ok"), "{}", seen.trace);
     // One that has begun breaks off, and the client can tell.
     let seen = talk(&get("GET /half"));

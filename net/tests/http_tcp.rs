@@ -9,7 +9,8 @@ use std::rc::Rc;
 use common::App;
 use kernel::{Counters, Kernel, Real};
 use net::TcpListener;
-use net::http::{Config, serve_connection};
+use net::http::{Config, serve, serve_connection};
+use net::listener::Options;
 use traps::{run_in_thread, shutdown, spawn, yield_now};
 
 /// Serves one connection while `client` talks to it from a thread; gives the client's result.
@@ -115,4 +116,26 @@ fn f17_the_last_look_goes_into_the_socket_itself() {
     client.read_to_string(&mut answers).unwrap();
     assert!(answers.starts_with("HTTP/1.1 200 OK\r\n"), "{answers}");
     assert_eq!(answers.matches("HTTP/1.1 503 ").count(), 1, "{answers}");
+}
+
+#[test]
+fn a_server_serves_also_where_none_may_wait_to_be_accepted() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let answer = kernel.run(async {
+        let options = Options { backlog: 0, ..Options::default() };
+        let listener = TcpListener::bind_with("127.0.0.1:0", options).unwrap();
+        let addr = listener.local_addr().unwrap();
+        spawn("server", serve(listener, Rc::new(App), Rc::default())).detached().await;
+        let client = run_in_thread(move || {
+            let mut stream = StdStream::connect(addr)?;
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            io::Result::Ok(answer)
+        });
+        client.await
+    });
+    let answer = answer.unwrap().unwrap().unwrap();
+    assert!(answer.ends_with("Hello, World!"), "{answer}");
+    kernel.shutdown().unwrap();
 }

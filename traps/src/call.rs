@@ -71,7 +71,7 @@ impl Call {
                     return Poll::Ready(result);
                 }
                 gate::Look::Nothing => return Poll::Pending,
-                gate::Look::Outside => gate::outside(self.site),
+                gate::Look::Outside => gate::refuse_outside_a_task(self.site),
                 // Its own kernel may live, and not run now.
                 gate::Look::Gone => drop(self.abandon()),
             }

@@ -167,6 +167,12 @@ impl Interrupt {
         self.0.delivered_in
     }
 
+    /// Kernel side: the timeout that it will leave next, or the root.
+    #[must_use]
+    pub fn position(&self) -> ScopeId {
+        self.0.position
+    }
+
     /// Moves out of the timeout `scope` into `outer`, the one around it, and takes the name that
     /// it has there. Returns whether `scope` itself timed out.
     pub(crate) fn leave(

@@ -35,7 +35,7 @@ macro_rules! names {
         pub struct $name {
             /// Slot in a table.
             pub index: u32,
-            /// Number of the kernel on this thread.
+            /// Number of its kernel, of all in the process.
             pub epoch: u32,
             /// Never used twice.
             pub serial: NonZeroU64,

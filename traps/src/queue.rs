@@ -10,12 +10,13 @@ use crate::call::Call;
 use crate::error::only_interrupt;
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Post, QueueCore, Request, Site};
+use crate::protocol::{Answer, Post, QueueCore, Request, Site, Ticket};
 
 /// A first-in, first-out line of waiting tasks.
 ///
 /// Cheap to clone; clones are the same line. Belongs to one thread, and while somebody waits in it
-/// to one kernel.
+/// to one kernel. A wait that was woken there may be read in another one; if that kernel is dropped
+/// first, the wake or the permit that was handed over goes with it.
 #[derive(Clone, Debug)]
 pub struct WaitQueue(Rc<QueueCore>);
 
@@ -32,14 +33,16 @@ impl WaitQueue {
         WaitQueue::with_permits(0)
     }
 
-    /// An empty line with so many permits for [`WaitQueue::try_take_permit`].
+    /// An empty line with so many permits for [`WaitQueue::try_take_permit`]. It keeps `u32::MAX`
+    /// of them at most.
     #[must_use]
     pub fn with_permits(permits: u32) -> WaitQueue {
         WaitQueue(Rc::new(QueueCore::new(permits)))
     }
 
-    /// Waits at the tail until woken. Always blocks. Can be interrupted; a wake that was handed to
-    /// a wait whose future is then dropped passes to the next in line.
+    /// Waits at the tail until woken. Blocks, unless a permit is kept, which it takes. Can be
+    /// interrupted; a wake that was handed to a wait whose future is then dropped passes to the
+    /// next in line.
     #[track_caller]
     pub fn wait(&self) -> Wait {
         Wait { queue: self.0.clone(), keep: false, call: Call::here() }
@@ -78,7 +81,7 @@ impl WaitQueue {
     pub fn give_permit(&self) {
         // A wait that the kernel has not seen yet finds the permit when it is seen.
         if self.0.waiting.get() == 0 {
-            self.0.permits.set(self.0.permits.get() + 1);
+            self.0.keep_permit();
         } else {
             gate::post(Post::Permit { queue: self.0.clone(), keep: true });
         }
@@ -106,6 +109,13 @@ impl WaitQueue {
     }
 }
 
+/// Whether it is of another kernel than the one that runs.
+#[inline]
+fn is_elsewhere(ticket: Ticket) -> bool {
+    let running = gate::epoch();
+    ticket.epoch != running && running != 0
+}
+
 /// Its line is of tickets of one kernel.
 fn assert_here(queue: &QueueCore) {
     let home = queue.home.get();
@@ -124,13 +134,26 @@ pub struct Wait {
     call: Call,
 }
 
+impl Wait {
+    /// Whether it is a wait in that queue.
+    pub(crate) fn is_in(&self, queue: &WaitQueue) -> bool {
+        Rc::ptr_eq(&self.queue, &queue.0)
+    }
+}
+
 impl Future for Wait {
     type Output = Result<(), Interrupt>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Wait { queue, call, .. } = &mut *self;
-        assert_here(queue);
-        let request = || Request::Wait { queue: queue.clone() };
+        if call.ticket().is_some_and(is_elsewhere) && matches!(call.abandon(), Some(Ok(_))) {
+            // It was woken where it was filed, and has yet to read that.
+            return Poll::Ready(Ok(()));
+        }
+        let request = || {
+            assert_here(queue);
+            Request::Wait { queue: queue.clone() }
+        };
         call.poll_done(cx, request).map_err(only_interrupt)
     }
 }

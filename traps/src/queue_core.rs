@@ -39,6 +39,11 @@ impl QueueCore {
         }
     }
 
+    /// Keeps a permit for the next who comes.
+    pub fn keep_permit(&self) {
+        self.permits.set(self.permits.get().saturating_add(1));
+    }
+
     pub(crate) fn epoch(&self) -> Option<u32> {
         (self.home.get() != 0).then(|| self.home.get())
     }

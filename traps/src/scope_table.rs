@@ -147,7 +147,8 @@ impl ScopeTable {
         set(&mut told_of[place]);
     }
 
-    /// Whether a timeout that the kernel is being told of was closed meanwhile.
+    /// Whether a timeout that the kernel is being told of was closed meanwhile. To be asked before
+    /// [`ScopeTable::set_deadline`], after which it is true of each.
     #[must_use]
     pub fn is_closed(&self, scope: ScopeId) -> bool {
         self.deadline(scope).is_some()

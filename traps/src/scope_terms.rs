@@ -107,7 +107,7 @@ pub struct DeadlineName {
     pub slot: u32,
     /// As the log shows it, from 1.
     pub number: u32,
-    /// Number of the kernel on this thread.
+    /// Number of its kernel, of all in the process.
     pub epoch: u32,
     /// The place of the task that made it.
     pub task: u32,

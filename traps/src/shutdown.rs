@@ -94,7 +94,7 @@ pub fn holds() -> Holds {
 /// # }
 /// ```
 pub fn until_begun<F: Future>(wait: F) -> UntilBegun<F> {
-    UntilBegun { wait, seat: Seat { closing: None, place: 0, heeds: true } }
+    UntilBegun { wait, seat: Seat { closing: None, place: 0 } }
 }
 
 /// The future of [`begun`].
@@ -110,15 +110,14 @@ impl Future for Begun {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Begun { wait, site } = &mut *self;
-        let wait = match wait {
-            Some(wait) => wait,
-            None if has_begun() => return Poll::Ready(Ok(())),
-            None => {
-                let Some(closing) = current() else { gate::outside(site) };
-                wait.insert(closing.line.wait_at(site))
-            }
+        let Some(closing) = current() else { gate::refuse_outside_a_task(site) };
+        let waiting = match wait {
+            Some(wait) if wait.is_in(&closing.line) => wait,
+            _ if closing.has_begun() => return Poll::Ready(Ok(())),
+            // The first time, or the first in this kernel.
+            wait => wait.insert(closing.line.wait_at(site)),
         };
-        Pin::new(wait).poll(cx)
+        Pin::new(waiting).poll(cx)
     }
 }
 
@@ -187,15 +186,6 @@ pin_project! {
     }
 }
 
-impl<F> UntilBegun<F> {
-    /// Heeds the shutdown only if `heeds`: for a wait that is sometimes idle and sometimes not,
-    /// without two futures for it.
-    pub fn only_if(mut self, heeds: bool) -> UntilBegun<F> {
-        self.seat.heeds = heeds;
-        self
-    }
-}
-
 impl<F: Future> Future for UntilBegun<F> {
     type Output = Option<F::Output>;
 
@@ -206,13 +196,11 @@ impl<F: Future> Future for UntilBegun<F> {
             this.seat.leave();
             return Poll::Ready(Some(value));
         }
-        if this.seat.heeds {
-            if has_begun() {
-                this.seat.leave();
-                return Poll::Ready(None);
-            }
-            this.seat.take(cx);
+        if has_begun() {
+            this.seat.leave();
+            return Poll::Ready(None);
         }
+        this.seat.take(cx);
         Poll::Pending
     }
 }
@@ -222,8 +210,6 @@ impl<F: Future> Future for UntilBegun<F> {
 struct Seat {
     closing: Option<Rc<Closing>>,
     place: u32,
-    /// Else it takes none.
-    heeds: bool,
 }
 
 impl Seat {

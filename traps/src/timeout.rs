@@ -47,6 +47,9 @@ fn limit(span: Option<Duration>) -> Limit {
 /// end of that poll, but from two ticks of that clock (of 4 ms on most machines) after its
 /// beginning at most; on a simulated machine, from its beginning.
 ///
+/// Polled by another task, it goes on there with its deadline, as long as the task that began it
+/// lives. That task's end closes its scopes: what is polled on after it has no limit of this kind.
+///
 /// The error type is whichever carries the interrupt; where nothing else says which, write it:
 ///
 /// ```no_run

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::threads::panic_message;
+use traps::threads::into_panic_message;
 use traps::{ignore_after, note_warning};
 
 /// Runs a handler's work. A panic becomes an error, with a line in the log.
@@ -19,7 +19,7 @@ use traps::{ignore_after, note_warning};
 /// gate too; so the connection can still answer.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        note_warning(format!("a handler panicked: {}", panic_message(&*panic)));
+        note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
         io::Error::other("a handler panicked")
     })
 }

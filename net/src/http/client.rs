@@ -59,8 +59,12 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// As for [`Response::header`], whose reserved names are reserved here too.
+    /// As for [`Response::header`], whose reserved names are reserved here too; so is `Host`, which
+    /// [`Call::new`] has written.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Result<Call, InvalidHeader> {
+        if name.eq_ignore_ascii_case("host") {
+            return Err(InvalidHeader::Reserved);
+        }
         let line = Response::new(200).header(name, value)?;
         self.head.extend_from_slice(line.fields());
         Ok(self)
@@ -309,7 +313,8 @@ impl<S: Stream> Reply<'_, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes.
+    /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. What came
+    /// before an interrupt is lost.
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(piece) = self.read_chunk().await? {

@@ -92,7 +92,7 @@ impl Inbox {
             (self.next, self.end) = (self.next - gone, self.end - gone);
         }
         if self.buffer.len() - self.end < WORTH {
-            let size = (self.buffer.len() * 2).min(READ_BUFFER + most);
+            let size = (self.buffer.len() * 2).min(READ_BUFFER.saturating_add(most));
             self.buffer.resize(size.max(self.end + WORTH), 0);
         }
     }

@@ -146,7 +146,7 @@ impl<S: Stream> Connection<'_, S> {
 /// Whether a head that was not whole up to `seen` may be so now: a small one is parsed again at
 /// every read, a large one at every line, so that it does not cost its square.
 fn is_worth_parsing(rest: &[u8], seen: usize, config: &Config) -> bool {
-    let line = config.limits.request_line + 1;
+    let line = config.limits.request_line.saturating_add(1);
     rest.len() < SMALL
         || rest[seen..].contains(&b'\n')
         || (seen <= line && rest.len() > line)

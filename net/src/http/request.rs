@@ -188,7 +188,8 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Request::read_chunk`]; a longer body is answered with 413.
+    /// As for [`Request::read_chunk`]; a longer body is answered with 413. What came before an
+    /// interrupt is lost: where that matters, read chunk by chunk.
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         const WHY: &str = "the body is too long\n";
         let too_long = || Refusal::over(413, WHY, "body_bytes", most as u64);

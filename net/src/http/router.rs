@@ -116,7 +116,7 @@ impl<T> Router<T> {
     /// # Panics
     ///
     /// If the pattern does not begin with `/`, has a `*` that is not the whole of its last segment,
-    /// or a `%` or `?`; if there is that route already.
+    /// or a `%`, `?` or `#`; if there is that route already.
     #[must_use]
     pub fn on(mut self, method: Method, pattern: &'static str, route: T) -> Router<T> {
         let before = pattern.strip_suffix('*').filter(|before| before.ends_with('/'));

@@ -136,7 +136,7 @@ pub async fn serve<H: Handler + 'static>(
     let clock = connection_deadline().await;
     config.date.forget();
     // Whoever keeps coming does not keep those from ending who have nothing to do.
-    let mut late = listener.backlog();
+    let mut late = listener.backlog().max(1);
     while late > 0
         && let Some(stream) = listener.accept_until_shutdown().await?
     {

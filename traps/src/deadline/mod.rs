@@ -331,7 +331,7 @@ impl ConnectionDeadline {
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
-        // That of a guard that was leaked is leaked with it.
+        // The scope of a guard that was leaked is leaked with it; the slot is not.
         if self.has_guard() {
             return;
         }

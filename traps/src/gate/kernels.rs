@@ -35,6 +35,7 @@ impl Gate {
             dropped = tables.close(epoch);
             for entry in mem::take(&mut tables.elsewhere) {
                 if entry.0 == epoch {
+                    tables.refuse(&entry.1);
                     posts.push(entry.1);
                 } else {
                     tables.elsewhere.push(entry);
@@ -44,7 +45,7 @@ impl Gate {
         for post in &posts {
             // The queue lives on, and what was handed back to it is not lost.
             if let Post::Permit { queue, keep: true } = post {
-                queue.permits.set(queue.permits.get() + 1);
+                queue.keep_permit();
             }
         }
         drop((dropped, posts, locals));
@@ -136,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::deadline_table::DeadlineTable;
-    use crate::protocol::{ROOT, ScopeId, TaskRef};
+    use crate::protocol::{Descriptor, ROOT, ScopeId, TaskRef};
     use crate::{Interrupt, Time, timeout_after};
 
     #[test]
@@ -157,5 +158,32 @@ mod tests {
         gate.leave(epoch);
         assert_eq!((scopes.take(), scopes.take()), (0, 1));
         gate.close(epoch);
+    }
+
+    #[test]
+    fn a_handle_that_outlives_its_kernel_leaves_its_place() {
+        let gate = Gate::of_this_thread();
+        let places: Vec<_> = (0..3)
+            .map(|_| {
+                let epoch = gate.open();
+                let deadlines = DeadlineTable::new(Duration::ZERO, Box::new(|| Time::ZERO));
+                let scopes = ScopeTable::new(epoch, deadlines, Box::new(|| Time::ZERO));
+                gate.enter(epoch, &scopes);
+                let handles = [(); 2].map(|()| super::super::new_handle().unwrap());
+                gate.leave(epoch);
+                let [first, second] = handles.map(|handle| Post::Release {
+                    handle,
+                    descriptor: Descriptor::Scripted(0),
+                    owner: None,
+                    sole: false,
+                });
+                // One goes with the kernel's tasks, the other after the kernel.
+                super::super::post(first);
+                gate.close(epoch);
+                super::super::post(second);
+                handles.map(|handle| handle.index)
+            })
+            .collect();
+        assert!(places.iter().flatten().all(|place| *place < 2), "{places:?}");
     }
 }

@@ -90,7 +90,7 @@ pub(crate) enum Look {
 #[inline]
 pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
     let current = now().and_then(|now| Some((now, now.current()?)));
-    let Some((now, Current { task, scope })) = current else { outside(site) };
+    let Some((now, Current { task, scope })) = current else { refuse_outside_a_task(site) };
     let register = &now.register;
     let index = register.index.get();
     if register.stage.get() != Stage::Empty || index == END || !now.is_own(cx.waker()) {
@@ -128,7 +128,7 @@ fn file_beside(now: &Now, request: Request, site: Site, cx: &Context<'_>) -> Tic
 }
 
 #[cold]
-pub(crate) fn outside(site: Site) -> ! {
+pub(crate) fn refuse_outside_a_task(site: Site) -> ! {
     panic!("rule: traps are made by tasks; the trap at {site} was polled outside a kernel's poll")
 }
 

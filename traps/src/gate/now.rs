@@ -10,7 +10,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::task::Waker;
 
-use super::register::{Register, Stage};
+use super::register::Register;
 use super::tables::Tables;
 use crate::protocol::{HOME, Opening, Post, ScopeId, TaskRef, Ticket, TrapResult};
 use crate::scope_table::ScopeTable;
@@ -122,7 +122,7 @@ impl Now {
         }
         let tables = &mut *self.tables.borrow_mut();
         let state = tables.take_home(task.index, ticket.serial)?;
-        self.home_is_free(ticket);
+        self.register.free_home(ticket.index);
         // Last, so that it is moved once.
         Some(tables.read(state))
     }
@@ -135,18 +135,9 @@ impl Now {
         let taken =
             self.task.get().is_some_and(is_home) && self.tables.borrow_mut().take_home_done(ticket);
         if taken {
-            self.home_is_free(ticket);
+            self.register.free_home(ticket.index);
         }
         taken
-    }
-
-    #[inline]
-    fn home_is_free(&self, ticket: Ticket) {
-        let register = &self.register;
-        register.is_home_free.set(true);
-        if register.stage.get() == Stage::Empty {
-            register.index.set(ticket.index);
-        }
     }
 
     #[inline]

@@ -123,10 +123,16 @@ impl Register {
     #[inline]
     pub(super) fn come_home(&self, ticket: Ticket, task: TaskRef) {
         if ticket.index == task.index | HOME && ticket.epoch == task.epoch {
-            self.is_home_free.set(true);
-            if self.stage.get() == Stage::Empty {
-                self.index.set(ticket.index);
-            }
+            self.free_home(ticket.index);
+        }
+    }
+
+    /// Nothing is kept in the task's home any more, at that place.
+    #[inline]
+    pub(super) fn free_home(&self, index: u32) {
+        self.is_home_free.set(true);
+        if self.stage.get() == Stage::Empty {
+            self.index.set(index);
         }
     }
 

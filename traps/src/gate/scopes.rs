@@ -5,7 +5,7 @@
 //! and nothing is pending in the task: its scope was never anybody's.
 
 use super::now::{Now, now};
-use super::{Gate, Stage, outside, post};
+use super::{Gate, Stage, post, refuse_outside_a_task};
 use crate::deadline::DeadlineSlot;
 use crate::protocol::{Filed, Left, Limit, Opening, Post, Reading, ScopeId, Site, TaskRef};
 use crate::time::Time;
@@ -14,7 +14,7 @@ use crate::time::Time;
 #[inline]
 pub(crate) fn open_timeout(limit: Limit, site: Site) -> (ScopeId, ScopeId, TaskRef) {
     let current = now().and_then(|now| Some((now, now.current()?)));
-    let Some((now, current)) = current else { outside(site) };
+    let Some((now, current)) = current else { refuse_outside_a_task(site) };
     let opening = {
         let scopes = now.scopes.borrow();
         let table = scopes.as_ref().expect("who polls a task has a table of scopes");
@@ -39,7 +39,7 @@ fn file_beside(now: &Now, opening: Opening) {
 /// Makes a connection deadline of the task that is being polled.
 pub(crate) fn make_deadline(site: Site) -> DeadlineSlot {
     let current = now().and_then(|now| Some((now, now.task.get()?)));
-    let Some((now, task)) = current else { outside(site) };
+    let Some((now, task)) = current else { refuse_outside_a_task(site) };
     let (slot, told) = {
         let scopes = now.scopes.borrow();
         let table = scopes.as_ref().expect("who polls a task has a table of scopes");

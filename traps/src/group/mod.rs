@@ -195,7 +195,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
 
     fn refuse_a_member(&mut self, site: Site) {
         let task = gate::task();
-        if task == mem::replace(&mut self.joiner, task) {
+        if task == self.joiner {
             // New members are new tasks, so that one is still none.
             return;
         }
@@ -204,6 +204,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
             !self.slots.iter().any(own),
             "rule: a member does not wait for its own group; it does at {site}"
         );
+        self.joiner = task;
     }
 
     async fn wait_for_all(&mut self, site: Site) -> Result<(), Interrupt> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::outside::OutsideWaker;
 
-use super::{ThreadContext, Work, panic_message};
+use super::{ThreadContext, Work, into_panic_message};
 
 /// What the source and its jobs share.
 pub(super) struct Slot<I: Iterator>(Mutex<Shared<I>>);
@@ -226,10 +226,5 @@ impl<I: Iterator> Drop for NextJob<I> {
 
 /// Runs foreign code; the message of its panic.
 fn caught<R>(code: impl FnOnce() -> R) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| {
-        let message = panic_message(&*panic).to_owned();
-        // Not dropped: to drop a panic's payload may panic again.
-        mem::forget(panic);
-        message
-    })
+    catch_unwind(AssertUnwindSafe(code)).map_err(into_panic_message)
 }

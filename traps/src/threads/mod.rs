@@ -14,6 +14,7 @@ use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -82,7 +83,7 @@ where
 fn value_of<T>(result: Option<thread::Result<T>>) -> Result<T, String> {
     match result {
         Some(Ok(value)) => Ok(value),
-        Some(Err(panic)) => Err(panic_message(&*panic).to_owned()),
+        Some(Err(panic)) => Err(into_panic_message(panic)),
         None => Err("the job did not run to its end".to_owned()),
     }
 }
@@ -268,4 +269,14 @@ pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     } else {
         "a panic without a message"
     }
+}
+
+/// The same of a payload that nobody else wants, and whose own drop may panic.
+#[must_use]
+pub fn into_panic_message(panic: Box<dyn Any + Send>) -> String {
+    let message = panic_message(&*panic).to_owned();
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        mem::forget(another);
+    }
+    message
 }
