@@ -20,7 +20,7 @@ use traps::{ignore_after, note_warning};
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
-        io::Error::other("a handler panicked")
+        io::Error::other(Panicked)
     })
 }
 
@@ -51,10 +51,26 @@ pub(crate) async fn limited<T>(
     done.ok_or_else(|| io::Error::new(io::ErrorKind::TimedOut, Late))
 }
 
+/// Whether the handler panicked.
+pub(crate) fn has_panicked(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Panicked>())
+}
+
 /// Whether the deadline of the handler passed.
 pub(crate) fn is_late(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Late>())
 }
+
+#[derive(Debug)]
+struct Panicked;
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a handler panicked")
+    }
+}
+
+impl std::error::Error for Panicked {}
 
 #[derive(Debug)]
 struct Late;

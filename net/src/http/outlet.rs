@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 
 use traps::{Interruptible, note_warning};
 
-use super::caught::is_late;
+use super::caught::{has_panicked, is_late};
 use super::config::Config;
 use super::form::Form;
 use super::head::{Head, Version};
@@ -269,8 +269,7 @@ impl<S: Stream> Outlet<'_, S> {
 fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
     let (Err(error), None) = (outcome, fault) else { return };
     // Each of these has its line already.
-    let panicked = || error.get_ref().is_some_and(|why| why.to_string() == "a handler panicked");
-    if !is_late(error) && !panicked() {
+    if !is_late(error) && !has_panicked(error) {
         note_warning(format!("a handler failed: {error}"));
     }
 }
