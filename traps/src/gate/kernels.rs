@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use super::register::Stage;
+use super::tables::Tables;
 use super::{EPOCHS, GATE, Gate};
 use crate::protocol::{Filed, Post};
 use crate::scope_table::ScopeTable;
@@ -124,6 +125,15 @@ impl Gate {
     pub fn tickets(&self, epoch: u32) -> usize {
         let first = self.now.register.stage.get() != Stage::Empty && self.now.epoch.get() == epoch;
         self.now.tables.borrow().used(epoch) + usize::from(first)
+    }
+}
+
+impl Tables {
+    /// Nobody will heed that post. The place of a handle is free all the same.
+    pub(super) fn refuse(&mut self, post: &Post) {
+        if let Post::Release { handle, .. } = post {
+            self.free_handles.push(handle.index);
+        }
     }
 }
 

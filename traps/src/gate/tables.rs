@@ -383,13 +383,6 @@ impl Tables {
         self.places.used(epoch)
     }
 
-    /// Nobody will heed that post. The place of a handle is free all the same.
-    pub(super) fn refuse(&mut self, post: &Post) {
-        if let Post::Release { handle, .. } = post {
-            self.free_handles.push(handle.index);
-        }
-    }
-
     /// Queues a post; gives it back if its kernel is gone.
     pub(super) fn post(&mut self, running: u32, post: Post) -> Option<Post> {
         let epoch = post.epoch().unwrap_or(running);
