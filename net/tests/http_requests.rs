@@ -348,6 +348,18 @@ fn limits_of_usize_max_are_none() {
 }
 
 #[test]
+fn a_request_line_without_end_is_refused_whichever_limit_is_the_sooner_one() {
+    for (head, status) in [(8_194, 414), (8_193, 431), (4_096, 431), (100, 431)] {
+        for begin in ["GET / HTTP/9", "GET / XXXX", "GET / HTTP/2.0", "GET /"] {
+            let config = limits(|limits| limits.head = head);
+            let request = format!("{begin}{}", "a".repeat(100_000));
+            let seen = talk_with(config, 1 << 20, &[Act::Send(request.as_bytes())]);
+            assert_eq!(seen.statuses(), [status], "{head}: {begin}");
+        }
+    }
+}
+
+#[test]
 fn a_half_closed_client_gets_its_answers() {
     let both = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /sleep HTTP/1.1\r\nHost: a\r\n\r\n";
     let seen = talk(&[Act::Send(both), Act::Finish, Act::Sleep(Duration::from_secs(1))]);
