@@ -760,6 +760,44 @@ fn rfc9112_9_6_the_server_ends_its_direction_first_and_reads_on_for_a_while() {
     assert_eq!(seen.closed_at.map(|at| at.as_micros()), Some(0), "it said so at once");
 }
 
+/// Whether the server still reads when a client that asked for the end has read the answer to it;
+/// `late` comes while the answer is made.
+fn reads_on_after(target: &str, late: &[u8]) -> bool {
+    let mut kernel = Kernel::new(Sim::new());
+    let config = Config::default();
+    let reads = kernel.run(async {
+        let (server, mut client) = duplex(1 << 20);
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let serve = serve_connection(server, &common::App, &config);
+        let talk = async {
+            client.write_all(request.as_bytes()).await.unwrap();
+            traps::sleep(Duration::from_millis(100)).await.unwrap();
+            client.write_all(late).await.unwrap();
+            let mut buf = vec![0; 1 << 20];
+            while client.read(&mut buf).await.unwrap() > 0 {}
+            let reads = client.write(b"x").await.is_ok();
+            drop(client);
+            reads
+        };
+        let (served, reads) = traps::join(serve, talk).await;
+        served.unwrap();
+        reads
+    });
+    kernel.shutdown().unwrap();
+    reads.unwrap()
+}
+
+#[test]
+fn rfc9112_9_6_no_answer_is_cut_by_what_a_client_sends_after_its_last_request() {
+    // It comes too late for the read before the answer; a close with unread input is a reset.
+    assert!(reads_on_after("/sleep", b"x"));
+    // It may come at any time while so much is on its way.
+    assert!(reads_on_after("/big", b""));
+    // As always: nothing is waited for.
+    assert!(!reads_on_after("/sleep", b""));
+    assert!(!reads_on_after("/stream", b""));
+}
+
 #[test]
 fn rfc9112_9_6_that_while_is_bounded_in_bytes() {
     let mut kernel = Kernel::new(Sim::new());

@@ -18,7 +18,7 @@ use super::response::Response;
 use super::seats::{Taken, Waits};
 use super::settle::request;
 use super::status::Refusal;
-use super::wire::{Line, Trouble, Wire};
+use super::wire::{Line, Trouble, Unseen, Wire};
 use crate::limits::{LINGER, TURNED_AWAY};
 use crate::stream::Stream;
 
@@ -97,13 +97,24 @@ impl<S: Stream> Connection<'_, S> {
     }
 
     /// Ends the connection so that the peer reads what was written to it: a stream that is closed
-    /// while there is unread input resets, and the answer may be lost.
+    /// while there is unread input resets, and so does one that is closed already when input
+    /// comes. What the peer has not taken by then is lost.
+    ///
+    /// A connection that has written much is not closed before the peer has ended it, or the
+    /// deadline passed. One that has not, but waited since its last read, is looked at once more.
+    /// That is all that is needed: after a read that took all there was, and one small answer that
+    /// went out at once, there is no time for input to come, and nothing left for a reset to take.
     pub(super) async fn part(&mut self, after: After) -> Result<After, Trouble> {
         let wire = self.wire.get_mut();
         wire.flush(self.config).await?;
-        let quiet = after == After::Close && self.buffers.inbox.is_empty() && wire.is_drained();
-        if wire.ended || quiet {
+        if wire.ended {
             return Ok(After::Close);
+        }
+        if after == After::Close && self.buffers.inbox.is_empty() && wire.unseen < Unseen::Output {
+            let came = wire.read_now(self.buffers.inbox.room(0)).await?;
+            if came.is_none_or(|n| n == 0) {
+                return Ok(After::Close);
+            }
         }
         wire.shutdown()?;
         wire.watch.leave();
@@ -129,7 +140,10 @@ impl<S: Stream> Connection<'_, S> {
         cx: &mut Context<'_>,
     ) -> Result<bool, Trouble> {
         let wire = self.wire.get_mut();
-        let quiet = after == After::Close && self.buffers.inbox.is_empty() && wire.is_drained();
+        let quiet = after == After::Close
+            && self.buffers.inbox.is_empty()
+            && wire.is_drained()
+            && wire.unseen == Unseen::Nothing;
         Ok((quiet || wire.ended) && wire.try_flush(cx)?)
     }
 
