@@ -12,10 +12,9 @@ use traps::Interruptible;
 use super::chunked::{Chunks, Piece, is_token};
 use super::head::values;
 use super::response::{InvalidHeader, Response, write_decimal};
-use crate::attempt::now;
 use crate::buffer::BufReader;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
-use crate::stream::Stream;
+use crate::stream::{Stream, look};
 
 /// A request to be sent.
 ///
@@ -132,7 +131,8 @@ impl<S: Stream> Client<S> {
     ///
     /// # Errors
     ///
-    /// `NotConnected` if it is not [open](Client::is_open); `UnexpectedEof` if the server closes
+    /// `NotConnected` if it is not [open](Client::is_open), or the server has ended it since, or
+    /// says what nobody asked: nothing was sent then. `UnexpectedEof` if the server closes
     /// instead of answering; `InvalidData` for an answer that breaks a rule or has too large a
     /// head; the stream's; an interrupt. It is not open any more then.
     pub async fn send(&mut self, call: &Call) -> io::Result<Reply<'_, S>> {
@@ -140,11 +140,16 @@ impl<S: Stream> Client<S> {
             return Err(io::Error::new(ErrorKind::NotConnected, "the connection is used up"));
         }
         // Before the first a server may say that it has no room.
-        if std::mem::replace(&mut self.used, true)
-            && (!self.reader.buffer().is_empty() || now(|| self.reader.fill_more()).await.is_some())
-        {
-            let why = "the server has ended the connection, or says what nobody asked";
-            return Err(io::Error::new(ErrorKind::NotConnected, why));
+        if std::mem::replace(&mut self.used, true) {
+            // A read may begin with a wait for news; this looks for what came meanwhile.
+            match look(&mut self.reader, &mut [0]).await {
+                Ok(None) => {}
+                Err(error) if error.interrupt().is_some() => return Err(error),
+                Ok(Some(_)) | Err(_) => {
+                    let why = "the server has ended the connection, or says what nobody asked";
+                    return Err(io::Error::new(ErrorKind::NotConnected, why));
+                }
+            }
         }
         // A server that refuses a request may close before it has read it, with an answer.
         let written = match self.write(call).await {

@@ -111,7 +111,7 @@ impl<S: Stream> Connection<'_, S> {
             return Ok(After::Close);
         }
         if after == After::Close && self.buffers.inbox.is_empty() && wire.unseen < Unseen::Output {
-            let came = wire.read_now(self.buffers.inbox.room(0)).await?;
+            let came = wire.look(self.buffers.inbox.room(0)).await?;
             if came.is_none_or(|n| n == 0) {
                 return Ok(After::Close);
             }

@@ -19,7 +19,7 @@ use super::phase::{Limit, Phase, Watch};
 use super::seats::{Seat, Taken, Waits};
 use crate::attempt::now;
 use crate::limits::{GATHER, PIECE};
-use crate::stream::Stream;
+use crate::stream::{Stream, look};
 
 /// Why a wait for the peer came to nothing.
 #[derive(Debug)]
@@ -179,6 +179,13 @@ impl<S: Stream> Wire<S> {
         let size = buffer.len();
         let n = self.stream.try_read(buffer, cx).transpose()?;
         self.drained = n.is_none_or(|n| n < size);
+        self.ended = n == Some(0);
+        Ok(n)
+    }
+
+    /// The same, for certain: `None` is never for want of budget.
+    pub(crate) async fn look(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let n = look(&mut self.stream, buffer).await?;
         self.ended = n == Some(0);
         Ok(n)
     }
