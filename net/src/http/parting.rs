@@ -11,7 +11,7 @@ use std::task::Context;
 
 use super::config::Config;
 use super::connection::{Connection, note_expired};
-use super::head::Head;
+use super::head::{Head, Version};
 use super::phase::{Phase, Watch};
 use super::request::note_refusal;
 use super::response::Response;
@@ -31,6 +31,8 @@ pub(super) enum After {
     Close,
     /// It closes, and the peer may still be sending.
     Linger,
+    /// It closes as it is: it was reset.
+    Reset,
 }
 
 /// The answer to a request that comes too late.
@@ -106,7 +108,13 @@ impl<S: Stream> Connection<'_, S> {
     /// went out at once, there is no time for input to come, and nothing left for a reset to take.
     pub(super) async fn part(&mut self, after: After) -> Result<After, Trouble> {
         let wire = self.wire.get_mut();
-        wire.flush(self.config).await?;
+        if let Err(trouble) = wire.flush(self.config).await {
+            // An end would complete an answer that has no length.
+            if self.buffers.head.version == Version::Http10 {
+                wire.reset();
+            }
+            return Err(trouble);
+        }
         if wire.ended {
             return Ok(After::Close);
         }
