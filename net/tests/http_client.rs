@@ -221,6 +221,30 @@ fn what_comes_between_two_requests_is_not_an_answer_and_an_end_is_seen() {
 }
 
 #[test]
+fn an_answer_that_an_interrupt_took_a_part_of_is_never_taken_for_a_whole_one() {
+    for (first, wanted) in [("abc", Err(ErrorKind::InvalidInput)), ("", Ok(b"abcdef".to_vec()))] {
+        let mut kernel = Kernel::new(Sim::new());
+        let (mut server, client) = duplex(1 << 20);
+        let ran = kernel.run(async {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n{first}");
+            server.write_all(head.as_bytes()).await.unwrap();
+            let mut client = Client::new(client);
+            let mut reply = client.send(&get("/")).await.unwrap();
+            let whole = ignore_after(Duration::from_secs(1), reply.body_to_vec(100)).await;
+            assert!(whole.unwrap().is_none());
+            server.write_all(&b"abcdef"[first.len()..]).await.unwrap();
+            let again = reply.body_to_vec(100).await;
+            if again.is_err() {
+                let piece = reply.read_chunk().await.unwrap_err();
+                assert!(piece.to_string().contains("3 bytes"), "{piece}");
+            }
+            again.map_err(|error| error.kind())
+        });
+        assert_eq!(ran.unwrap(), wanted);
+    }
+}
+
+#[test]
 fn a_refusal_of_a_request_that_is_still_sent_is_read() {
     let mut kernel = Kernel::new(Sim::new());
     let (mut server, client) = duplex(100);

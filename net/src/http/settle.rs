@@ -37,7 +37,7 @@ pub(super) fn request<'r, S>(
         fault: None,
         form: Form::default(),
     };
-    Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
+    Request { body, read: 0, held: 0, trailers: Vec::new(), head, inbox, outlet }
 }
 
 impl<S: Stream> Request<'_, S> {
