@@ -730,6 +730,24 @@ fn rfc9112_9_3_the_whole_body_is_read_or_the_connection_closes() {
     assert_eq!(fate(broken), (vec![200], CLOSED));
 }
 
+/// What a handler reads while it streams nobody knows when its head goes out, so that says that the
+/// connection stays; and it does, if what is left is not too much.
+#[test]
+fn rfc9112_9_3_a_streamed_answer_that_said_so_stays_where_the_body_was_left() {
+    let streamed = |fields: &str, body: &str| {
+        let head = format!("POST /forbidden HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}");
+        let seen = send(head + &get(""));
+        assert!(!seen.text.contains("\r\nConnection: close\r\n"), "{}", seen.text);
+        (seen.statuses(), seen.closed_at.is_some())
+    };
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    assert_eq!(streamed(chunked, "3\r\nabc\r\n0\r\nX: y\r\n\r\n"), (vec![403, 200], KEPT));
+    assert_eq!(streamed("Content-Length: 3\r\n", "abc"), (vec![403, 200], KEPT));
+    assert_eq!(streamed(chunked, "3\r\nabcd\r\n"), (vec![403], CLOSED));
+    let long = format!("30000\r\n{}\r\n0\r\n\r\n", "x".repeat(0x30000));
+    assert_eq!(streamed(chunked, &long), (vec![403], CLOSED));
+}
+
 #[test]
 fn rfc9112_9_3_2_pipelined_requests_are_answered_in_order() {
     let all: String =
@@ -905,7 +923,12 @@ fn rfc9110_10_1_1_without_a_reader_the_final_answer_comes_at_once_and_the_connec
         let seen = send(post(path, EXPECTS, ""));
         let (statuses, closed) = (seen.statuses(), seen.closed_at.is_some());
         assert_eq!((statuses, closed), (vec![status], CLOSED), "{path}");
+        assert!(seen.text.contains("\r\nConnection: close\r\n"), "{}", seen.text);
     }
+    // Whether it waits nobody can say.
+    let unasked = post("/forbidden", EXPECTS, "abc") + &get("");
+    let last = send(unasked);
+    assert_eq!((last.statuses(), last.closed_at.is_some()), (vec![403], CLOSED));
     let long = "Expect: 100-continue\r\nContent-Length: 9000000\r\n";
     assert_eq!(fate(post("/count", long, "")), (vec![413], CLOSED), "before any 100");
 }

@@ -143,8 +143,9 @@ impl<S: Stream> Outlet<'_, S> {
         }
     }
 
-    /// Gathers the head of a streamed answer and sees to it how its body will end.
-    pub(crate) async fn start(&mut self, response: &Response, head: &Head) {
+    /// Gathers the head of a streamed answer and sees to it how its body will end. `is_read`: of
+    /// the request's nothing is left.
+    pub(crate) async fn start(&mut self, response: &Response, head: &Head, is_read: bool) {
         assert!(self.streamed == Streamed::No, "rule: a request has one answer");
         let (streamed, field) = match (response.length, head.version) {
             _ if !response.has_body() => (Streamed::Nothing, response.no_body_field()),
@@ -154,9 +155,12 @@ impl<S: Stream> Outlet<'_, S> {
         };
         let stops = self.config.is_draining();
         self.keep_alive &= !response.close && streamed != Streamed::UntilClose && !stops;
-        // A client that waits for it sends no body after a final head. One that refuses wants none.
+        // A client that waits for it sends no body after a final head. A refusal wants none, and
+        // whether it comes nobody can say.
         if response.status() < 400 {
             self.go_on();
+        } else {
+            self.keep_alive &= is_read || !self.expects;
         }
         if self.is_date_old() {
             self.read_date().await;

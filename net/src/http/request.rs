@@ -317,7 +317,8 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// If an answer has begun already.
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        self.outlet.start(&response, self.head).await;
+        let is_read = matches!(self.body, Body::End);
+        self.outlet.start(&response, self.head, is_read).await;
         Ok(Answer { request: self })
     }
 }
