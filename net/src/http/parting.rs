@@ -52,11 +52,12 @@ const FULL: Refusal = Refusal::new(503, "");
 ///
 /// As for [`serve_connection`](super::serve_connection).
 pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
-    let seat = config.seats.take_refused(config.limits.connections, TURNED_AWAY);
+    let seat = config.seats.take_refused(TURNED_AWAY);
     seat.waits.set(Waits::Refused);
     let mut line = Line::new(stream, seat, config);
     // Before anything is read: there is a deadline from here on.
     line.seat.begin().await;
+    config.seats.refuse(&line.seat, config.limits.connections);
     let Line { stream, seat: Taken { seat, config } } = &mut line;
     let mut buffers = config.pool.take();
     let wire = Wire::new(stream, take(&mut buffers.out), Watch::new(seat.clone(), false));
