@@ -131,6 +131,8 @@ impl Job {
                 }
             };
             match timeout_after(self.piece, client.send(&call)).await {
+                // Nothing was sent.
+                Err(error) if again && error.kind() == ErrorKind::NotConnected => continue,
                 // Closed since its last answer, before it saw this request: nothing was done.
                 Err(error) if again && self.data.is_none() && is_gone(&error) => continue,
                 Err(error) => return Err(error),

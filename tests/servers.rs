@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -535,6 +535,25 @@ fn fetch_keeps_its_connection_and_reads_chunks() {
     let (_, said, well) = fetch(&["--timeout", "10", &url("/sleep?ms=2000")]);
     assert!(!well && said.contains("1 of 1 failed"), "{said}");
     server.stop("TERM");
+}
+
+/// Its buffer is full then, and the end is met by the look before the next request.
+#[test]
+fn fetch_goes_on_where_a_server_ends_a_connection_that_was_to_stay() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 1000]).unwrap() > 0);
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 8151\r\n\r\n";
+            stream.write_all(format!("{head}{}", "x".repeat(8151)).as_bytes()).unwrap();
+            assert_eq!(head.len() + 8151, 8192);
+        }
+    });
+    let (out, said, well) = fetch(&[&url, &url]);
+    assert_eq!((out.len(), well), (2 * 8151, true), "{said}");
+    server.join().unwrap();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::panic::Location;
+use std::task::Context;
 
 use traps::protocol::Site;
 
@@ -217,6 +218,14 @@ impl<S: Stream> BufReader<S> {
         }
     }
 
+    /// Fills `buf` from the buffer, as far as that goes.
+    fn take(&mut self, buf: &mut [u8]) -> usize {
+        let n = buf.len().min(self.buffer().len());
+        buf[..n].copy_from_slice(&self.buffer()[..n]);
+        self.consume(n);
+        n
+    }
+
     async fn read_behind(&mut self, want: usize, site: Site) -> io::Result<usize> {
         let BufReader { stream, window } = self;
         window.reserve(want);
@@ -240,10 +249,15 @@ impl<S: Stream> Stream for BufReader<S> {
             }
             self.read_behind(0, site).await?;
         }
-        let n = buf.len().min(self.buffer().len());
-        buf[..n].copy_from_slice(&self.buffer()[..n]);
-        self.consume(n);
-        Ok(n)
+        Ok(self.take(buf))
+    }
+
+    /// As the stream does it, which may look where a read would begin with a wait.
+    fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+        if self.buffer().is_empty() && !buf.is_empty() {
+            return self.stream.try_read(buf, cx);
+        }
+        Some(Ok(self.take(buf)))
     }
 
     #[track_caller]

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod attempt;
+mod back_off;
 mod buffer;
 mod errno;
 pub mod guide {

@@ -50,8 +50,15 @@ pub(crate) const LINGER: u64 = 16 << 20;
 /// Bytes of a read buffer.
 pub(crate) const READ_BUFFER: usize = 16 * 1024;
 
+/// How long a listener has to go on without a back-off before that is over.
+pub(crate) const BACK_OFF_OVER: Duration = Duration::from_secs(10);
+
 /// Hits of a limit that are counted before the log has a line again.
 pub(crate) const CAP_LINES: u64 = 100;
+
+/// How old the last line is, at least, when those are so many; and for how long a limit is not hit
+/// before the next hit is news.
+pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(10);
 
 /// How old the last line may be before a further hit has one.
 pub(crate) const CAP_SPAN: Duration = Duration::from_secs(60);
@@ -118,6 +125,7 @@ fn sockets(options: &Options) -> Vec<Bound> {
         Bound::set("listener.backlog", backlog, "listener::Options::backlog", what),
         Bound::fixed("listener.back_off", BACK_OFF_FIRST, "the first, when descriptors run out"),
         Bound::fixed("listener.back_off.most", BACK_OFF_LONGEST, "the longest"),
+        Bound::fixed("listener.back_off.over", BACK_OFF_OVER, "without one, then the log says so"),
         Bound::fixed("listener.last_tries", (u64::from(LAST_TRIES), "back-offs"), "at shutdown"),
         Bound::set(
             "write_deadline",
@@ -222,6 +230,7 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.reply.interim", (INTERIM as u64, "answers"), "before the final one"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
         Bound::fixed("http.cap.lines", (CAP_LINES, "hits"), "of a limit, counted between lines"),
+        Bound::fixed("http.cap.pause", CAP_PAUSE, "between two lines, at least"),
         Bound::fixed("http.cap.span", CAP_SPAN, "after which a hit has a line again"),
         Bound::fixed(
             "http.refused",

@@ -7,20 +7,19 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::Location;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use socket2::{Domain, Protocol, Type};
-use traps::Sleep;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::protocol::Site;
 use traps::shutdown::until_begun;
+use traps::{Sleep, connection_deadline};
 
 use crate::attempt::{Attempt, First};
-use crate::errno;
-use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST, LAST_TRIES};
+use crate::back_off::{BackOff, Trouble};
+use crate::limits::LAST_TRIES;
 use crate::resolve::{Address, failed};
 use crate::tcp::TcpStream;
 
@@ -130,7 +129,7 @@ impl TcpListener {
     ///
     /// A connection that failed before it was accepted is skipped. When descriptors or memory run
     /// out it backs off, from 5 ms doubling to 1 s, and tries again until some are free; the log
-    /// has a `warn` line when that starts and when it ends.
+    /// has a `warn` line when that starts, and one when it was over for ten seconds.
     ///
     /// # Errors
     ///
@@ -189,7 +188,7 @@ impl TcpListener {
             traps::budget().await?;
             match accept_stream(&self.io) {
                 Ok(accepted) => {
-                    self.back_off.end();
+                    self.back_off.accepted();
                     return Ok(Some(accepted));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -203,7 +202,8 @@ impl TcpListener {
                     Some(Trouble::Exhausted(_)) if tries == LAST_TRIES => return Ok(None),
                     Some(Trouble::Exhausted(what)) => {
                         tries += 1;
-                        traps::sleep(self.back_off.next(what)).await?;
+                        let clock = connection_deadline().await;
+                        traps::sleep(self.back_off.next(what, clock)).await?;
                     }
                     None => return Err(error),
                 },
@@ -270,111 +270,18 @@ impl<A: Unpin + Fn(&Socket) -> io::Result<T>, T> Future for Accept<'_, A> {
             }
             match ready!(attempt.poll(cx, wait, || accept(io))) {
                 Ok(accepted) => {
-                    back_off.end();
+                    back_off.accepted();
                     return Poll::Ready(Ok(accepted));
                 }
                 Err(error) => match Trouble::of(&error) {
                     Some(Trouble::Connection) => {}
                     Some(Trouble::Exhausted(what)) => {
-                        *sleep = Some(traps::sleep(back_off.next(what)));
+                        let clock = ready!(pin!(connection_deadline()).poll(cx));
+                        *sleep = Some(traps::sleep(back_off.next(what, clock)));
                     }
                     None => return Poll::Ready(Err(error)),
                 },
             }
         }
-    }
-}
-
-/// What is wrong when an accept fails, though the listener is not.
-#[derive(Debug, PartialEq, Eq)]
-enum Trouble {
-    /// The connection that would have been accepted; the next one may be well.
-    Connection,
-    /// The machine has run out of this, and the connection is still there.
-    Exhausted(&'static str),
-}
-
-impl Trouble {
-    fn of(error: &io::Error) -> Option<Trouble> {
-        Some(match error.raw_os_error()? {
-            // Linux hands on a network error that the new socket has pending: see accept(2).
-            errno::ECONNABORTED
-            | errno::EPERM
-            | errno::EPROTO
-            | errno::ENOPROTOOPT
-            | errno::EOPNOTSUPP
-            | errno::ENONET
-            | errno::ENETDOWN
-            | errno::ENETUNREACH
-            | errno::EHOSTDOWN
-            | errno::EHOSTUNREACH
-            | errno::ETIMEDOUT => Trouble::Connection,
-            errno::EMFILE => Trouble::Exhausted("Too many open files (limit of the process)"),
-            errno::ENFILE => Trouble::Exhausted("Too many open files (limit of the system)"),
-            errno::ENOBUFS | errno::ENOMEM => Trouble::Exhausted("No memory for a socket"),
-            _ => return None,
-        })
-    }
-}
-
-/// One episode of backing off after another; it outlives an accept that is interrupted.
-#[derive(Default)]
-struct BackOff {
-    /// Called at every back-off, to have somebody free what has run out.
-    make_room: Option<Box<dyn Fn()>>,
-    /// How often in this episode; 0 outside one.
-    count: u32,
-}
-
-impl BackOff {
-    /// How long to back off now that there is no more of `what`; says so when that begins.
-    fn next(&mut self, what: &str) -> Duration {
-        if self.count == 0 {
-            let text = format!("accept backs off: {what}; tries again after 5 ms to 1 s");
-            traps::note_warning(text);
-        }
-        if let Some(make_room) = &self.make_room {
-            make_room();
-        }
-        // Eight doublings pass the longest; more could overflow.
-        let span = BACK_OFF_FIRST * (1 << self.count.min(8));
-        self.count = self.count.saturating_add(1);
-        span.min(BACK_OFF_LONGEST)
-    }
-
-    /// Ends the episode, if there was one, and says so.
-    fn end(&mut self) {
-        if let Some(text) = self.last_words() {
-            traps::note_warning(text);
-        }
-    }
-
-    fn last_words(&mut self) -> Option<String> {
-        let count = std::mem::take(&mut self.count);
-        (count > 0).then(|| format!("accept goes on after backing off {count} times"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn back_off_doubles_to_a_second_and_begins_anew_after_an_episode() {
-        let mut back_off = BackOff::default();
-        assert_eq!(back_off.last_words(), None);
-        let spans: Vec<u128> = (0..10).map(|_| back_off.next("room").as_millis()).collect();
-        assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
-        assert_eq!(back_off.last_words().unwrap(), "accept goes on after backing off 10 times");
-        assert_eq!(back_off.next("room"), BACK_OFF_FIRST);
-    }
-
-    #[test]
-    fn trouble_of_one_connection_or_of_the_machine_is_not_the_listeners() {
-        let of = |errno| Trouble::of(&io::Error::from_raw_os_error(errno));
-        assert_eq!(of(errno::ECONNABORTED), Some(Trouble::Connection));
-        assert!(matches!(of(errno::EMFILE), Some(Trouble::Exhausted(_))));
-        assert_eq!(of(22), None, "EINVAL: it does not listen any more");
-        assert_eq!(Trouble::of(&ErrorKind::ResourceBusy.into()), None);
     }
 }

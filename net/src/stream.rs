@@ -1,11 +1,12 @@
 //! What a byte stream is to the code above it, whatever carries the bytes.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
 use std::task::{Context, Poll};
 
 use traps::protocol::Site;
+use traps::{take_budget, yield_now};
 
 /// A byte stream in both directions, used by one task at a time.
 ///
@@ -68,6 +69,18 @@ pub trait Stream {
     fn reset(&mut self) -> io::Result<()> {
         self.shutdown()
     }
+}
+
+/// Reads what is there; `None` if nothing is. Other than a try it does not take a spent budget for
+/// that: then it gives way and looks again.
+pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result<Option<usize>> {
+    let found = poll_fn(|cx| Poll::Ready(stream.try_read(buf, cx))).await;
+    // Where something is left of the budget, the try had its part.
+    if found.is_some() || take_budget() {
+        return found.transpose();
+    }
+    yield_now().await?;
+    poll_fn(|cx| Poll::Ready(stream.try_read(buf, cx))).await.transpose()
 }
 
 /// What came of a wait that was given up at its first poll.

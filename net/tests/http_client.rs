@@ -2,15 +2,16 @@
 
 mod common;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
+use std::net::{Shutdown, TcpListener as StdListener};
 use std::rc::Rc;
 use std::time::Duration;
 
 use common::App;
-use kernel::{Kernel, Sim};
-use net::Stream;
+use kernel::{Kernel, Options, Real, Sim};
 use net::http::{Call, Client, Config, InvalidHeader, serve_connection};
 use net::pipe::{PipeEnd, duplex};
+use net::{Stream, TcpStream};
 use traps::{Interruptible, Time, clock, ignore_after, spawn, timeout_after};
 
 fn get(target: &str) -> Call {
@@ -188,6 +189,58 @@ fn what_is_behind_an_answer_is_not_the_answer_to_the_next_request() {
             assert_eq!(ran.unwrap(), ErrorKind::NotConnected);
             drop(server);
         }
+    }
+}
+
+/// On a socket whose last read took all there was, which a read knows.
+#[test]
+fn what_comes_between_two_requests_is_not_an_answer_and_an_end_is_seen() {
+    const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    for budget in [1, 128] {
+        for between in [Some(OK), None] {
+            let mut kernel =
+                Kernel::with_options(Real::new().unwrap(), Options::new().budget(budget));
+            let kind = kernel.run(async {
+                let listener = StdListener::bind("127.0.0.1:0").unwrap();
+                let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                let (mut server, _) = listener.accept().unwrap();
+                let mut client = Client::new(stream);
+                server.write_all(OK).unwrap();
+                let mut reply = client.send(&get("/")).await.unwrap();
+                assert_eq!(reply.body_to_vec(1000).await.unwrap(), b"ok");
+                match between {
+                    Some(answer) => server.write_all(answer).unwrap(),
+                    None => server.shutdown(Shutdown::Write).unwrap(),
+                }
+                let late = client.send(&get("/")).await.map(drop).unwrap_err().kind();
+                (late, client.is_open())
+            });
+            assert_eq!(kind.unwrap(), (ErrorKind::NotConnected, false), "{budget}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_an_interrupt_took_a_part_of_is_never_taken_for_a_whole_one() {
+    for (first, wanted) in [("abc", Err(ErrorKind::InvalidInput)), ("", Ok(b"abcdef".to_vec()))] {
+        let mut kernel = Kernel::new(Sim::new());
+        let (mut server, client) = duplex(1 << 20);
+        let ran = kernel.run(async {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n{first}");
+            server.write_all(head.as_bytes()).await.unwrap();
+            let mut client = Client::new(client);
+            let mut reply = client.send(&get("/")).await.unwrap();
+            let whole = ignore_after(Duration::from_secs(1), reply.body_to_vec(100)).await;
+            assert!(whole.unwrap().is_none());
+            server.write_all(&b"abcdef"[first.len()..]).await.unwrap();
+            let again = reply.body_to_vec(100).await;
+            if again.is_err() {
+                let piece = reply.read_chunk().await.unwrap_err();
+                assert!(piece.to_string().contains("3 bytes"), "{piece}");
+            }
+            again.map_err(|error| error.kind())
+        });
+        assert_eq!(ran.unwrap(), wanted);
     }
 }
 

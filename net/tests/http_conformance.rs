@@ -730,6 +730,24 @@ fn rfc9112_9_3_the_whole_body_is_read_or_the_connection_closes() {
     assert_eq!(fate(broken), (vec![200], CLOSED));
 }
 
+/// What a handler reads while it streams nobody knows when its head goes out, so that says that the
+/// connection stays; and it does, if what is left is not too much.
+#[test]
+fn rfc9112_9_3_a_streamed_answer_that_said_so_stays_where_the_body_was_left() {
+    let streamed = |fields: &str, body: &str| {
+        let head = format!("POST /forbidden HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}");
+        let seen = send(head + &get(""));
+        assert!(!seen.text.contains("\r\nConnection: close\r\n"), "{}", seen.text);
+        (seen.statuses(), seen.closed_at.is_some())
+    };
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    assert_eq!(streamed(chunked, "3\r\nabc\r\n0\r\nX: y\r\n\r\n"), (vec![403, 200], KEPT));
+    assert_eq!(streamed("Content-Length: 3\r\n", "abc"), (vec![403, 200], KEPT));
+    assert_eq!(streamed(chunked, "3\r\nabcd\r\n"), (vec![403], CLOSED));
+    let long = format!("30000\r\n{}\r\n0\r\n\r\n", "x".repeat(0x30000));
+    assert_eq!(streamed(chunked, &long), (vec![403], CLOSED));
+}
+
 #[test]
 fn rfc9112_9_3_2_pipelined_requests_are_answered_in_order() {
     let all: String =
@@ -758,6 +776,44 @@ fn rfc9112_9_6_the_server_ends_its_direction_first_and_reads_on_for_a_while() {
     let seen = talk(&acts);
     assert_eq!(seen.statuses(), [413]);
     assert_eq!(seen.closed_at.map(|at| at.as_micros()), Some(0), "it said so at once");
+}
+
+/// Whether the server still reads when a client that asked for the end has read the answer to it;
+/// `late` comes while the answer is made.
+fn reads_on_after(target: &str, late: &[u8]) -> bool {
+    let mut kernel = Kernel::new(Sim::new());
+    let config = Config::default();
+    let reads = kernel.run(async {
+        let (server, mut client) = duplex(1 << 20);
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let serve = serve_connection(server, &common::App, &config);
+        let talk = async {
+            client.write_all(request.as_bytes()).await.unwrap();
+            traps::sleep(Duration::from_millis(100)).await.unwrap();
+            client.write_all(late).await.unwrap();
+            let mut buf = vec![0; 1 << 20];
+            while client.read(&mut buf).await.unwrap() > 0 {}
+            let reads = client.write(b"x").await.is_ok();
+            drop(client);
+            reads
+        };
+        let (served, reads) = traps::join(serve, talk).await;
+        served.unwrap();
+        reads
+    });
+    kernel.shutdown().unwrap();
+    reads.unwrap()
+}
+
+#[test]
+fn rfc9112_9_6_no_answer_is_cut_by_what_a_client_sends_after_its_last_request() {
+    // It comes too late for the read before the answer; a close with unread input is a reset.
+    assert!(reads_on_after("/sleep", b"x"));
+    // It may come at any time while so much is on its way.
+    assert!(reads_on_after("/big", b""));
+    // As always: nothing is waited for.
+    assert!(!reads_on_after("/sleep", b""));
+    assert!(!reads_on_after("/stream", b""));
 }
 
 #[test]
@@ -867,7 +923,12 @@ fn rfc9110_10_1_1_without_a_reader_the_final_answer_comes_at_once_and_the_connec
         let seen = send(post(path, EXPECTS, ""));
         let (statuses, closed) = (seen.statuses(), seen.closed_at.is_some());
         assert_eq!((statuses, closed), (vec![status], CLOSED), "{path}");
+        assert!(seen.text.contains("\r\nConnection: close\r\n"), "{}", seen.text);
     }
+    // Whether it waits nobody can say.
+    let unasked = post("/forbidden", EXPECTS, "abc") + &get("");
+    let last = send(unasked);
+    assert_eq!((last.statuses(), last.closed_at.is_some()), (vec![403], CLOSED));
     let long = "Expect: 100-continue\r\nContent-Length: 9000000\r\n";
     assert_eq!(fate(post("/count", long, "")), (vec![413], CLOSED), "before any 100");
 }

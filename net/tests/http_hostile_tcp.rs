@@ -47,7 +47,7 @@ fn one_too_many(addr: SocketAddr) {
 fn d27_one_connection_too_many_is_answered_with_503_and_never_reset() {
     let caps = serve_while(limits(|limits| limits.connections = 2), 1, one_too_many, || {});
     assert_eq!(caps[0], "name=connections limit=2 conn=3");
-    // The others were counted, and summed up when there was room again.
+    // The others were counted, and are summed up at the end.
     assert_eq!(caps.len(), 2, "{:?}", caps);
     let more = caps[1].split("more=").nth(1).and_then(|more| more.parse::<u32>().ok());
     assert!(more.unwrap() >= 29, "{:?}", caps);

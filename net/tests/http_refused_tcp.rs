@@ -3,14 +3,15 @@
 
 mod common;
 
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream as StdStream};
 use std::time::Duration;
 
 use common::App;
 use kernel::{Kernel, Real};
-use net::TcpListener;
-use net::http::{Config, serve_connection};
+use net::http::{Config, Handler, Request, Response, serve_connection};
+use net::{Stream, TcpListener};
 use traps::{join, run_in_thread};
 
 /// Sends all of it, then reads to the end, as simple clients do.
@@ -66,4 +67,43 @@ fn a_client_whose_request_is_refused_reads_why_though_its_body_is_on_its_way() {
     ] {
         is_told(status, head, 500_000);
     }
+}
+
+/// Sends more while it makes the answer.
+struct Crossing(RefCell<StdStream>);
+
+impl Handler for Crossing {
+    async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+        traps::yield_now().await?;
+        self.0.borrow_mut().write_all(b"more")?;
+        Ok(Response::text("the whole answer"))
+    }
+}
+
+#[test]
+fn a_client_that_sends_on_after_its_last_request_meets_an_end_and_no_reset() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let answer = kernel.run(async {
+        let mut listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let handler = Crossing(RefCell::new(client.try_clone().unwrap()));
+        let (stream, _) = listener.accept().await.unwrap();
+        let config = Config::default();
+        let serve = async {
+            let served = serve_connection(stream, &handler, &config).await;
+            drop(handler);
+            served
+        };
+        let read = run_in_thread(move || {
+            let mut answer = String::new();
+            let read = client.read_to_string(&mut answer);
+            client.shutdown(Shutdown::Both).map(|()| read.map(|_| answer))
+        });
+        let (served, answer) = join(serve, read).await;
+        served.unwrap();
+        answer.unwrap().unwrap()
+    });
+    let answer = answer.unwrap().expect("it ends, and is not reset");
+    assert!(answer.ends_with("the whole answer"), "{answer}");
 }

@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::io;
 use std::time::Duration;
 
-use common::{Act, limits, talk, talk_in_pieces, talk_with};
-use net::http::{Config, Limits};
+use common::{Act, limits, talk, talk_in_pieces, talk_to, talk_with};
+use net::Stream;
+use net::http::{Config, Handler, Limits, Request, Response};
 
 /// The statuses of the answers, and whether the server closed.
 fn fate(request: &[u8]) -> (Vec<u16>, bool) {
@@ -345,6 +347,59 @@ fn limits_of_usize_max_are_none() {
         let seen = talk_in_pieces(limits(change), 1 << 20, 1000, &acts);
         assert_eq!(seen.statuses(), [200]);
     }
+}
+
+#[test]
+fn a_request_line_without_end_is_refused_whichever_limit_is_the_sooner_one() {
+    for (head, status) in [(8_194, 414), (8_193, 431), (4_096, 431), (100, 431)] {
+        for begin in ["GET / HTTP/9", "GET / XXXX", "GET / HTTP/2.0", "GET /"] {
+            let config = limits(|limits| limits.head = head);
+            let request = format!("{begin}{}", "a".repeat(100_000));
+            let seen = talk_with(config, 1 << 20, &[Act::Send(request.as_bytes())]);
+            assert_eq!(seen.statuses(), [status], "{head}: {begin}");
+        }
+    }
+}
+
+/// Reads a whole body for a second, then again; says what came of both.
+#[derive(Clone)]
+struct Again;
+
+impl Handler for Again {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let whole = traps::ignore_after(Duration::from_secs(1), request.body_to_vec(100)).await;
+        let again = match request.path() {
+            "/whole" => request.whole(100).await.map(|whole| whole.body().to_vec()),
+            "/pieces" => request.read_chunk().await.map(|piece| piece.unwrap().to_vec()),
+            "/forward" => request.start(Response::new(200)).await?.forward().await.map(|_| vec![]),
+            _ => request.body_to_vec(100).await,
+        };
+        let again = again.map_err(|error| error.to_string());
+        Ok(Response::text(format!("{whole:?} {again:?}")))
+    }
+}
+
+#[test]
+fn a_body_that_an_interrupt_took_a_part_of_is_never_taken_for_a_whole_one() {
+    let read = |path: &str, first: &[u8], then: &[u8]| {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n");
+        let pause = Act::Sleep(Duration::from_secs(2));
+        let acts = [Act::Send(head.as_bytes()), Act::Send(first), pause, Act::Send(then)];
+        let seen = talk_to(Again, Config::default(), 1 << 20, usize::MAX, &acts);
+        seen.text.split("\r\n\r\n").nth(1).unwrap_or_default().to_owned()
+    };
+    let lost =
+        r#"Ok(None) Err("a read of the whole body did not end, and 3 bytes of it are lost")"#;
+    for path in ["/", "/whole", "/pieces"] {
+        assert_eq!(read(path, b"abc", b"def"), lost, "{path}");
+    }
+    assert_eq!(read("/forward", b"abc", b"def"), "", "the answer is cut");
+    // Nothing had come: nothing is lost.
+    let all = format!("Ok(None) Ok({:?})", b"abcdef");
+    for path in ["/", "/whole", "/pieces"] {
+        assert_eq!(read(path, b"", b"abcdef"), all, "{path}");
+    }
+    assert_eq!(read("/", b"abcdef", b""), format!("Ok(Some({:?})) Ok([])", b"abcdef"));
 }
 
 #[test]

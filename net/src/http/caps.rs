@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use traps::{Time, note_cap};
 
-use crate::limits::{CAP_LINES, CAP_SPAN};
+use crate::limits::{CAP_LINES, CAP_PAUSE, CAP_SPAN};
 
 /// The limits that were hit. One word, and without an allocation, for nearly everybody.
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ struct Hit {
     more: u64,
     /// When that was.
     said: Time,
+    /// When it was hit last.
+    last: Time,
 }
 
 impl Hit {
@@ -39,7 +41,7 @@ impl Hit {
 
 impl Caps {
     /// Connection `conn` hit the limit of that name: a line the first time, then one for
-    /// each hundred, and one if the last is a minute ago.
+    /// each hundred, but not within ten seconds of the last, and one if that is a minute ago.
     #[cold]
     pub(crate) fn hit(&self, conn: u64, name: &'static str, limit: impl Display, now: Time) {
         if let Some(line) = self.line(conn, name, limit, now) {
@@ -57,7 +59,7 @@ impl Caps {
         let mut hits = self.0.get_or_init(Box::default).0.borrow_mut();
         let Some(hit) = hits.iter_mut().find(|hit| hit.name == name) else {
             let line = format!("name={name} limit={limit} conn={conn}");
-            hits.push(Hit { name, limit: limit.to_string(), more: 0, said: now });
+            hits.push(Hit { name, limit: limit.to_string(), more: 0, said: now, last: now });
             return Some(line);
         };
         if hit.said == Time::ZERO {
@@ -65,11 +67,23 @@ impl Caps {
             hit.said = now;
         }
         hit.more += 1;
-        let due = hit.more >= CAP_LINES || now.since(hit.said) >= CAP_SPAN;
+        hit.last = now;
+        let age = now.since(hit.said);
+        let due = age >= CAP_SPAN || (age >= CAP_PAUSE && hit.more >= CAP_LINES);
         due.then(|| {
             hit.said = now;
             hit.sum_up(conn)
         })
+    }
+
+    /// If nothing was hit for some time, what is hit next is news.
+    #[inline]
+    pub(crate) fn calm(&self, conn: u64, now: Time) {
+        if let Some(hits) = self.0.get()
+            && hits.are_old(now)
+        {
+            self.finish(conn);
+        }
     }
 
     /// Nothing more will be hit, or what is hit next is news: sums up what was only counted.
@@ -82,6 +96,10 @@ impl Caps {
 }
 
 impl Hits {
+    fn are_old(&self, now: Time) -> bool {
+        self.0.borrow().iter().all(|hit| now.since(hit.last) >= CAP_PAUSE)
+    }
+
     #[cold]
     fn take_lines(&self, conn: u64) -> Vec<String> {
         let hits = self.0.take().into_iter().filter(|hit| hit.more > 0);
@@ -104,15 +122,20 @@ mod tests {
         let caps = Caps::default();
         let first = caps.line(7, "fields", 100, at(1));
         assert_eq!(first.as_deref(), Some("name=fields limit=100 conn=7"));
-        for _ in 0..CAP_LINES - 1 {
-            assert_eq!(caps.line(7, "fields", 100, at(1)), None);
+        for _ in 0..10 * CAP_LINES {
+            assert_eq!(caps.line(7, "fields", 100, at(10)), None, "so soon");
         }
-        let hundredth = caps.line(7, "fields", 100, at(1));
+        let thousandth = caps.line(7, "fields", 100, at(11));
+        assert_eq!(thousandth.as_deref(), Some("name=fields limit=100 conn=7 more=1001"));
+        for _ in 0..CAP_LINES - 1 {
+            assert_eq!(caps.line(7, "fields", 100, at(30)), None, "so few");
+        }
+        let hundredth = caps.line(7, "fields", 100, at(30));
         assert_eq!(hundredth.as_deref(), Some("name=fields limit=100 conn=7 more=100"));
-        assert_eq!(caps.line(7, "fields", 100, at(60)), None);
-        let minute = caps.line(7, "fields", 100, at(61));
+        assert_eq!(caps.line(7, "fields", 100, at(89)), None);
+        let minute = caps.line(7, "fields", 100, at(90));
         assert_eq!(minute.as_deref(), Some("name=fields limit=100 conn=7 more=2"));
-        assert_eq!(caps.line(7, "fields", 100, at(61)), None);
+        assert_eq!(caps.line(7, "fields", 100, at(90)), None);
         assert_eq!(caps.0.get().unwrap().take_lines(7), ["name=fields limit=100 conn=7 more=1"]);
         assert_eq!(caps.0.get().unwrap().take_lines(7), [""; 0], "said once");
     }

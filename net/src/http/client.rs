@@ -12,10 +12,10 @@ use traps::Interruptible;
 use super::chunked::{Chunks, Piece, is_token};
 use super::head::values;
 use super::response::{InvalidHeader, Response, write_decimal};
-use crate::attempt::now;
+use super::whole::none_lost;
 use crate::buffer::BufReader;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
-use crate::stream::Stream;
+use crate::stream::{Stream, look};
 
 /// A request to be sent.
 ///
@@ -132,19 +132,23 @@ impl<S: Stream> Client<S> {
     ///
     /// # Errors
     ///
-    /// `NotConnected` if it is not [open](Client::is_open); `UnexpectedEof` if the server closes
+    /// `NotConnected` if it is not [open](Client::is_open), or the server has ended it since, or
+    /// says what nobody asked: nothing was sent then. `UnexpectedEof` if the server closes
     /// instead of answering; `InvalidData` for an answer that breaks a rule or has too large a
     /// head; the stream's; an interrupt. It is not open any more then.
     pub async fn send(&mut self, call: &Call) -> io::Result<Reply<'_, S>> {
+        const GONE: &str = "the server has ended the connection, or says what nobody asked";
         if !std::mem::take(&mut self.open) {
             return Err(io::Error::new(ErrorKind::NotConnected, "the connection is used up"));
         }
         // Before the first a server may say that it has no room.
-        if std::mem::replace(&mut self.used, true)
-            && (!self.reader.buffer().is_empty() || now(|| self.reader.fill_more()).await.is_some())
-        {
-            let why = "the server has ended the connection, or says what nobody asked";
-            return Err(io::Error::new(ErrorKind::NotConnected, why));
+        if std::mem::replace(&mut self.used, true) {
+            // A read may begin with a wait for news; this looks for what came meanwhile.
+            match look(&mut self.reader, &mut [0]).await {
+                Ok(None) => {}
+                Err(error) if error.interrupt().is_some() => return Err(error),
+                Ok(Some(_)) | Err(_) => return Err(io::Error::new(ErrorKind::NotConnected, GONE)),
+            }
         }
         // A server that refuses a request may close before it has read it, with an answer.
         let written = match self.write(call).await {
@@ -162,7 +166,7 @@ impl<S: Stream> Client<S> {
             self.reader.consume(len);
             let (status, body, keep) = read_head(&head, call.is_head)?;
             if status >= 200 {
-                return Ok(Reply { client: self, status, head, body, keep, given: 0 });
+                return Ok(Reply { client: self, status, head, body, keep, given: 0, held: 0 });
             }
         }
         Err(invalid("there are too many interim answers"))
@@ -227,6 +231,8 @@ pub struct Reply<'c, S> {
     keep: bool,
     /// Of the buffer, handed out by the last call.
     given: usize,
+    /// Of the body, what a `body_to_vec` has and has not given out; an interrupt loses it.
+    held: usize,
 }
 
 impl<S> fmt::Debug for Reply<'_, S> {
@@ -262,6 +268,11 @@ impl<S: Stream> Reply<'_, S> {
     /// `UnexpectedEof` if it breaks off, `InvalidData` if its framing is broken, the stream's. An
     /// interrupt: then nothing was read, and it can be called again.
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
+        none_lost(self.held)?;
+        self.next_piece().await
+    }
+
+    async fn next_piece(&mut self) -> io::Result<Option<&[u8]>> {
         self.client.reader.consume(std::mem::take(&mut self.given));
         loop {
             let bytes = self.client.reader.buffer();
@@ -313,16 +324,19 @@ impl<S: Stream> Reply<'_, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. What came
-    /// before an interrupt is lost.
+    /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. An interrupt
+    /// loses what had come, and every later read says so, as of a [request](super::Request).
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        none_lost(self.held)?;
         let mut body = Vec::new();
-        while let Some(piece) = self.read_chunk().await? {
+        while let Some(piece) = self.next_piece().await? {
             if piece.len() > most - body.len() {
                 return Err(invalid("the answer is too long"));
             }
             body.extend_from_slice(piece);
+            self.held = body.len();
         }
+        self.held = 0;
         Ok(body)
     }
 }

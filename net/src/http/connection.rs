@@ -297,7 +297,8 @@ impl<S: Stream> Connection<'_, S> {
         match after {
             After::Next if self.is_greedy() => Todo::GiveWay,
             After::Next => self.between(),
-            after => Todo::Part(after),
+            After::Reset => Todo::Over(after),
+            After::Close | After::Linger => Todo::Part(after),
         }
     }
 
@@ -360,7 +361,7 @@ impl<S: Stream> Connection<'_, S> {
             Ok(response) if request.outlet.is_untouched() => response,
             outcome => match request.outlet.judge(outcome)? {
                 Some(response) => response,
-                None => return Ok(After::Close),
+                None => return Ok(request.outlet.after_break()),
             },
         };
         if request.is_settled_at_once() && !request.outlet.is_date_old() && !response.is_large() {

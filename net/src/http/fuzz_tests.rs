@@ -9,8 +9,13 @@ use super::plain::plain;
 
 /// Small, so that short requests go beyond them.
 fn config(bare_lf: bool) -> Config {
+    config_with(48, bare_lf)
+}
+
+/// With so long a request line: it may be longer than a head.
+fn config_with(request_line: usize, bare_lf: bool) -> Config {
     let limits =
-        Limits { head: 160, request_line: 48, fields: 4, body: 64, drain: 8, ..Limits::default() };
+        Limits { head: 160, request_line, fields: 4, body: 64, drain: 8, ..Limits::default() };
     let mut config = Config::new(limits, Deadlines::default());
     config.bare_lf = bare_lf;
     config
@@ -177,8 +182,12 @@ proptest! {
     /// A longer one cannot change it: whoever waits for more bytes would never see it decided, and
     /// whoever has them all would decide otherwise.
     #[test]
-    fn what_a_prefix_decides_stands(bytes in heads(), bare_lf in any::<bool>()) {
-        let config = config(bare_lf);
+    fn what_a_prefix_decides_stands(
+        bytes in heads(),
+        line in prop::sample::select(&[48, 158, 159, 8192][..]),
+        bare_lf in any::<bool>(),
+    ) {
+        let config = config_with(line, bare_lf);
         let whole = parse(&bytes, &config);
         let mut decided = None;
         for len in 0..=bytes.len() {

@@ -229,7 +229,10 @@ fn refused(window: &[u8], error: Error, limits: &Limits) -> Option<Refusal> {
         }
         Error::Version if is_line_too_long(window, limits) => line_too_long(window, limits),
         Error::Version => {
-            let end = window.iter().position(|byte| *byte == b'\n')?;
+            // Its limit may be the sooner one.
+            let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
+                return unfinished(window, limits);
+            };
             match window[..end].trim_ascii_end().splitn(3, |byte| *byte == b' ').nth(2) {
                 Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor])
                     if major.is_ascii_digit() && minor.is_ascii_digit() =>

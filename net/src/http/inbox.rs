@@ -75,7 +75,8 @@ impl Inbox {
     }
 
     /// Room behind what nobody has used. What is before `start` goes if the room would be small;
-    /// a buffer that is full grows, up to `most` bytes beyond its usual size.
+    /// a buffer that is full grows, up to `most` bytes beyond its usual size and never further:
+    /// whoever fills that has no room, and reads nothing.
     #[inline]
     pub(crate) fn room(&mut self, most: usize) -> &mut [u8] {
         if self.buffer.len() - self.end < WORTH {
@@ -93,7 +94,7 @@ impl Inbox {
         }
         if self.buffer.len() - self.end < WORTH {
             let size = (self.buffer.len() * 2).min(READ_BUFFER.saturating_add(most));
-            self.buffer.resize(size.max(self.end + WORTH), 0);
+            self.buffer.resize(size.max(self.buffer.len()), 0);
         }
     }
 
@@ -101,7 +102,7 @@ impl Inbox {
     pub(crate) fn room_for_body(&mut self, len: usize) -> &mut [u8] {
         debug_assert!(self.is_empty(), "a body is used before more of it is read");
         (self.next, self.end) = (self.start + len, self.start + len);
-        self.room(0)
+        self.room((len + WORTH).saturating_sub(READ_BUFFER))
     }
 
     /// So many bytes were read into the room.
@@ -112,5 +113,39 @@ impl Inbox {
     /// Whether what is here is the beginning of a request whose answer has no body.
     pub(crate) fn asks_for_none(&self) -> bool {
         self.rest().starts_with(b"HEAD ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_grows_to_its_bound_and_no_further() {
+        let mut inbox = Inbox::default();
+        for _ in 0..100 {
+            let n = inbox.room(20_000).len();
+            inbox.filled(n);
+        }
+        assert_eq!((inbox.size(), inbox.rest().len()), (READ_BUFFER + 20_000, inbox.size()));
+    }
+
+    #[test]
+    fn a_body_has_room_behind_a_head_of_any_length() {
+        for len in [0, 100, READ_BUFFER - WORTH, READ_BUFFER - 1, READ_BUFFER, 60_000] {
+            let mut inbox = Inbox::default();
+            while inbox.rest().len() < len {
+                let n = inbox.room(len).len();
+                inbox.filled(n);
+            }
+            inbox.take(0, inbox.rest().len());
+            for _ in 0..3 {
+                let n = inbox.room_for_body(len).len();
+                assert!(n >= WORTH, "{len}: {n}");
+                inbox.filled(n);
+                inbox.take(0, n);
+            }
+            assert!(inbox.size() <= READ_BUFFER + len, "{len}: {}", inbox.size());
+        }
     }
 }

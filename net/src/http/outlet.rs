@@ -12,6 +12,7 @@ use super::caught::{has_panicked, is_late};
 use super::config::Config;
 use super::form::Form;
 use super::head::{Head, Version};
+use super::parting::After;
 use super::phase::Phase;
 use super::response::{BodyField, Response, write_chunk_size};
 use super::status::Refusal;
@@ -66,11 +67,15 @@ impl<S: Stream> Outlet<'_, S> {
     }
 
     /// What is to be sent after a handler came to `outcome`: `None` for nothing, because the answer
-    /// has broken off and the connection closes.
+    /// has broken off and the connection closes [so](Outlet::after_break).
     pub(crate) fn judge(
         &mut self,
         outcome: io::Result<Response>,
     ) -> Result<Option<Response>, Trouble> {
+        if self.streamed == Streamed::UntilClose {
+            // It broke off, however that came, and the client can tell only by a reset.
+            self.wire.borrow_mut().reset();
+        }
         Ok(match (outcome, self.fault, self.streamed) {
             (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
@@ -91,17 +96,20 @@ impl<S: Stream> Outlet<'_, S> {
             // The client asked for no body, by HEAD: that may be all that is wrong.
             (_, _, Streamed::Nothing) => None,
             // It broke off, and the client can tell.
-            (outcome, fault, Streamed::Length(_) | Streamed::Chunked | Streamed::Done) => {
+            (
+                outcome,
+                fault,
+                Streamed::Length(_) | Streamed::Chunked | Streamed::UntilClose | Streamed::Done,
+            ) => {
                 note_own(&outcome, fault);
-                None
-            }
-            // Here only by a reset.
-            (outcome, fault, Streamed::UntilClose) => {
-                note_own(&outcome, fault);
-                self.wire.borrow_mut().reset();
                 None
             }
         })
+    }
+
+    /// How the connection ends after an answer that broke off.
+    pub(super) fn after_break(&self) -> After {
+        if self.streamed == Streamed::UntilClose { After::Reset } else { After::Close }
     }
 
     /// The answer of a handler that failed.
@@ -135,8 +143,9 @@ impl<S: Stream> Outlet<'_, S> {
         }
     }
 
-    /// Gathers the head of a streamed answer and sees to it how its body will end.
-    pub(crate) async fn start(&mut self, response: &Response, head: &Head) {
+    /// Gathers the head of a streamed answer and sees to it how its body will end. `is_read`: of
+    /// the request's nothing is left.
+    pub(crate) async fn start(&mut self, response: &Response, head: &Head, is_read: bool) {
         assert!(self.streamed == Streamed::No, "rule: a request has one answer");
         let (streamed, field) = match (response.length, head.version) {
             _ if !response.has_body() => (Streamed::Nothing, response.no_body_field()),
@@ -146,9 +155,12 @@ impl<S: Stream> Outlet<'_, S> {
         };
         let stops = self.config.is_draining();
         self.keep_alive &= !response.close && streamed != Streamed::UntilClose && !stops;
-        // A client that waits for it sends no body after a final head. One that refuses wants none.
+        // A client that waits for it sends no body after a final head. A refusal wants none, and
+        // whether it comes nobody can say.
         if response.status() < 400 {
             self.go_on();
+        } else {
+            self.keep_alive &= is_read || !self.expects;
         }
         if self.is_date_old() {
             self.read_date().await;
@@ -245,7 +257,10 @@ impl<S: Stream> Outlet<'_, S> {
             Streamed::Length(0) | Streamed::UntilClose | Streamed::Nothing => {}
             Streamed::No | Streamed::Done => unreachable!("an answer is finished once"),
         }
-        self.streamed = Streamed::Done;
+        // What was cut is not complete, whatever was written then.
+        if self.check().is_ok() {
+            self.streamed = Streamed::Done;
+        }
         Ok(())
     }
 

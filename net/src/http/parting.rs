@@ -11,14 +11,14 @@ use std::task::Context;
 
 use super::config::Config;
 use super::connection::{Connection, note_expired};
-use super::head::Head;
+use super::head::{Head, Version};
 use super::phase::{Phase, Watch};
 use super::request::note_refusal;
 use super::response::Response;
 use super::seats::{Taken, Waits};
 use super::settle::request;
 use super::status::Refusal;
-use super::wire::{Line, Trouble, Wire};
+use super::wire::{Line, Trouble, Unseen, Wire};
 use crate::limits::{LINGER, TURNED_AWAY};
 use crate::stream::Stream;
 
@@ -31,6 +31,8 @@ pub(super) enum After {
     Close,
     /// It closes, and the peer may still be sending.
     Linger,
+    /// It closes as it is: it was reset.
+    Reset,
 }
 
 /// The answer to a request that comes too late.
@@ -50,11 +52,12 @@ const FULL: Refusal = Refusal::new(503, "");
 ///
 /// As for [`serve_connection`](super::serve_connection).
 pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
-    let seat = config.seats.take_refused(config.limits.connections, TURNED_AWAY);
+    let seat = config.seats.take_refused(TURNED_AWAY);
     seat.waits.set(Waits::Refused);
     let mut line = Line::new(stream, seat, config);
     // Before anything is read: there is a deadline from here on.
     line.seat.begin().await;
+    config.seats.refuse(&line.seat, config.limits.connections);
     let Line { stream, seat: Taken { seat, config } } = &mut line;
     let mut buffers = config.pool.take();
     let wire = Wire::new(stream, take(&mut buffers.out), Watch::new(seat.clone(), false));
@@ -97,13 +100,30 @@ impl<S: Stream> Connection<'_, S> {
     }
 
     /// Ends the connection so that the peer reads what was written to it: a stream that is closed
-    /// while there is unread input resets, and the answer may be lost.
+    /// while there is unread input resets, and so does one that is closed already when input
+    /// comes. What the peer has not taken by then is lost.
+    ///
+    /// A connection that has written much is not closed before the peer has ended it, or the
+    /// deadline passed. One that has not, but waited since its last read, is looked at once more.
+    /// That is all that is needed: after a read that took all there was, and one small answer that
+    /// went out at once, there is no time for input to come, and nothing left for a reset to take.
     pub(super) async fn part(&mut self, after: After) -> Result<After, Trouble> {
         let wire = self.wire.get_mut();
-        wire.flush(self.config).await?;
-        let quiet = after == After::Close && self.buffers.inbox.is_empty() && wire.is_drained();
-        if wire.ended || quiet {
+        if let Err(trouble) = wire.flush(self.config).await {
+            // An end would complete an answer that has no length.
+            if self.buffers.head.version == Version::Http10 {
+                wire.reset();
+            }
+            return Err(trouble);
+        }
+        if wire.ended {
             return Ok(After::Close);
+        }
+        if after == After::Close && self.buffers.inbox.is_empty() && wire.unseen < Unseen::Output {
+            let came = wire.look(self.buffers.inbox.room(0)).await?;
+            if came.is_none_or(|n| n == 0) {
+                return Ok(After::Close);
+            }
         }
         wire.shutdown()?;
         wire.watch.leave();
@@ -129,7 +149,10 @@ impl<S: Stream> Connection<'_, S> {
         cx: &mut Context<'_>,
     ) -> Result<bool, Trouble> {
         let wire = self.wire.get_mut();
-        let quiet = after == After::Close && self.buffers.inbox.is_empty() && wire.is_drained();
+        let quiet = after == After::Close
+            && self.buffers.inbox.is_empty()
+            && wire.is_drained()
+            && wire.unseen == Unseen::Nothing;
         Ok((quiet || wire.ended) && wire.try_flush(cx)?)
     }
 

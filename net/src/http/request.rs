@@ -15,7 +15,7 @@ use super::outlet::{Fault, Outlet};
 use super::phase::Phase;
 use super::response::Response;
 use super::status::Refusal;
-use super::whole::Whole;
+use super::whole::{Whole, none_lost};
 use super::wire::Wire;
 use crate::stream::Stream;
 
@@ -35,6 +35,8 @@ pub struct Request<'r, S> {
     pub(crate) body: Body,
     /// Of the body, read so far.
     pub(crate) read: u64,
+    /// Of that, what a `body_to_vec` has and has not given out; an interrupt loses it.
+    pub(crate) held: usize,
     /// Whole lines, once the body is over. Most bodies have none.
     pub(crate) trailers: Vec<u8>,
 }
@@ -176,8 +178,10 @@ impl<'r, S: Stream> Request<'r, S> {
     /// `InvalidData` if the body breaks a rule or is too long, `UnexpectedEof` if it breaks off,
     /// `TimedOut` if it does not come or comes too slowly, the stream's own, an interrupt. Pass it
     /// on by `?`: the server answers what is to be answered, and the connection closes. A read that
-    /// an interrupt ended took nothing and can be made again.
+    /// an interrupt ended took nothing and can be made again. `InvalidInput` after a
+    /// [`body_to_vec`](Request::body_to_vec) that lost a part.
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
+        none_lost(self.held)?;
         match self.next_piece().await? {
             Some(place) => Ok(Some(self.inbox.at(place))),
             None => Ok(None),
@@ -188,9 +192,11 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Request::read_chunk`]; a longer body is answered with 413. What came before an
-    /// interrupt is lost: where that matters, read chunk by chunk.
+    /// As for [`Request::read_chunk`]; a longer body is answered with 413. An interrupt loses what
+    /// had come by then: unless that was nothing, every read of the body after it is an error that
+    /// says how much.
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
+        none_lost(self.held)?;
         const WHY: &str = "the body is too long\n";
         let too_long = || Refusal::over(413, WHY, "body_bytes", most as u64);
         // Before it is asked for, where the head has told.
@@ -204,7 +210,9 @@ impl<'r, S: Stream> Request<'r, S> {
                 return Err(self.refuse(too_long()));
             }
             body.extend_from_slice(piece);
+            self.held = body.len();
         }
+        self.held = 0;
         Ok(body)
     }
 
@@ -309,7 +317,8 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// If an answer has begun already.
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        self.outlet.start(&response, self.head).await;
+        let is_read = matches!(self.body, Body::End);
+        self.outlet.start(&response, self.head, is_read).await;
         Ok(Answer { request: self })
     }
 }
@@ -355,6 +364,7 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     ///
     /// As for [`Answer::write`] and [`Request::read_chunk`].
     pub async fn forward(&mut self) -> io::Result<bool> {
+        none_lost(self.request.held)?;
         let Some(place) = self.request.next_piece().await? else { return Ok(false) };
         let Request { outlet, inbox, .. } = &mut *self.request;
         outlet.write_piece(inbox.at(place)).await?;

@@ -68,20 +68,28 @@ pub(crate) struct Seat {
 impl Seats {
     /// A seat, to be [left](Seats::leave).
     pub(crate) fn take(&self) -> Rc<Seat> {
-        self.caps.finish(self.numbers.get());
         self.seat(false)
     }
 
-    /// A seat for a connection that is refused, because `limit` others have one. Of those before
-    /// it that read why, the slow ones are left when there are `most`.
+    /// A connection is served. If none was refused for some time, the next that is is news.
+    #[inline]
+    pub(crate) fn calm(&self, now: Time) {
+        self.caps.calm(self.numbers.get(), now);
+    }
+
+    /// A seat for a connection that is refused. Of those before it that read why, the slow ones are
+    /// left when there are `most`.
     #[track_caller]
-    pub(crate) fn take_refused(&self, limit: usize, most: usize) -> Rc<Seat> {
+    pub(crate) fn take_refused(&self, most: usize) -> Rc<Seat> {
         if self.refused.get() >= most {
             self.press(|waits| waits == Waits::Refused);
         }
-        let seat = self.seat(true);
-        self.caps.hit(seat.number, "connections", limit, Time::ZERO);
-        seat
+        self.seat(true)
+    }
+
+    /// It was refused because `limit` others have a seat. It has [begun](Seat::begin).
+    pub(crate) fn refuse(&self, seat: &Seat, limit: usize) {
+        self.caps.hit(seat.number, "connections", limit, seat.deadline().now());
     }
 
     fn seat(&self, refused: bool) -> Rc<Seat> {
@@ -302,7 +310,7 @@ mod tests {
     #[test]
     fn a_seat_that_is_used_again_knows_nothing_of_who_had_it() {
         let seats = Seats::default();
-        let mut seat = seats.take_refused(1, 2);
+        let mut seat = seats.take_refused(2);
         seat.count_request();
         seat.set_dated();
         seat.waits.set(Waits::Next);

@@ -156,6 +156,7 @@ pub async fn serve<H: Handler + 'static>(
             .await;
             continue;
         }
+        config.seats.calm(clock.now());
         if !config.date.is_right(clock.now()) {
             config.date.ask(clock.now());
             config.date.tell(wall_clock().await);

@@ -37,7 +37,7 @@ pub(super) fn request<'r, S>(
         fault: None,
         form: Form::default(),
     };
-    Request { body, read: 0, trailers: Vec::new(), head, inbox, outlet }
+    Request { body, read: 0, held: 0, trailers: Vec::new(), head, inbox, outlet }
 }
 
 impl<S: Stream> Request<'_, S> {
@@ -62,7 +62,7 @@ impl<S: Stream> Request<'_, S> {
 
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
     pub(super) async fn settle(&mut self, response: &Response) -> Result<After, Trouble> {
-        let doubt = self.has_doubt();
+        let doubt = self.has_doubt(response.sent);
         self.decide(response, doubt);
         if !response.sent {
             if self.outlet.is_full() {
@@ -118,14 +118,15 @@ impl<S: Stream> Request<'_, S> {
 
     /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
     /// Goes by what was said and not by what is here: how the body was cut may not change the
-    /// answer.
-    fn has_doubt(&self) -> bool {
+    /// answer. One that was streamed has said already that the connection goes on: what is left is
+    /// read then if there is a chance.
+    fn has_doubt(&self, sent: bool) -> bool {
         let most = self.outlet.config.limits.drain;
         let unread = match self.body {
             Body::End => false,
             Body::Length(left) => left > most || self.outlet.expects,
             // How much it is nobody has said.
-            Body::Chunks(_) => true,
+            Body::Chunks(_) => !sent,
         };
         unread || self.outlet.fault.is_some()
     }

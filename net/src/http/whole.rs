@@ -2,7 +2,20 @@
 //!
 //! It may not read or wait.
 
+use std::io::{self, ErrorKind};
+
 use super::head::{self, Head, Method, Span, Version};
+
+/// Fails if a read of a whole body had so much of it and was ended by an interrupt, or dropped.
+pub(crate) fn none_lost(held: usize) -> io::Result<()> {
+    if held == 0 { Ok(()) } else { Err(lost(held)) }
+}
+
+#[cold]
+fn lost(held: usize) -> io::Error {
+    let why = format!("a read of the whole body did not end, and {held} bytes of it are lost");
+    io::Error::new(ErrorKind::InvalidInput, why)
+}
 
 /// A request that owns what it says, its body too. What [`Request`](super::Request) says in the
 /// same words it says here.

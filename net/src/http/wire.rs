@@ -19,7 +19,7 @@ use super::phase::{Limit, Phase, Watch};
 use super::seats::{Seat, Taken, Waits};
 use crate::attempt::now;
 use crate::limits::{GATHER, PIECE};
-use crate::stream::Stream;
+use crate::stream::{Stream, look};
 
 /// Why a wait for the peer came to nothing.
 #[derive(Debug)]
@@ -72,6 +72,18 @@ impl<S: Stream, C: Server> Line<S, C> {
     }
 }
 
+/// What may have come, or be on its way, that the last read of a busy connection has not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unseen {
+    /// Nothing that matters: one small answer went out at once. It is with the peer, whatever
+    /// happens to the connection then, as far as that can be known.
+    Nothing,
+    /// Something to read: it has waited since, or written more than once.
+    Input,
+    /// Much that was written, too: a reset would take it from the peer.
+    Output,
+}
+
 /// The stream of a connection that is busy, and what is to be written to it.
 #[derive(Debug)]
 pub(crate) struct Wire<S> {
@@ -83,6 +95,7 @@ pub(crate) struct Wire<S> {
     drained: bool,
     /// The peer has finished.
     pub(crate) ended: bool,
+    pub(crate) unseen: Unseen,
     /// Requests that were answered since this task last waited to read.
     pub(crate) answered: u32,
 }
@@ -90,8 +103,8 @@ pub(crate) struct Wire<S> {
 impl<S> Wire<S> {
     /// The same over another stream, or over none while it is handed on.
     pub(crate) fn over<T>(self, stream: T) -> Wire<T> {
-        let Wire { out, watch, drained, ended, answered, .. } = self;
-        Wire { stream, out, watch, drained, ended, answered }
+        let Wire { out, watch, drained, ended, unseen, answered, .. } = self;
+        Wire { stream, out, watch, drained, ended, unseen, answered }
     }
 
     pub(crate) fn into_buffer(self) -> Vec<u8> {
@@ -102,7 +115,8 @@ impl<S> Wire<S> {
 impl<S: Stream> Wire<S> {
     /// Of a stream on which something has come. `out` is empty.
     pub(crate) fn new(stream: S, out: Vec<u8>, watch: Watch) -> Wire<S> {
-        Wire { stream, out, watch, drained: false, ended: false, answered: 0 }
+        let (drained, ended, unseen) = (false, false, Unseen::Nothing);
+        Wire { stream, out, watch, drained, ended, unseen, answered: 0 }
     }
 
     /// Whether so much was gathered that it is to be written first.
@@ -114,6 +128,13 @@ impl<S: Stream> Wire<S> {
     /// Whether a read would begin with a wait.
     pub(crate) fn is_drained(&self) -> bool {
         self.drained
+    }
+
+    /// Time passes now, or what was gathered goes out before the answer is whole. Nothing is taken
+    /// back by a read: what matters is much that was written, and one look more is rare then.
+    fn take_time(&mut self) {
+        let unseen = if self.is_full() { Unseen::Output } else { Unseen::Input };
+        self.unseen = self.unseen.max(unseen);
     }
 
     /// Waits for something to read, or the end. Flushes first: the peer may wait for an answer.
@@ -162,6 +183,13 @@ impl<S: Stream> Wire<S> {
         Ok(n)
     }
 
+    /// The same, for certain: `None` is never for want of budget.
+    pub(crate) async fn look(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let n = look(&mut self.stream, buffer).await?;
+        self.ended = n == Some(0);
+        Ok(n)
+    }
+
     /// The same, for who has no context.
     pub(crate) async fn read_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         poll_fn(|cx| Poll::Ready(self.try_read(buffer, cx))).await
@@ -176,6 +204,10 @@ impl<S: Stream> Wire<S> {
 
     /// Writes all that was gathered.
     pub(crate) async fn flush(&mut self, config: &Config) -> Result<(), Trouble> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        self.take_time();
         match poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
             true => Ok(()),
             // In a box, as all that few connections ever need.
@@ -206,6 +238,7 @@ impl<S: Stream> Wire<S> {
         mut tried: Option<io::Result<usize>>,
         cx: &mut Context<'_>,
     ) -> io::Result<bool> {
+        self.unseen = Unseen::Output;
         loop {
             match tried.transpose()? {
                 Some(0) => return Err(ErrorKind::WriteZero.into()),
@@ -235,6 +268,7 @@ impl<S: Stream> Wire<S> {
         more: &[u8],
         config: &Config,
     ) -> Result<(), Trouble> {
+        self.unseen = Unseen::Output;
         let bufs = [IoSlice::new(&self.out), IoSlice::new(&more[..more.len().min(PIECE)])];
         let written = now(|| self.stream.write_vectored(&bufs)).await.transpose()?;
         self.write_rest(written, more, config).await
@@ -302,6 +336,7 @@ pub(crate) fn attend<S: Stream, T>(
         if polled.is_pending()
             && let Ok(mut wire) = wire.try_borrow_mut()
         {
+            wire.take_time();
             let _ = wire.try_flush(cx);
         }
         polled

@@ -47,6 +47,8 @@ pub fn serve_while(
                 }
                 settled();
             }
+            // What was only counted is said.
+            config.drain();
             server.cancel("enough").await.unwrap();
         })
         .unwrap();

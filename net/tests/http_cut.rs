@@ -1,0 +1,135 @@
+//! An answer that ends with its connection, as one to HTTP/1.0 does, and breaks off: the client is
+//! never to take it for a whole one.
+
+mod common;
+
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::time::Duration;
+
+use common::deadlines;
+use kernel::{Kernel, Sim};
+use net::Stream;
+use net::http::{Config, Handler, Request, Response, serve_connection};
+use net::pipe::{PipeEnd, duplex};
+use traps::{ignore_after, sleep, spawn, timeout_after};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// One end of a pipe that is reset as a socket is: by being closed, and only if it did not end
+/// before.
+struct Socket {
+    end: PipeEnd,
+    resets: bool,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.resets {
+            self.end.reset().unwrap();
+        }
+    }
+}
+
+impl Stream for Socket {
+    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        self.end.read(buf)
+    }
+
+    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.end.write(buf)
+    }
+
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
+        self.end.write_vectored(bufs)
+    }
+
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.end.readable()
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.end.shutdown()
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        self.resets = true;
+        Ok(())
+    }
+}
+
+struct App;
+
+impl Handler for App {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let path = request.path().to_owned();
+        let mut answer = request.start(Response::new(200)).await?;
+        answer.write(b"some").await?;
+        let large = vec![b'x'; 100_000];
+        match path.as_str() {
+            "/whole" => {}
+            "/fails" => return Err(io::Error::other("a file is missing")),
+            "/panics" => panic!("something is missing"),
+            "/dropped" => return Ok(Response::text("other")),
+            "/slow" => drop(sleep(10 * SECOND).await?),
+            "/cut" => timeout_after(SECOND, answer.write(&large)).await?,
+            "/cut-and-finished" => {
+                assert!(ignore_after(SECOND, answer.write(&large)).await?.is_none());
+                assert!(answer.write(b"the end").await.is_err());
+            }
+            "/reads" => while answer.request().read_chunk().await?.is_some() {},
+            path => unreachable!("{path}"),
+        }
+        answer.finish()
+    }
+}
+
+/// How the answer ends for a client that sends `request` and then reads nothing for a while.
+fn end_of(config: Config, request: &str, cancel: bool) -> io::Result<usize> {
+    let mut kernel = Kernel::new(Sim::new());
+    let (end, mut client) = duplex(10_000);
+    let ended = kernel.run(async {
+        client.write_all(request.as_bytes()).await.unwrap();
+        let serve = async move {
+            let socket = Socket { end, resets: false };
+            serve_connection(socket, &App, &config).await
+        };
+        let conn = spawn("conn", serve).await;
+        sleep(5 * SECOND).await.unwrap();
+        if cancel {
+            conn.cancel("enough").await.unwrap();
+        }
+        let (mut buf, mut read) = (vec![0; 10_000], 0);
+        loop {
+            match client.read(&mut buf).await {
+                Ok(0) => return Ok(read),
+                Ok(n) => read += n,
+                Err(error) => return Err(error),
+            }
+        }
+    });
+    drop(client);
+    kernel.shutdown().unwrap();
+    ended.unwrap()
+}
+
+#[test]
+fn an_answer_that_ends_with_the_connection_and_breaks_off_is_reset() {
+    let limited = || deadlines(|deadlines| deadlines.handler = 2 * SECOND);
+    let get = |path: &str, rest: &str| format!("GET {path} HTTP/1.0\r\n\r\n{rest}");
+    // What follows the request has the server read on after an answer that is whole.
+    for rest in ["", "x"] {
+        assert!(end_of(Config::default(), &get("/whole", rest), false).is_ok(), "{rest:?}");
+        for path in ["/fails", "/panics", "/dropped", "/slow", "/cut", "/cut-and-finished"] {
+            let ended = end_of(limited(), &get(path, rest), false);
+            assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset, "{path}, {rest:?}");
+        }
+        for path in ["/slow", "/cut"] {
+            let ended = end_of(Config::default(), &get(path, rest), true);
+            assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset, "{path}, {rest:?}");
+        }
+    }
+    let post = "POST /reads HTTP/1.0\r\nContent-Length: 9\r\n\r\nabc";
+    let brief = deadlines(|deadlines| deadlines.body = SECOND);
+    assert_eq!(end_of(brief, post, false).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
