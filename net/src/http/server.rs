@@ -156,9 +156,10 @@ pub async fn serve<H: Handler + 'static>(
             .await;
             continue;
         }
-        config.seats.calm(clock.now());
-        if !config.date.is_right(clock.now()) {
-            config.date.ask(clock.now());
+        let now = clock.now();
+        config.seats.calm(now);
+        if !config.date.is_right(now) {
+            config.date.ask(now);
             config.date.tell(wall_clock().await);
         }
         // Seated here: others may be accepted before the task first runs.
