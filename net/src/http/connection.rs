@@ -115,7 +115,8 @@ pub(super) trait Server: Deref<Target = Config> {
 
     fn handler(&self) -> &Self::Handler;
 
-    /// Runs the wait of a connection that is not busy under its deadline.
+    /// Runs the wait of a connection that is not busy under its deadline. Its task may wait for
+    /// other things beside it.
     #[track_caller]
     fn limited<'d, F>(
         limit: Limit,
@@ -123,7 +124,10 @@ pub(super) trait Server: Deref<Target = Config> {
         wait: F,
     ) -> impl Future<Output = io::Result<()>>
     where
-        F: Future<Output = io::Result<()>> + 'd;
+        F: Future<Output = io::Result<()>> + 'd,
+    {
+        limit.guard(deadline, wait)
+    }
 }
 
 /// That of a connection alone.
@@ -147,19 +151,6 @@ impl<H: Handler> Server for Borrowed<'_, '_, H> {
     #[inline]
     fn handler(&self) -> &H {
         self.handler
-    }
-
-    /// Its task may wait for other things beside it.
-    #[track_caller]
-    fn limited<'d, F>(
-        limit: Limit,
-        deadline: &'d ConnectionDeadline,
-        wait: F,
-    ) -> impl Future<Output = io::Result<()>>
-    where
-        F: Future<Output = io::Result<()>> + 'd,
-    {
-        limit.guard(deadline, wait)
     }
 }
 
