@@ -139,7 +139,7 @@ pub(super) fn go_on<S: Stream, C: Server>(
     async move {
         // The first answer of a connection, and of a second: nothing else is waited for.
         if buffers.wants_date() {
-            // `Seat::read_date` in its steps: as a future of its own it would take 32 bytes more of
+            // `Seat::read_date` in its steps: as a future of its own it would take 48 bytes more of
             // each connection.
             line.seat.begin().await;
             let time = line.seat.ask_date(&line.seat.config).await;
