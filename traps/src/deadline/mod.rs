@@ -62,10 +62,13 @@ impl DeadlineSlot {
 /// that made it, unless it has ended, is interrupted in its trap, or in the next.
 ///
 /// Exact: never early; late by two ticks of the coarse clock at most (of 4 ms on most machines),
-/// and not at all on a simulated machine. **In the turn in which it fires it wins** against a value
-/// that came for the task in the same turn (rows D7, X1; a [`timeout_after`](crate::timeout_after)
-/// loses there), and nothing is lost by that: the trap did nothing, the bytes are still in the
-/// socket. A value of an earlier turn stands. A cancellation wins against both (row D29).
+/// and not at all on a simulated machine. (Where that clock is further behind than it says, as on
+/// a virtual machine whose processors others use, it is early by as much the first time; from then
+/// on the clock is trusted less, up to eight ticks more.) **In the turn in which it fires it wins**
+/// against a value that came for the task in the same turn (rows D7, X1; a
+/// [`timeout_after`](crate::timeout_after) loses there), and nothing is lost by that: the trap did
+/// nothing, the bytes are still in the socket. A value of an earlier turn stands. A cancellation
+/// wins against both (row D29).
 ///
 /// Costs 16 bytes in the deadline table, and one scope once it guards. To arm is a reading of the
 /// clock and one store: no trap, no allocation, no system call where Linux reads its clock

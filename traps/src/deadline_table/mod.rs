@@ -22,6 +22,9 @@ pub const GUARD: u32 = 0b11 << 30;
 /// Marks an owner as the task of a connection deadline that is armed without a guard.
 pub const BARE: u32 = 0b10 << 30;
 
+/// How many lags a clock is trusted to be further behind than it says, at the most.
+const MOST_SLACK: u64 = 8;
+
 /// A clock for arms: it may be coarse, but what is made of it is never early.
 pub trait CoarseClock {
     /// What it shows, in units of its own. Each arm reads it: it is to be cheap.
@@ -57,6 +60,8 @@ pub struct DeadlineTable {
     /// Now, never early: by the clock or by the kernel's last exact reading, whichever is later.
     latest: Cell<Time>,
     lag: u64,
+    /// What is added to the clock's own bound: it was seen to be further behind than it says.
+    slack: Cell<u64>,
     /// In microseconds.
     tick: u64,
     /// A span of this or more is a store: the tick, if no arm is to be told, and if all those are
@@ -86,6 +91,7 @@ impl DeadlineTable {
             latest: Cell::new(clock.latest(shown)),
             clock,
             lag,
+            slack: Cell::new(0),
             tick,
             simple_from: Cell::new(simple_from(tick)),
             listening: Cell::new(false),
@@ -114,8 +120,24 @@ impl DeadlineTable {
     /// The kernel has read its clock.
     #[inline]
     pub fn set_exact(&self, now: Time) {
-        let bound = Time::from_micros(now.as_micros().saturating_add(self.lag));
+        if now > self.latest.get() {
+            self.check(now);
+        }
+        let bound = plus(now, self.lag + self.slack.get());
         self.latest.set(self.latest.get().max(bound));
+    }
+
+    /// Time has passed since the clock was read. If it is further behind than it may be (a virtual
+    /// machine's, whose processor that moves it was not run), it will be again.
+    #[cold]
+    fn check(&self, now: Time) {
+        let shown = self.clock.reading();
+        let behind = now.as_micros().saturating_sub(self.clock.latest(shown).as_micros());
+        if behind > self.slack.get() {
+            // There is a bound to it, or one pause of the whole machine would be felt for ever.
+            self.slack.set((behind + self.lag).min(MOST_SLACK * self.lag));
+        }
+        self.learn(shown);
     }
 
     /// Whether arms and disarms are told to the kernel from now on.
@@ -227,7 +249,8 @@ impl DeadlineTable {
     #[cold]
     fn learn(&self, shown: u64) {
         self.shown.set(shown);
-        self.latest.set(self.latest.get().max(self.clock.latest(shown)));
+        let bound = plus(self.clock.latest(shown), self.slack.get());
+        self.latest.set(self.latest.get().max(bound));
     }
 
     /// Moves a far deadline that is set, and whose owner stays, to `span` microseconds after `now`:
@@ -298,6 +321,10 @@ impl DeadlineTable {
     }
 }
 
+fn plus(time: Time, micros: u64) -> Time {
+    Time::from_micros(time.as_micros().saturating_add(micros))
+}
+
 /// The shortest span that is a store where none is to be told. Zero is none: it disarms.
 fn simple_from(tick: u64) -> u64 {
     tick.max(1)
@@ -343,13 +370,31 @@ mod tests {
         assert_eq!(table.now(), us(20));
         table.set_exact(us(13));
         assert_eq!(table.now(), us(23));
-        shown.set(1); // ticks were missed: the exact reading is ahead of it
-        table.set_exact(us(95));
-        assert_eq!(table.now(), us(105));
+        shown.set(1); // as far behind as it may be: the exact reading is ahead of it
+        table.set_exact(us(28));
+        assert_eq!(table.now(), us(38));
         shown.set(10);
         assert_eq!(table.now(), us(120));
         table.set_exact(us(101));
         assert_eq!(table.now(), us(120));
+    }
+
+    #[test]
+    fn d12_a_clock_that_was_seen_further_behind_than_it_says_is_trusted_less() {
+        let shown = Rc::new(Cell::new(0));
+        let table = DeadlineTable::new(Duration::ZERO, Box::new(Tens(shown.clone())));
+        table.set_exact(us(20)); // as far behind as it may be
+        assert_eq!(table.now(), us(30));
+        table.set_exact(us(35)); // 15 further: it gets that and a lag
+        assert_eq!(table.now(), us(70));
+        shown.set(6); // its own bound is 80
+        assert_eq!(table.now(), us(105));
+        table.set_exact(us(100)); // within what it got
+        assert_eq!(table.now(), us(135));
+        table.set_exact(us(9000)); // a pause: as much as it may get
+        assert_eq!(table.now(), us(9090));
+        shown.set(1000);
+        assert_eq!(table.now(), us(10_100));
     }
 
     #[test]
