@@ -96,7 +96,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
     let leaf = depth == 0;
     let next = move || step(&w, depth - 1);
     let w = world.clone();
-    let kind = if leaf { w.roll(18) } else { w.roll(41) };
+    let kind = if leaf { w.roll(18) } else { w.roll(43) };
     match kind {
         0..=3 => {
             let span = w.span();
@@ -257,6 +257,20 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
                 let end = inner.await;
                 deadline.disarm();
                 end
+            })
+        }
+        41 => {
+            let (span, inner) = (w.span(), next());
+            Box::pin(async move { connection_deadline().await.guard_task(span, inner).await })
+        }
+        42 => {
+            // One after the other, and with a scope in between.
+            let (spans, a, b) = ([w.span(), w.span(), w.span()], next(), next());
+            Box::pin(async move {
+                let deadline = connection_deadline().await;
+                let first = deadline.guard_task(spans[0], a).await;
+                let second = deadline.guard(spans[1], b).await;
+                deadline.guard_task(spans[2], yield_now()).await.and(first).and(second)
             })
         }
         18 | 19 => {

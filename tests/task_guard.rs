@@ -10,7 +10,7 @@ use support::{check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
     Error, Interrupt, Kind, Time, WaitQueue, clock, connection_deadline, ignore_after, sleep,
-    spawn, yield_now,
+    spawn, timeout_after, yield_now,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -134,7 +134,7 @@ fn x1_after_a_value_of_an_earlier_turn_nothing_is_left_of_the_guard_of_a_task() 
         waiter.join().await.unwrap()
     });
     assert_eq!(ran.count("fire"), 2, "{}", ran.trace);
-    assert_eq!(ran.output, ("ok", true, "ok", false));
+    assert_eq!(ran.output, ("ok", true, "ok", true));
 }
 
 /// As a drain does it: somebody else ends the wait, by a deadline that comes sooner.
@@ -179,4 +179,28 @@ fn d5_a_timeout_around_the_guard_of_a_task_disarms_it() {
         (around, deadline.fired(), short(&sleep(9 * SECOND).await))
     });
     assert_eq!(ran.output, (Ok(None), false, "ok"));
+}
+
+/// A timeout inside it, around it, or of another deadline is found in the same turn and comes
+/// first: what the guard's own deadline did is over with the guard, whichever ended the wait.
+#[test]
+fn d5_a_guard_of_a_task_that_lost_to_another_timeout_leaves_nothing_of_its_own() {
+    const MS: Duration = Duration::from_millis(1);
+    for span in [900 * MS, SECOND] {
+        for way in ["inside", "around", "beside"] {
+            let ran = check_quietly(way, Sim::new().late_by(200 * MS), async {
+                let other = connection_deadline().await;
+                let deadline = connection_deadline().await;
+                let wait = sleep(5 * SECOND);
+                let end = match way {
+                    "inside" => deadline.guard_task(SECOND, timeout_after(span, wait)).await,
+                    "around" => timeout_after(span, deadline.guard_task(SECOND, wait)).await,
+                    _ => other.guard_task(span, deadline.guard_task(SECOND, wait)).await,
+                };
+                (short(&end), deadline.fired(), short(&sleep(SECOND).await), deadline.fired())
+            });
+            assert_eq!(ran.output, ("TT", true, "ok", true), "{way} {span:?}\n{}", ran.trace);
+            assert_eq!(ran.count("deliver"), 1, "{way} {span:?}");
+        }
+    }
 }

@@ -99,6 +99,9 @@ impl<M: Machine> Kernel<M> {
         }
         if !self.timers.has_fired(timer) {
             self.move_deadline(deadline, Time::NEVER, None);
+        } else if scope.is_none() {
+            // It fired in the whole of the task, and what is left of that is for nobody.
+            self.forget_firing(timer);
         }
         self.timers.set_owner(timer, Owner(owner));
     }

@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 
 use super::{ConnectionDeadline, DeadlineSlot};
 use crate::deadline_table::BARE;
-use crate::interrupt::{Interruptible, Kind};
+use crate::interrupt::Interruptible;
 use crate::time::{Time, micros};
 
 pin_project! {
@@ -30,7 +30,7 @@ pin_project! {
     impl<F> PinnedDrop for TaskGuard<'_, F> {
         fn drop(this: Pin<&mut Self>) {
             if let Some(deadline) = this.project().deadline.take() {
-                deadline.leave_task(false);
+                deadline.leave_task();
             }
         }
     }
@@ -48,15 +48,10 @@ where
         let this = self.project();
         let result = ready!(this.inner.poll(cx));
         if let Some(deadline) = this.deadline.take() {
-            deadline.leave_task(result.as_ref().is_err_and(is_timeout));
+            deadline.leave_task();
         }
         Poll::Ready(result)
     }
-}
-
-#[cold]
-fn is_timeout<E: Interruptible>(error: &E) -> bool {
-    error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }
 
 impl ConnectionDeadline {
@@ -113,21 +108,14 @@ impl ConnectionDeadline {
         assert!(!self.has_guard(), "{rule}");
     }
 
-    /// Its guard of the task ends; `by_it`: because it fired.
+    /// Its guard of the task ends. That it fired is not forgotten, but an interrupt that came too
+    /// late for what was guarded is not for what comes after it.
     #[inline]
-    fn leave_task(&self, by_it: bool) {
+    fn leave_task(&self) {
         let DeadlineSlot { table, name } = &self.slot;
-        if !table.clear(name.slot, BARE | name.task) {
-            self.post_leave_task(by_it);
-        }
-    }
-
-    #[cold]
-    fn post_leave_task(&self, by_it: bool) {
-        // That it fired is not forgotten, but an interrupt that came too late for what was guarded
-        // is not for what comes after it.
-        if !(by_it && self.fired()) {
-            self.post(Time::NEVER, Location::caller());
+        let owner = BARE | name.task;
+        if !table.clear(name.slot, owner) {
+            self.post_leave(None, owner);
         }
     }
 }
