@@ -61,7 +61,9 @@ impl ConnectionDeadline {
     ///
     /// When it fires the whole task is interrupted, so this is for a future beside which its task
     /// waits for nothing: no branch of a combinator, and nothing that is handed to another task.
-    /// What the interrupt ends is not relabelled: there is no place in it.
+    /// What the interrupt ends is not relabelled: there is no place in it. Nor is it among those
+    /// that [`current_deadline`](crate::current_deadline) tells of, or that a job on a thread, a
+    /// member of a group or [`cancellable`](crate::cancellable()) finds there.
     ///
     /// # Errors
     ///
