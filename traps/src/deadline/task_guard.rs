@@ -59,8 +59,11 @@ impl ConnectionDeadline {
     /// out, as [`guard`](ConnectionDeadline::guard) does, but needs no scope: a word, and the cost
     /// of [`arm`](ConnectionDeadline::arm). Zero runs it without a limit.
     ///
-    /// When it fires the whole task is interrupted, so this is for a future beside which its task
-    /// waits for nothing: no branch of a combinator, and nothing that is handed to another task.
+    /// When it fires the whole of the task that made the deadline is interrupted, so this is for a
+    /// future in that task, beside which it waits for nothing: no branch of a combinator, and
+    /// nothing that is handed to another task. Nor is the deadline to guard anything in `future`:
+    /// where such a guard ends, this one has no limit any more.
+    ///
     /// What the interrupt ends is not relabelled: there is no place in it. Nor is it among those
     /// that [`current_deadline`](crate::current_deadline) tells of, or that a job on a thread, a
     /// member of a group or [`cancellable`](crate::cancellable()) finds there.
