@@ -64,9 +64,11 @@ impl ConnectionDeadline {
     /// nothing that is handed to another task. Nor is the deadline to guard anything in `future`:
     /// where such a guard ends, this one has no limit any more.
     ///
-    /// What the interrupt ends is not relabelled: there is no place in it. Nor is it among those
-    /// that [`current_deadline`](crate::current_deadline) tells of, or that a job on a thread, a
-    /// member of a group or [`cancellable`](crate::cancellable()) finds there.
+    /// The interrupt is one from outside all scopes: a shield holds it back, in a timeout it is a
+    /// [`TimeoutCancellation`](crate::Kind::TimeoutCancellation), and it is not relabelled, as
+    /// there is no place in it. Nor is the deadline among those that
+    /// [`current_deadline`](crate::current_deadline) tells of, or that a job on a thread, a member
+    /// of a group or [`cancellable`](crate::cancellable()) finds there.
     ///
     /// # Errors
     ///
