@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use kernel::{Activation, Kernel, Machine, Options, Real, Sim, SimClock, trace};
 use support::{Ran, check_with};
-use traps::{WaitQueue, join, run_in_thread, sleep, spawn, timeout_after, yield_now};
+use traps::io::{Direction, Io, Scripted};
+use traps::{Time, WaitQueue, clock, join, run_in_thread, sleep, spawn, timeout_after, yield_now};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -188,6 +189,38 @@ fn c34_a_long_main_and_what_it_ran_from() {
         "main longrun ran=0.051000 from=waker to=exit",
     ];
     assert_eq!(longruns(sim, Options::new(), program), wanted);
+}
+
+/// Tasks that are busy for long and give way, as streams that are read as fast as they are written:
+/// the machine is looked at after each turn in which time passed.
+#[test]
+fn curio_l6_long_runs_that_give_way_hold_up_no_io_and_no_deadline() {
+    for longrun in [Some(50 * MS), None] {
+        let sim = Sim::new().ready_at(Time::ZERO + 20 * MS, 1, Direction::Read);
+        let by_hand = sim.clock();
+        let setup = kernel::testing::Setup::new().sim(sim).options(Options::new().longrun(longrun));
+        let ran = setup.run(async {
+            let busy = async move {
+                while yield_now().await.is_ok() {
+                    by_hand.advance(4 * MS);
+                }
+            };
+            let busy = spawn("busy", busy).await;
+            let reader = async {
+                let io = Io::new(Scripted(1));
+                io.readable().await.unwrap();
+                clock().await
+            };
+            let mut reader = spawn("reader", reader).await;
+            let slept = sleep(30 * MS).await.unwrap();
+            let read = reader.join().await.unwrap();
+            busy.cancel("enough").await.unwrap();
+            (read, slept)
+        });
+        let (read, slept) = ran.output;
+        assert!(read <= Time::ZERO + 28 * MS, "at {read}");
+        assert!(slept <= Time::ZERO + 38 * MS, "at {slept}");
+    }
 }
 
 /// The real clock is the subject here: what took so long by its reading has its line, and what was

@@ -109,13 +109,29 @@ fn the_end_of_a_run_of_refusals_tells_how_many_there_were() {
             gate.try_enter().unwrap_err();
         }
         drop(place);
-        let place = gate.try_enter().unwrap();
-        gate.try_enter().unwrap_err();
-        drop(place);
         let _place = gate.try_enter().unwrap();
     });
-    assert_lines(&trace, "cap      name=door limit=1", 3);
+    assert_lines(&trace, "cap      name=door limit=1", 2);
     assert_lines(&trace, "cap      name=door limit=1 refused=7", 1);
+}
+
+/// Where it is full and a place comes free again and again, each entry ends a run of refusals.
+#[test]
+fn d26_a_gate_that_is_rushed_for_long_does_not_fill_the_log() {
+    let (_, trace) = on_sim(async {
+        let gate = Gate::new("door", 1);
+        for _ in 0..2_500 {
+            let _place = gate.try_enter().unwrap();
+            gate.try_enter().unwrap_err();
+            gate.try_enter().unwrap_err();
+            sleep(10 * MS).await.unwrap();
+        }
+        assert_eq!(gate.refused(), 5_000);
+    });
+    // At 0, 10 and 20 seconds; and at the entry after each, with what had no line before.
+    assert_lines(&trace, "cap      name=door limit=1", 6);
+    assert_lines(&trace, "cap      name=door limit=1 refused=2", 3);
+    assert_lines(&trace, "cap      name=door limit=1 refused=2000", 2);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::inject::Inject;
 use crate::jobs::Jobs;
 use crate::limits::MOST_THREADS;
 use crate::log::{Activation, Log, Writer};
-use crate::longrun::Longrun;
+use crate::longrun::{Longrun, Skipped};
 use crate::machine::{Arrivals, Deliver, Machine, Real};
 use crate::options::{Error, Options};
 use crate::ready::ReadyQueue;
@@ -86,7 +86,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) running_since: traps::Time,
     pub(crate) longrun: Longrun,
     pub(crate) watchdog: Watchdog,
-    pub(crate) skipped: u32,
+    pub(crate) skipped: Skipped,
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
     /// What main panicked with, kept until the run ends.
@@ -197,7 +197,7 @@ impl<M: Machine> Kernel<M> {
             running_since: traps::Time::ZERO,
             longrun: Longrun::new(options.longrun),
             watchdog: Watchdog::default(),
-            skipped: 0,
+            skipped: Skipped::NONE,
             queues: 0,
             main_ended: false,
             main_panic: None,

@@ -15,7 +15,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(300);
 /// No tick is shorter: a scan must be seldom beside what it scans for.
 pub(crate) const LEAST_TICK: Duration = Duration::from_millis(10);
 
-/// Turns that may go by without a look at the machine while tasks only hand work to each other.
+/// Turns that may go by without a look at the machine while tasks only hand work to each other; and
+/// fewer if the coarse clock moves meanwhile.
 pub(crate) const SKIPPED: u32 = 61;
 
 /// As many arrivals as one wait takes; more come with the next.
@@ -104,7 +105,7 @@ fn fixed() -> [Bound; 9] {
         Bound::fixed(
             "kernel.skipped",
             (u64::from(SKIPPED), "turns"),
-            "without a look at the machine, while tasks only hand work to each other",
+            "without a look at the machine, while tasks hand on work and the coarse clock stands",
         ),
         Bound::fixed("kernel.arrivals", (ARRIVALS as u64, "arrivals"), "taken by one wait"),
         Bound::fixed(

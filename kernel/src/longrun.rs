@@ -10,6 +10,7 @@ use traps::protocol::Site;
 
 use crate::emit::announce;
 use crate::kernel::Kernel;
+use crate::limits::SKIPPED;
 use crate::log;
 use crate::machine::Machine;
 use crate::registrations::shown;
@@ -27,6 +28,19 @@ pub(crate) struct Longrun {
     pub(crate) looked: bool,
     /// What the present run's task was ready for.
     from: Packed,
+}
+
+/// The turns that went by since the last look at the machine.
+pub(crate) struct Skipped {
+    turns: u32,
+    /// A mark of the machine's as of that look; `u64::MAX` after an idle wait, until a turn goes
+    /// by.
+    since: u64,
+}
+
+impl Skipped {
+    /// After an idle wait.
+    pub(crate) const NONE: Skipped = Skipped { turns: 0, since: u64::MAX };
 }
 
 /// What a task was ready for.
@@ -153,6 +167,23 @@ impl<M: Machine> Kernel<M> {
             }
             self.longrun.since = mark;
         }
+    }
+
+    /// Whether this turn, which has tasks to run, goes by without a look at the machine: as long as
+    /// the turns before it took no time that the coarse clock shows. Tasks that are busy for long
+    /// and give way would hold up all I/O and every deadline for that many of their turns.
+    #[inline]
+    pub(crate) fn skips(&mut self) -> bool {
+        // The last run's end, where it was read.
+        let measured = self.longrun.limit != u64::MAX;
+        let mark = if measured { self.longrun.since } else { self.machine.mark() };
+        let Skipped { turns, since } = &mut self.skipped;
+        if *since == u64::MAX {
+            *since = mark;
+        }
+        let skips = *turns < SKIPPED && *since == mark;
+        (*turns, *since) = if skips { (*turns + 1, mark) } else { (0, mark) };
+        skips
     }
 
     /// Says that a run was too long, if it surely was.

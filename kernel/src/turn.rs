@@ -12,9 +12,8 @@ use traps::scope_table::ScopeTable;
 
 use crate::emit::{emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
-use crate::limits::SKIPPED;
 use crate::log;
-use crate::longrun::Came;
+use crate::longrun::{Came, Skipped};
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
 use crate::task::{End, NONE};
@@ -120,13 +119,13 @@ impl<M: Machine> Kernel<M> {
     /// Steps 1 and 2: waits for the machine, and makes ready whom its arrivals concern.
     fn wait(&mut self) -> Result<(), Error> {
         let busy = !self.ready.is_empty();
-        if busy && self.skipped < SKIPPED {
-            self.skipped += 1;
+        if !busy {
+            self.skipped = Skipped::NONE;
+        } else if self.skips() {
             // Before what other threads sent: a guard wins against it.
             self.take_due();
             return Ok(());
         }
-        self.skipped = 0;
         self.look();
         let outside = self.is_awaited_outside();
         let by = [self.timers.next(), self.bound].into_iter().flatten().min();

@@ -42,6 +42,9 @@ pub(crate) const DIGITS: u8 = 16;
 /// Bytes that wait to be written before no more are gathered.
 pub(crate) const GATHER: usize = 16 * 1024;
 
+/// Bytes of an answer for which another operation is taken from the budget of the task that writes.
+pub(crate) const OPERATION: usize = 2 * 1024;
+
 /// Bytes that are read and thrown away from a peer that goes on sending after the last answer, so
 /// that it reads the answer and not a reset. Twice the longest body, for a client that sends all of
 /// one before it reads; `Deadlines::linger` bounds it in time.
@@ -217,6 +220,7 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.trailers", bytes(TRAILERS as usize), "of a body"),
         Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
+        Bound::fixed("http.operation", bytes(OPERATION), "written, for one more of the budget"),
         Bound::fixed("http.linger", (LINGER, "bytes"), "read away after an answer that closes"),
         Bound::set(
             "http.file.piece",

@@ -14,9 +14,9 @@ use hostile::{Enemy, comes_and_goes, idle, round, slow_body, slow_head, slow_rea
 use kernel::trace::{Event, Line};
 use kernel::{Counters, Kernel, Sim};
 use net::Stream;
-use net::http::{Config, Deadlines, serve_connection, turn_away};
+use net::http::{Config, Deadlines, Handler, Request, Response, serve_connection, turn_away};
 use net::pipe::{PipeEnd, duplex};
-use traps::{Time, clock, sleep, spawn};
+use traps::{Time, clock, sleep, spawn, yield_now};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND: Duration = Duration::from_secs(1);
@@ -187,6 +187,44 @@ fn d26_a_peer_that_pipelines_without_end_gives_way_to_the_others() {
     // It goes on as it began, and is summed up at its end.
     assert!(hits_in(&caps[1]) > 100, "{caps:?}");
     assert_eq!(caps.len(), 2, "{caps:?}");
+}
+
+/// Writes eight megabytes, and says how far it is.
+struct Bulk(Rc<Cell<usize>>);
+
+impl Handler for Bulk {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        for kilobytes in 1..=8_000 {
+            answer.write(&[b'x'; 1000]).await?;
+            self.0.set(1000 * kilobytes);
+        }
+        answer.finish()
+    }
+}
+
+#[test]
+fn a_stream_for_which_there_is_always_room_gives_way_to_the_others() {
+    let mut kernel = Kernel::new(Sim::new());
+    let most = kernel.run(async {
+        let (server, mut client) = duplex(1 << 24);
+        client.write_all(GET).await.unwrap();
+        let written = Rc::new(Cell::new(0));
+        let bulk = Bulk(written.clone());
+        let conn = async move { serve_connection(server, &bulk, &Config::default()).await };
+        spawn("conn", conn).detached().await;
+        let mut most = 0;
+        while written.get() < 8_000_000 {
+            let before = written.get();
+            yield_now().await.unwrap();
+            most = most.max(written.get() - before);
+        }
+        drop(client);
+        most
+    });
+    let most = most.unwrap();
+    assert!((1..=256 << 10).contains(&most), "{most} bytes in one turn");
+    kernel.shutdown().unwrap();
 }
 
 /// Refuses so many connections, a span apart; after each another one is served.

@@ -7,9 +7,11 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::gate;
+use crate::limits::GATE_PAUSE;
+use crate::time::Time;
 use crate::verbs::note_cap;
 
 /// Lets a bounded number in and refuses the others, in the turn in which they ask and before any
@@ -44,8 +46,12 @@ struct Shared {
     peak: AtomicU64,
     entered: AtomicU64,
     refused: AtomicU64,
-    /// Refusals since somebody last came in.
+    /// Refusals whose number no line has told.
     turned_away: AtomicU64,
+    /// A line has told of the first of them, and nobody came in since.
+    told: AtomicBool,
+    /// When that line was, in microseconds of its kernel, and one more; zero before the first.
+    last: AtomicU64,
 }
 
 impl Gate {
@@ -62,37 +68,38 @@ impl Gate {
             entered: zero(),
             refused: zero(),
             turned_away: zero(),
+            told: AtomicBool::new(false),
+            last: zero(),
         }))
     }
 
     /// Goes in, until what is given back is dropped. Neither traps nor blocks; a few atomic
     /// operations.
     ///
-    /// The first refusal after an entry puts a `cap` line into the log; the next entry puts one
-    /// with the number of refusals if there were more. Those on other threads are counted, and not
-    /// logged.
+    /// The first refusal after an entry puts a `cap` line into the log, unless the last such line
+    /// is less than ten seconds old; the next entry puts one with the number of refusals if there
+    /// were more, those counted that had no line before. Those on other threads are not logged.
     ///
     /// # Errors
     ///
     /// [`Refused`] if there is no room now.
     pub fn try_enter(&self) -> Result<Place, Refused> {
-        let Shared { name, limit, inside, peak, entered, refused, turned_away } = &*self.0;
+        let Shared { name, limit, inside, peak, entered, refused, told, .. } = &*self.0;
         let grown = |inside| (inside < *limit).then_some(inside + 1);
         match inside.fetch_update(Ordering::Acquire, Ordering::Relaxed, grown) {
             Ok(before) => {
                 peak.fetch_max(before + 1, Ordering::Relaxed);
                 entered.fetch_add(1, Ordering::Relaxed);
-                let away = turned_away.swap(0, Ordering::Relaxed);
-                if away > 1 {
-                    note_cap(format!("name={name} limit={limit} refused={away}"));
+                if told.load(Ordering::Relaxed) {
+                    self.0.tell_how_many();
                 }
                 Ok(Place(self.0.clone()))
             }
             Err(_) => {
                 refused.fetch_add(1, Ordering::Relaxed);
                 // Where no kernel runs there is no log to tell.
-                if gate::epoch() != 0 && turned_away.fetch_add(1, Ordering::Relaxed) == 0 {
-                    note_cap(format!("name={name} limit={limit}"));
+                if gate::epoch() != 0 {
+                    self.0.tell_first(gate::time_by_now());
                 }
                 Err(Refused { gate: name, limit: *limit })
             }
@@ -133,6 +140,39 @@ impl Gate {
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// Somebody was refused. Where it lets people in and refuses others all the time, each entry
+    /// would make the next refusal news, and clients fill the log as fast as they like.
+    fn tell_first(&self, now: Time) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+        if self.told.load(Ordering::Relaxed) || !self.may_tell(now) {
+            return;
+        }
+        if !self.told.swap(true, Ordering::Relaxed) {
+            self.last.store(now.as_micros().saturating_add(1), Ordering::Relaxed);
+            note_cap(format!("name={} limit={}", self.name, self.limit));
+        }
+    }
+
+    /// Whether the last line is old enough. One from the future is of another kernel's clock.
+    fn may_tell(&self, now: Time) -> bool {
+        let last = self.last.load(Ordering::Relaxed);
+        let Some(last) = last.checked_sub(1).map(Time::from_micros) else { return true };
+        now < last || now.since(last) >= GATE_PAUSE
+    }
+
+    /// Somebody came in after that.
+    #[cold]
+    fn tell_how_many(&self) {
+        if self.told.swap(false, Ordering::Relaxed) {
+            let away = self.turned_away.swap(0, Ordering::Relaxed);
+            if away > 1 {
+                note_cap(format!("name={} limit={} refused={away}", self.name, self.limit));
+            }
+        }
     }
 }
 

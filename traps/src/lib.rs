@@ -110,7 +110,7 @@ pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_af
 pub use verbs::{
     Budget, CheckInterrupt, Clock, CurrentDeadline, CurrentTask, HeldInterrupt, Sleep, WallClock,
     Yield, budget, budget_at, check_interrupt, clock, current_deadline, current_task,
-    held_interrupt, note_cap, note_warning, remaining, sleep, sleep_at, take_budget, wall_clock,
-    yield_now,
+    held_interrupt, note_cap, note_warning, remaining, sleep, sleep_at, spend_budget, take_budget,
+    wall_clock, yield_now,
 };
 pub use watchdog::{IdleWatchdog, idle_watchdog};

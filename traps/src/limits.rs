@@ -9,6 +9,10 @@ use std::time::Duration;
 /// How long members of a [`TaskGroup`](crate::TaskGroup) may take to clean up.
 pub(crate) const GROUP_GRACE: Duration = Duration::from_secs(5);
 
+/// How old the last line of an [admission gate](crate::admission::Gate) is, at least, when another
+/// first refusal has one.
+pub(crate) const GATE_PAUSE: Duration = Duration::from_secs(10);
+
 /// One number that bounds something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
@@ -95,5 +99,8 @@ impl fmt::Display for Bound {
 #[must_use]
 pub fn limits() -> Vec<Bound> {
     let what = "clean-up of a group's members, after the first failure";
-    vec![Bound::set("group.grace", GROUP_GRACE, "TaskGroup::grace", what)]
+    vec![
+        Bound::set("group.grace", GROUP_GRACE, "TaskGroup::grace", what),
+        Bound::fixed("gate.pause", GATE_PAUSE, "between two lines about first refusals, at least"),
+    ]
 }

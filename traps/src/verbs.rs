@@ -251,6 +251,12 @@ pub fn take_budget() -> bool {
     gate::spend()
 }
 
+/// Takes so many operations more from the budget, as far as there are any, for one that is worth
+/// several. Does not trap.
+pub fn spend_budget(operations: u32) {
+    gate::spend_more(operations);
+}
+
 /// The future of [`budget`].
 #[derive(Debug)]
 #[must_use = "a budget that is not awaited is not taken from"]

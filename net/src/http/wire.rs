@@ -18,7 +18,7 @@ use super::connection::Server;
 use super::phase::{Limit, Phase, Watch};
 use super::seats::{Seat, Taken, Waits};
 use crate::attempt::now;
-use crate::limits::{GATHER, PIECE};
+use crate::limits::{GATHER, OPERATION, PIECE};
 use crate::stream::{Stream, look};
 
 /// Why a wait for the peer came to nothing.
@@ -208,8 +208,12 @@ impl<S: Stream> Wire<S> {
             return Ok(());
         }
         self.take_time();
+        let size = self.out.len();
         match poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
-            true => Ok(()),
+            true => {
+                weigh(size);
+                Ok(())
+            }
             // In a box, as all that few connections ever need.
             false => Box::pin(self.write_rest(None, &[], config)).await,
         }
@@ -295,6 +299,7 @@ impl<S: Stream> Wire<S> {
                     Watch::end_write(&mut self.stream, &bufs, written).await?
                 }
             };
+            weigh(n);
             let gathered = n.min(self.out.len());
             self.written(gathered);
             at += n - gathered;
@@ -322,6 +327,12 @@ impl<S: Stream> Wire<S> {
     pub(crate) fn shutdown(&mut self) -> io::Result<()> {
         self.stream.shutdown()
     }
+}
+
+/// So many bytes were written by one operation: many count as several, or who is read as fast as it
+/// writes has written 2 MiB before others have their turn.
+fn weigh(bytes: usize) {
+    traps::spend_budget(u32::try_from(bytes / OPERATION).unwrap_or(u32::MAX));
 }
 
 /// Runs a handler's work. Whenever it waits for something other than this wire, what was gathered

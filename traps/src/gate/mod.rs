@@ -373,6 +373,13 @@ pub(crate) fn spend() -> bool {
     left > 0
 }
 
+/// Takes so many more of them, as far as there are any.
+pub(crate) fn spend_more(operations: u32) {
+    if let Some(now) = now() {
+        now.budget.set(now.budget.get().saturating_sub(operations));
+    }
+}
+
 /// A name for a descriptor, in the kernel that runs.
 pub(crate) fn new_handle() -> Option<HandleId> {
     let now = now().filter(|now| now.epoch.get() != 0)?;
