@@ -19,7 +19,7 @@ use crate::log;
 use crate::machine::Machine;
 use crate::table::At;
 use crate::threads::{Done, JobId};
-use crate::timers::{Rank, TimerId};
+use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{Event, Op, Seq, WakeOp};
 use crate::turn::Fired;
 use crate::waits::Wait;
@@ -198,7 +198,7 @@ impl<M: Machine> Kernel<M> {
     #[cold]
     fn try_again_after(&mut self, pause: Duration) {
         if self.jobs.retry.is_none() {
-            let rank = || Rank { class: 2, seq: 0 };
+            let rank = || Rank { class: Class::Retry, seq: 0 };
             let at = self.log.now + pause;
             let timer = self.timers.arm(at, Fired::RETRY, self.log.now, rank);
             self.jobs.retry = Some((timer, pause));
@@ -344,6 +344,14 @@ mod tests {
     use traps::{clock, connection_deadline, run_in_thread, spawn, yield_now};
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_thread_that_is_tried_again_leaves_no_timer_slot_behind() {
+        let mut kernel = Kernel::new(Sim::new().thread_starts_fail(3));
+        let ran = kernel.run(async { run_in_thread(|| 7).await.unwrap() });
+        assert_eq!(ran.unwrap(), 7);
+        assert!(kernel.timers.table().columns().is_empty());
+    }
 
     #[test]
     fn x1_a_job_that_comes_back_in_the_turn_of_its_guard_loses_also_when_nobody_polls() {

@@ -13,7 +13,7 @@ use crate::pending::{Pending, Source};
 use crate::scope::{Scope, Timing};
 use crate::shields::Hold;
 use crate::table::At;
-use crate::timers::{Rank, TimerId};
+use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{Event, Op, Outcome, Timer};
 use crate::turn::Fired;
 
@@ -58,7 +58,7 @@ impl<M: Machine> Kernel<M> {
             self.start_graces(task);
         }
         if deadline != Time::NEVER {
-            let rank = || Rank { class: 1, seq: scope.serial.get() };
+            let rank = || Rank { class: Class::Timeout, seq: scope.serial.get() };
             let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
             self.scopes.get_mut(index).set_timer(Some(timer));
         }
@@ -116,7 +116,7 @@ impl<M: Machine> Kernel<M> {
         });
         self.scopes.get_mut(name.index).seq = seq;
         if deadline != Time::NEVER && !is_over {
-            let rank = || Rank { class: 1, seq: name.serial.get() };
+            let rank = || Rank { class: Class::Timeout, seq: name.serial.get() };
             let timer = self.timers.arm(deadline, Fired::scope(name.index), self.log.now, rank);
             self.scopes.get_mut(name.index).set_timer(Some(timer));
         }

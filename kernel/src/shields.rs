@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::pending::{Pending, Source};
 use crate::scopes::Scopes;
 use crate::tasks::Tasks;
-use crate::timers::Rank;
+use crate::timers::{Class, Rank};
 use crate::trace::{Event, Timer};
 use crate::turn::Fired;
 
@@ -137,7 +137,7 @@ impl<M: Machine> Kernel<M> {
             let number = scope.serial.get();
             let timer = Timer::Scope(number);
             let seq = emit!(self, task, Event::Arm { timer, until, at: None });
-            let rank = || Rank { class: 1, seq: number };
+            let rank = || Rank { class: Class::Timeout, seq: number };
             let timer = self.timers.arm(until, Fired::scope(index), self.log.now, rank);
             let scope = self.scopes.get_mut(index);
             scope.seq = seq;

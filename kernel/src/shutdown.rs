@@ -17,7 +17,7 @@ use crate::limits::BLIND_TURNS;
 use crate::machine::Machine;
 use crate::options::Error;
 use crate::task::{End, State};
-use crate::timers::Rank;
+use crate::timers::{Class, Rank};
 use crate::trace::{After, Event, Phase, Seq, Timer};
 use crate::turn::{Fired, Running};
 
@@ -115,7 +115,7 @@ impl<M: Machine> Kernel<M> {
     fn set_phase_timer(&mut self, until: Time) {
         self.forget_phase_timer();
         self.phase = self.log.seq;
-        let rank = || Rank { class: 3, seq: 0 };
+        let rank = || Rank { class: Class::Phase, seq: 0 };
         self.grace = Some(self.timers.arm(until, Fired::GRACE, self.log.now, rank));
     }
 

@@ -18,7 +18,7 @@ use crate::longrun::Came;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
 use crate::task::{End, NONE};
-use crate::timers::{Owner, Rank};
+use crate::timers::{Class, Owner, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
 use crate::wake;
@@ -234,12 +234,14 @@ impl<M: Machine> Kernel<M> {
         let rank = |owner| match Fired::of(owner) {
             Fired::Sleep(index) => {
                 let entry = waits.get(index).expect("a timer's ticket is parked");
-                Rank { class: 0, seq: entry.number }
+                Rank { class: Class::Sleep, seq: entry.number }
             }
-            Fired::Scope(index) => Rank { class: 1, seq: scopes.get(index).serial.get() },
+            Fired::Scope(index) => {
+                Rank { class: Class::Timeout, seq: scopes.get(index).serial.get() }
+            }
             Fired::Guard(_) | Fired::Bare(_) => unreachable!("the queue ranks deadlines itself"),
-            Fired::Grace => Rank { class: 3, seq: 0 },
-            Fired::Retry => Rank { class: 2, seq: 0 },
+            Fired::Grace => Rank { class: Class::Phase, seq: 0 },
+            Fired::Retry => Rank { class: Class::Retry, seq: 0 },
         };
         let moved = self.timers.expire(self.log.now, &mut due, rank);
         if let Some(moved) = moved {
