@@ -10,7 +10,7 @@ use std::time::Duration;
 use traps::time::Time;
 
 use super::pen::{Print, shown};
-use super::{Direction, Effect, Event, Exit, Interrupted, Op, WakeOp, Why};
+use super::{After, Direction, Effect, Event, Exit, Interrupted, Op, WakeOp, Why};
 
 impl Event<'_> {
     /// The word in the verb column.
@@ -160,6 +160,7 @@ words!(Exit, Ok => "ok", Panic => "panic", Cancelled => "cancelled", Dropped => 
 words!(Effect, Delivered => "delivered", Pending => "pending", Again => "again", Ended => "ended");
 words!(Interrupted, Cancelled => "cancelled", Timeout => "timeout",
     TimeoutCancellation => "timeout-cancellation", UncaughtTimeout => "uncaught-timeout");
+words!(After, Drained => "drained", Limit => "limit", Signal => "signal", Failure => "failure");
 words!(Why, Wake => "wake", Suspend => "suspend", Other => "other", Exit => "exit",
     Unwanted => "unwanted", Interrupt => "interrupt", Close => "close");
 
