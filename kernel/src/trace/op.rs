@@ -208,7 +208,7 @@ pub enum Why {
 }
 
 /// What fired, behind `fire`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
     /// `k=12`: the sleep of that ticket.
     Sleep(u64),

@@ -167,7 +167,7 @@ words!(Why, Wake => "wake", Suspend => "suspend", Other => "other", Exit => "exi
 /// Free text as one word: white space, control characters, everything beyond ASCII, `=` and `,`
 /// become `_`; so does an empty text. Borrowed where there is nothing to change.
 #[must_use]
-pub fn word(text: &str) -> Cow<'_, str> {
+pub(crate) fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_graphic() && c != '=' && c != ',';
     // To the end, without a branch: several bytes go at once.
     let all = |all: bool, c: u8| all & c.is_ascii_graphic() & (c != b'=') & (c != b',');
@@ -184,7 +184,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
 /// words and nothing at the ends; other control characters and everything beyond ASCII become
 /// `_`; so does an empty text.
 #[must_use]
-pub fn sentence(text: &str) -> Cow<'_, str> {
+pub(super) fn sentence(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ';
     let edges = text.starts_with(' ') || text.ends_with(' ');
     if !text.is_empty() && !edges && text.chars().all(plain) && !text.contains("  ") {
@@ -200,7 +200,7 @@ pub fn sentence(text: &str) -> Cow<'_, str> {
 /// The text of an error inside a line: a [`sentence`] with `=` and `,` as `_`, so that its end
 /// can be seen. One whose first word is that of an interrupt gets a `_` behind that word.
 #[must_use]
-pub fn phrase(text: &str) -> Cow<'_, str> {
+pub(super) fn phrase(text: &str) -> Cow<'_, str> {
     let mut text = sentence(text);
     if text.contains(['=', ',']) {
         text = Cow::Owned(text.replace(['=', ','], "_"));
@@ -214,13 +214,13 @@ pub fn phrase(text: &str) -> Cow<'_, str> {
 
 /// The name of a signal: a [`word`], with `SIG` before it unless it is there.
 #[must_use]
-pub fn signal(text: &str) -> Cow<'_, str> {
+pub(super) fn signal(text: &str) -> Cow<'_, str> {
     if text.starts_with("SIG") { word(text) } else { Cow::Owned(format!("SIG{}", word(text))) }
 }
 
 /// The trap of a [`Stop`](super::Stop): a [`word`] without `@`.
 #[must_use]
-pub fn stop(text: &str) -> Cow<'_, str> {
+pub(super) fn stop(text: &str) -> Cow<'_, str> {
     let text = word(text);
     if text.contains('@') { Cow::Owned(text.replace('@', "_")) } else { text }
 }
