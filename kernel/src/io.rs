@@ -9,7 +9,7 @@ use crate::emit::{announce, drop_quietly, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::limits::UNWANTED;
 use crate::machine::{Arrival, Machine};
-use crate::registrations::{Policy, shown, side};
+use crate::registrations::{Policy, side};
 use crate::table::At;
 use crate::task::NONE;
 use crate::trace::{Alias, Event, Op, WakeOp, Why};
@@ -29,12 +29,12 @@ impl<M: Machine> Kernel<M> {
         direction: Direction,
     ) {
         let registration = self.registrations.of(handle, descriptor, kind);
-        let (alias, shown) = (registration.alias(), shown(direction));
-        let op = || Op::Io { alias, direction: shown };
+        let alias = registration.alias();
+        let op = || Op::Io { alias, direction };
         if registration.is_quiet(direction) && self.options.policy == Policy::Lazy {
             registration.unwanted = 0;
             registration.waiting[side(direction)] = at.ticket.index;
-            emit!(self, at.task, Event::Reuse { alias, direction: shown });
+            emit!(self, at.task, Event::Reuse { alias, direction });
         } else if !self.begin_waiting_for_io(at, handle.index, direction) {
             return;
         }
@@ -45,10 +45,10 @@ impl<M: Machine> Kernel<M> {
     /// request is answered.
     #[inline(never)]
     fn begin_waiting_for_io(&mut self, at: &At, index: u32, direction: Direction) -> bool {
-        let (side, shown) = (side(direction), shown(direction));
+        let side = side(direction);
         let registration = self.registrations.at(index);
         let (alias, waiting) = (registration.alias(), registration.waiting[side]);
-        let op = || Op::Io { alias, direction: shown };
+        let op = || Op::Io { alias, direction };
         if waiting != NONE && !self.is_gone(at, waiting) {
             self.answer(at, Err(Failure::Busy), op);
             return false;
@@ -65,7 +65,7 @@ impl<M: Machine> Kernel<M> {
         }
         if registration.registered {
             registration.waiting[side] = at.ticket.index;
-            emit!(self, at.task, Event::Reuse { alias, direction: shown });
+            emit!(self, at.task, Event::Reuse { alias, direction });
         } else if let Err(error) = self.register(at, index, direction) {
             self.answer(at, Err(Failure::Refused(error)), op);
             return false;
@@ -127,7 +127,7 @@ impl<M: Machine> Kernel<M> {
     /// Wakes a waiter and leaves the registration as the policy says.
     #[inline]
     fn wake_io(&mut self, index: u32, alias: Alias, ticket: u32, direction: Direction) -> bool {
-        let op = WakeOp::Io { alias, direction: shown(direction) };
+        let op = WakeOp::Io { alias, direction };
         let woken = match self.is_doomed(ticket) {
             true => None,
             false => self.complete_here(ticket, Ok(Answer::Unit), op, None),
@@ -143,12 +143,12 @@ impl<M: Machine> Kernel<M> {
             }
             // Eager: somebody waits for the other direction.
             Policy::Lazy | Policy::Eager => {
-                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
+                emit!(self, task, Event::Defer { alias, direction });
             }
             Policy::NextSleep => {
                 let write = direction == Direction::Write;
                 self.tasks.get_mut(task).defer(index, write);
-                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
+                emit!(self, task, Event::Defer { alias, direction });
             }
         }
         true
@@ -166,7 +166,6 @@ impl<M: Machine> Kernel<M> {
         }
         registration.ready[side(direction)] = true;
         let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
-        let direction = shown(direction);
         emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
     }
 
@@ -182,7 +181,7 @@ impl<M: Machine> Kernel<M> {
         }
         let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
         let read = arrival.readable;
-        let direction = shown(if read { Direction::Read } else { Direction::Write });
+        let direction = if read { Direction::Read } else { Direction::Write };
         emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
         if n >= UNWANTED {
             self.unregister(index, Why::Unwanted);

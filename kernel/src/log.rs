@@ -6,11 +6,11 @@ use std::io;
 use std::time::Duration;
 
 use log::{Level, LevelFilter};
+use traps::Interrupt;
 use traps::Time;
 use traps::protocol::{self, Answer, Failure, Left};
-use traps::{Interrupt, Kind};
 
-use crate::trace::{Event, Interrupted, Line, Outcome, Seq, Site, Timed};
+use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
 
 /// Gets every event, in order, as a typed [`Line`].
 ///
@@ -212,21 +212,12 @@ pub(crate) fn site(site: protocol::Site) -> Site<'static> {
     Site { file: site.file().into(), line: site.line() }
 }
 
-fn named(kind: Kind) -> Interrupted {
-    match kind {
-        Kind::Cancelled => Interrupted::Cancelled,
-        Kind::TaskTimeout => Interrupted::Timeout,
-        Kind::TimeoutCancellation => Interrupted::TimeoutCancellation,
-        Kind::UncaughtTimeout => Interrupted::UncaughtTimeout,
-    }
-}
-
 /// What came out of a scope: what that is worth a reader's while.
 pub(crate) fn left(left: Left) -> Outcome<'static> {
     match left {
         Left::Value { .. } | Left::Other => Outcome::Ok,
         Left::Interrupt { kind, scope, by } => Outcome::Interrupt {
-            kind: named(kind),
+            kind,
             scope: scope.unwrap_or(0),
             set_at: None,
             by: by.map(|task| task.0),
@@ -237,7 +228,7 @@ pub(crate) fn left(left: Left) -> Outcome<'static> {
 
 pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
     Outcome::Interrupt {
-        kind: named(interrupt.kind()),
+        kind: interrupt.kind(),
         scope: interrupt.scope().unwrap_or(0),
         set_at: interrupt.set_at().map(site),
         by: interrupt.by().map(|task| task.0),

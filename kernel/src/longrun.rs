@@ -6,15 +6,14 @@
 use std::time::Duration;
 
 use traps::Time;
-use traps::protocol::Site;
+use traps::protocol::{Direction, Site};
 
 use crate::emit::announce;
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
-use crate::registrations::shown;
 use crate::task::State;
-use crate::trace::{Alias, Direction, Event, Stop, WakeOp};
+use crate::trace::{Alias, Event, Stop, WakeOp};
 use crate::waits::{Entry, Wait};
 
 /// How long a run may be, and since when the present one lasts.
@@ -192,7 +191,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Yield { sleep: false } => WakeOp::Yield,
             Wait::Yield { sleep: true } | Wait::Sleep { .. } => WakeOp::Sleep,
             Wait::Io { handle, direction } => match self.registrations.alias(*handle) {
-                Some(alias) => WakeOp::Io { alias, direction: shown(*direction) },
+                Some(alias) => WakeOp::Io { alias, direction: *direction },
                 None => return Came::Foreign(entry.site),
             },
             Wait::Join { task, .. } => WakeOp::Join { task: self.tasks.label(*task).0 },

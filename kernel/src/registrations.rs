@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use traps::protocol::{Descriptor, Direction, HandleId};
 
 use crate::task::NONE;
-use crate::trace::{self, Alias};
+use crate::trace::Alias;
 
 /// When a registration is ended. It can be chosen so that it can be studied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,13 +73,6 @@ pub(crate) fn side(direction: Direction) -> usize {
     match direction {
         Direction::Read => 0,
         Direction::Write => 1,
-    }
-}
-
-pub(crate) fn shown(direction: Direction) -> trace::Direction {
-    match direction {
-        Direction::Read => trace::Direction::Read,
-        Direction::Write => trace::Direction::Write,
     }
 }
 

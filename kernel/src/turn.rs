@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use traps::deadline_table::{BARE, GUARD};
 use traps::gate::Gate;
-use traps::protocol::{HOME, Site};
+use traps::protocol::{Direction, HOME, Site};
 use traps::scope_table::ScopeTable;
 
 use crate::emit::{emit, emit_for};
@@ -182,7 +182,7 @@ impl<M: Machine> Kernel<M> {
         }
         // It waits without a ticket: nothing of it is left at a halt.
         let alias = self.registrations.bell();
-        let direction = crate::trace::Direction::Read;
+        let direction = Direction::Read;
         let mut cause = self.wakeup.seq;
         if started {
             let op = WakeOp::Io { alias, direction };

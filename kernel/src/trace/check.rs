@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use traps::time::Time;
 
 use super::violation::Violation;
+use super::words::Word;
 use super::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
 
 mod end;
@@ -305,7 +306,8 @@ impl Oracle {
             let side = (*alias, direction.word());
             let waiter = ticket.map_or(Waiter::Task(line.task), Waiter::Ticket);
             if self.waiters.insert(side, waiter).is_some() {
-                self.report(line, "one-waiter", format!("{alias} {direction} has one already"));
+                let what = format!("{alias} {} has one already", side.1);
+                self.report(line, "one-waiter", what);
             }
             self.sides.extend(ticket.map(|ticket| (ticket, side)));
         }

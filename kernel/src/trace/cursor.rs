@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
+use traps::protocol::Direction;
+
 use super::parse::ParseError;
-use super::words::Span;
-use super::{Alias, Direction, Event, Seq, Site, Stop, Text, Timer};
+use super::words::{Span, Word};
+use super::{Alias, Event, Seq, Site, Stop, Text, Timer};
 
 /// A place in a line: what stands before `at` is read.
 pub(super) struct Words<'t> {

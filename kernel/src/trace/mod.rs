@@ -34,8 +34,8 @@ mod check_tests;
 mod text_tests;
 
 pub use check::check;
-pub use event::{Alias, Answered, Direction, Event, Line, Seq, Site, Stop, Text, Timed};
-pub use op::{Effect, Exit, Interrupted, Op, Outcome, Timer, WakeOp, Why};
+pub use event::{Alias, Answered, Event, Line, Seq, Site, Stop, Text, Timed};
+pub use op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
 pub use phase::{After, Phase};
 pub use violation::Violation;

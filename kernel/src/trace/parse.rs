@@ -6,9 +6,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use traps::Kind;
+
 use super::cursor::{Words, by, number, owned, span};
 use super::phase::phase;
-use super::{Answered, Effect, Event, Exit, Interrupted, Line, Op, Outcome, Timed, WakeOp, Why};
+use super::words::Word;
+use super::{Answered, Effect, Event, Exit, Line, Op, Outcome, Timed, WakeOp, Why};
 
 /// Where a line stops being one, and what should stand there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -358,7 +361,7 @@ fn outcome(words: &mut Words<'_>) -> Result<Outcome<'static>, ParseError> {
     let word = words.peek().unwrap_or_default();
     if let Some(error) = word.strip_prefix('!') {
         words.skip(word.len());
-        return Ok(match Interrupted::of(error) {
+        return Ok(match Kind::of(error) {
             Some(kind) => Outcome::Interrupt {
                 kind,
                 scope: words.field("scope", |value| number('s', value)).unwrap_or(0),

@@ -5,7 +5,7 @@ use traps::time::Time;
 use super::cursor::{Words, owned};
 use super::parse::ParseError;
 use super::pen::{Field, Nr, Print, put, shown};
-use super::words::word;
+use super::words::{Word, word};
 use super::{Seq, Text};
 
 /// A phase that begins, behind `phase`; each says what it waits for.

@@ -7,10 +7,12 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
+use traps::Kind;
+use traps::protocol::Direction;
 use traps::time::Time;
 
 use super::pen::{Print, shown};
-use super::{After, Direction, Effect, Event, Exit, Interrupted, Op, WakeOp, Why};
+use super::{After, Effect, Event, Exit, Op, WakeOp, Why};
 
 impl Event<'_> {
     /// The word in the verb column.
@@ -127,20 +129,26 @@ impl WakeOp {
     }
 }
 
-/// Gives an enum of bare words its word, its `Display` and the way back.
+/// What is one bare word in the log.
+pub(crate) trait Word: Sized {
+    /// As it is printed.
+    fn word(self) -> &'static str;
+
+    /// Which one has that word.
+    fn of(word: &str) -> Option<Self>;
+}
+
+/// Gives an enum the words of its variants.
 macro_rules! words {
     ($name:ident, $($variant:ident => $word:literal),+) => {
-        impl $name {
-            /// As it is printed.
-            #[must_use]
-            pub fn word(self) -> &'static str {
+        impl Word for $name {
+            fn word(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
                 }
             }
 
-            /// The variant of that word.
-            pub(super) fn of(word: &str) -> Option<$name> {
+            fn of(word: &str) -> Option<$name> {
                 [$($name::$variant),+].into_iter().find(|each| each.word() == word)
             }
         }
@@ -150,15 +158,15 @@ macro_rules! words {
                 self.word().print(out);
             }
         }
-
-        shown!($name);
     };
 }
+
+shown!(After, Effect, Exit, Why);
 
 words!(Direction, Read => "read", Write => "write");
 words!(Exit, Ok => "ok", Panic => "panic", Cancelled => "cancelled", Dropped => "dropped");
 words!(Effect, Delivered => "delivered", Pending => "pending", Again => "again", Ended => "ended");
-words!(Interrupted, Cancelled => "cancelled", Timeout => "timeout",
+words!(Kind, Cancelled => "cancelled", TaskTimeout => "timeout",
     TimeoutCancellation => "timeout-cancellation", UncaughtTimeout => "uncaught-timeout");
 words!(After, Drained => "drained", Limit => "limit", Signal => "signal", Failure => "failure");
 words!(Why, Wake => "wake", Suspend => "suspend", Other => "other", Exit => "exit",
@@ -206,7 +214,7 @@ pub(super) fn phrase(text: &str) -> Cow<'_, str> {
         text = Cow::Owned(text.replace(['=', ','], "_"));
     }
     let first = text.split(' ').next().unwrap_or_default();
-    match Interrupted::of(first) {
+    match Kind::of(first) {
         Some(_) => Cow::Owned(format!("{first}_{}", &text[first.len()..])),
         None => text,
     }
