@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use traps::Time;
 use traps::protocol::{DeadlineName, ROOT, ScopeId, ScopeKind, Site};
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
@@ -154,10 +154,8 @@ impl<M: Machine> Kernel<M> {
             Time::NEVER => Event::Disarm { timer: shown },
             until => Event::Arm { timer: shown, until, at: site.map(log::site) },
         };
-        let seq = match self.acting() {
-            Some(task) => emit!(self, task, event),
-            None => emit_for!(self, 0, "kernel", event),
-        };
+        let seq =
+            emit_for!(self, self.acting().map_or(KERNEL, |task| self.tasks.label(task)), event);
         if until == Time::NEVER {
             self.deadlines.lines.remove(&deadline.slot);
         } else if self.log.is_listening() {
@@ -301,7 +299,7 @@ impl<M: Machine> Kernel<M> {
                 let timer = Timer::Deadline(due.rank.seq);
                 let cause = self.deadlines.line(due.slot, due.rank.seq as u32);
                 let event = Event::Fire { timer, deadline: due.at, cause };
-                emit_for!(self, 0, "kernel", event, log::late(due.at, self.log.now));
+                emit_for!(self, KERNEL, event, log::late(due.at, self.log.now));
                 return self.timers.set_owner(slot, Fired::NOBODY);
             }
         };
@@ -327,7 +325,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn emit_fire(&mut self, index: u32, deadline: Time) -> Seq {
         let (timer, cause) = self.timer_of(index);
         let event = Event::Fire { timer, deadline, cause };
-        emit_for!(self, 0, "kernel", event, log::late(deadline, self.log.now))
+        emit_for!(self, KERNEL, event, log::late(deadline, self.log.now))
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
 
-use crate::emit::{announce, drop_quietly, emit, emit_for};
+use crate::emit::{KERNEL, announce, drop_quietly, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::limits::UNWANTED;
 use crate::machine::{Arrival, Machine};
@@ -92,9 +92,8 @@ impl<M: Machine> Kernel<M> {
         let registration = self.registrations.at(index);
         let (alias, token) = (registration.alias(), registration.token(index));
         if let Err(error) = self.machine.register(registration.descriptor(), token) {
-            let (id, name) = self.tasks.label(at.task);
             let text = error.to_string();
-            announce!(self, id, name, Event::Refuse { alias, text: text.into() });
+            announce!(self, self.tasks.label(at.task), Event::Refuse { alias, text: text.into() });
             return Err(error);
         }
         self.counts.registers += 1;
@@ -166,7 +165,7 @@ impl<M: Machine> Kernel<M> {
         }
         registration.ready[side(direction)] = true;
         let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
-        emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
+        emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
     }
 
     /// An event that served nobody. Too many of them end the registration.
@@ -182,7 +181,7 @@ impl<M: Machine> Kernel<M> {
         let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
         let read = arrival.readable;
         let direction = if read { Direction::Read } else { Direction::Write };
-        emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
+        emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
         if n >= UNWANTED {
             self.unregister(index, Why::Unwanted);
         }
@@ -201,7 +200,7 @@ impl<M: Machine> Kernel<M> {
         self.counts.unregisters += 1;
         // A refusal means that the system has forgotten it already, which is what was wanted.
         let _ = self.machine.deregister(descriptor);
-        emit_for!(self, 0, "kernel", Event::Unregister { alias, why });
+        emit_for!(self, KERNEL, Event::Unregister { alias, why });
     }
 
     /// A wait was interrupted or withdrawn.
@@ -263,7 +262,7 @@ impl<M: Machine> Kernel<M> {
             registration.registered = false;
             let alias = registration.alias();
             self.registrations.registered -= 1;
-            emit_for!(self, 0, "kernel", Event::Unregister { alias, why: Why::Close });
+            emit_for!(self, KERNEL, Event::Unregister { alias, why: Why::Close });
             self.machine.forget(descriptor);
         } else {
             self.unregister(index, Why::Close);

@@ -12,7 +12,7 @@ use traps::Time;
 use traps::protocol::{Answer, Site};
 use traps::threads::{LimiterCore, ThreadContext, Work};
 
-use crate::emit::{announce, drop_quietly, emit, emit_for, quietly};
+use crate::emit::{KERNEL, WAKEUP, announce, drop_quietly, emit, emit_for, quietly};
 use crate::kernel::Kernel;
 use crate::limits::{THREAD_PAUSE, THREAD_PAUSE_MOST};
 use crate::log;
@@ -124,7 +124,7 @@ impl<M: Machine> Kernel<M> {
             let (running, queued) = self.occupation();
             let number = job.number;
             let starts = || Event::OffloadStarts { job: number, running, queued, cause };
-            emit_for!(self, 1, "wakeup", starts());
+            emit_for!(self, WAKEUP, starts());
             self.start_job(job);
         }
     }
@@ -212,14 +212,14 @@ impl<M: Machine> Kernel<M> {
                 "no thread could be started: {error}; jobs wait, and it is tried again after \
                  100 ms to 1 s"
             );
-            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+            announce!(self, KERNEL, Event::Warn { text: text.into() });
         }
     }
 
     fn say_well(&mut self) {
         if std::mem::take(&mut self.jobs.failing) {
             let text = "jobs find threads again";
-            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+            announce!(self, KERNEL, Event::Warn { text: text.into() });
         }
     }
 
@@ -229,13 +229,13 @@ impl<M: Machine> Kernel<M> {
         let job = job.number;
         let seq = match ended.ticket {
             Some(index) if !self.is_doomed(index) => {
-                let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
+                let seq = emit_for!(self, WAKEUP, Event::Done { job });
                 let answer = Answer::Job { job, work };
                 self.complete(index, Ok(answer), WakeOp::Offload { job }, seq);
                 seq
             }
             Some(_) | None => {
-                let seq = emit_for!(self, 1, "wakeup", Event::Orphan { job });
+                let seq = emit_for!(self, WAKEUP, Event::Orphan { job });
                 self.give_orphan(job, ended.task.serial.get(), ended.site, work);
                 seq
             }
@@ -249,7 +249,7 @@ impl<M: Machine> Kernel<M> {
 
     /// A job that ended in time, and whose future was dropped before it was read.
     pub(crate) fn job_unheard(&mut self, job: u64, task: u64, site: Site, work: Box<dyn Work>) {
-        emit_for!(self, 0, "kernel", Event::Orphan { job });
+        emit_for!(self, KERNEL, Event::Orphan { job });
         self.give_orphan(job, task, site, work);
     }
 
@@ -285,7 +285,7 @@ impl<M: Machine> Kernel<M> {
             if matches!(state, Some(State::Running { on_thread: false, .. })) {
                 self.workers.end(job, self.log.now);
                 let what = format!("o{}", job.number).into();
-                emit_for!(self, 0, "kernel", Event::Drop { what });
+                emit_for!(self, KERNEL, Event::Drop { what });
             }
         }
     }
@@ -294,7 +294,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn drop_unbegun(&mut self, job: JobId, parcel: Parcel) {
         self.workers.end(job, self.log.now);
         let what = format!("o{}_before_it_ran", job.number);
-        emit_for!(self, 0, "kernel", Event::Drop { what: what.into() });
+        emit_for!(self, KERNEL, Event::Drop { what: what.into() });
         drop_quietly(parcel);
     }
 

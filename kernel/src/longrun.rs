@@ -164,9 +164,7 @@ impl<M: Machine> Kernel<M> {
         }
         let ran = Time::ZERO + ran;
         let (from, to) = (self.longrun.from.came().shown(), self.stands_at(index));
-        let (id, name) = self.tasks.label(index);
-        let name = name.to_owned();
-        announce!(self, id, &name, Event::Longrun { ran, from, to });
+        announce!(self, self.tasks.label(index), Event::Longrun { ran, from, to });
     }
 
     /// Where a run has led.

@@ -7,7 +7,7 @@
 use traps::Time;
 use traps::protocol::{Limit, ROOT, ScopeKind};
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
@@ -151,7 +151,7 @@ impl<M: Machine> Kernel<M> {
         let scope = self.scopes.get(index);
         let (task, number, cause) = (scope.task, scope.serial.get(), scope.seq);
         let event = Event::Fire { timer: Timer::Scope(number), deadline, cause };
-        let seq = emit_for!(self, 0, "kernel", event, log::late(deadline, self.log.now));
+        let seq = emit_for!(self, KERNEL, event, log::late(deadline, self.log.now));
         self.scopes.get_mut(index).seq = seq;
         for source in self.scopes.unhold(&mut self.tasks, index) {
             self.interrupt_scope(task, source, index, seq);

@@ -11,7 +11,7 @@ use traps::protocol::TaskRef;
 use traps::shutdown::Closing;
 use traps::{Signal, Time};
 
-use crate::emit::{announce, emit, emit_for, quietly};
+use crate::emit::{KERNEL, announce, emit, emit_for, quietly};
 use crate::kernel::Kernel;
 use crate::limits::BLIND_TURNS;
 use crate::machine::Machine;
@@ -95,7 +95,7 @@ impl<M: Machine> Kernel<M> {
         let tasks = self.tasks.alive as u64;
         let cause = (cause > 0).then_some(cause);
         let phase = Phase::Gate { reason: reason.into(), tasks, cause };
-        announce!(self, 0, "kernel", Event::Phase(phase));
+        announce!(self, KERNEL, Event::Phase(phase));
         let gate = self.log.seq;
         self.ending.stage = Stage::Drain;
         let closing = self.ending.closing.clone();
@@ -107,7 +107,7 @@ impl<M: Machine> Kernel<M> {
         }
         self.wake_queue(closing.line(), u64::MAX, gate);
         let (holds, until) = (closing.holds(), self.log.now + self.options.drain);
-        announce!(self, 0, "kernel", Event::Phase(Phase::Drain { holds, until }));
+        announce!(self, KERNEL, Event::Phase(Phase::Drain { holds, until }));
         self.set_phase_timer(until);
     }
 
@@ -132,7 +132,7 @@ impl<M: Machine> Kernel<M> {
             Stage::Drain => Timer::Drain,
             Stage::Open | Stage::Cleanup | Stage::Halted => Timer::Grace,
         };
-        emit_for!(self, 0, "kernel", Event::Fire { timer, deadline, cause: self.phase });
+        emit_for!(self, KERNEL, Event::Fire { timer, deadline, cause: self.phase });
         self.ending.rang = true;
     }
 
@@ -168,13 +168,13 @@ impl<M: Machine> Kernel<M> {
     /// Cancels all that is left, newest first, and starts the grace.
     fn cancel_phase(&mut self, after: After) {
         let tasks = self.tasks.alive as u64;
-        announce!(self, 0, "kernel", Event::Phase(Phase::Cancel { tasks, after }));
+        announce!(self, KERNEL, Event::Phase(Phase::Cancel { tasks, after }));
         self.ending.stage = Stage::Cleanup;
         self.ending.until = self.log.now + self.options.grace;
         self.set_phase_timer(self.ending.until);
         self.cancel_newer();
         let (tasks, until) = (self.tasks.alive as u64, self.ending.until);
-        announce!(self, 0, "kernel", Event::Phase(Phase::Cleanup { tasks, until }));
+        announce!(self, KERNEL, Event::Phase(Phase::Cleanup { tasks, until }));
     }
 
     /// Cancels those that are new since the last time: clean-up may spawn.
@@ -292,13 +292,12 @@ impl<M: Machine> Kernel<M> {
             let jobs: Vec<String> =
                 self.workers.all().iter().map(|job| format!("o{}", job.number)).collect();
             let text = format!("left alone, for their grace is over: {}", jobs.join(" "));
-            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+            announce!(self, KERNEL, Event::Warn { text: text.into() });
         }
         let counters = self.counters();
         announce!(
             self,
-            0,
-            "kernel",
+            KERNEL,
             Event::Halt {
                 tasks: counters.tasks as u64,
                 tickets: counters.tickets as u64,
@@ -325,7 +324,7 @@ impl<M: Machine> Kernel<M> {
         let left = self.tasks.newest_first(0);
         if !left.is_empty() {
             let tasks = left.len() as u64;
-            announce!(self, 0, "kernel", Event::Phase(Phase::Drop { tasks }));
+            announce!(self, KERNEL, Event::Phase(Phase::Drop { tasks }));
         }
         for task in left {
             let seq = emit!(self, task, Event::Drop { what: OVER.into() });

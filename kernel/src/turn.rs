@@ -10,7 +10,7 @@ use traps::gate::Gate;
 use traps::protocol::{Direction, HOME, Site};
 use traps::scope_table::ScopeTable;
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{KERNEL, WAKEUP, emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::limits::SKIPPED;
 use crate::log;
@@ -92,7 +92,7 @@ impl<M: Machine> Kernel<M> {
                  threads={threads} longrun={longrun} watchdog={watchdog}"
         ));
         self.wakeup.seq =
-            emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, cause: None, at: None });
+            emit_for!(self, WAKEUP, Event::Spawn { parent: None, cause: None, at: None });
     }
 
     /// One turn of the loop.
@@ -186,10 +186,10 @@ impl<M: Machine> Kernel<M> {
         let mut cause = self.wakeup.seq;
         if started {
             let op = WakeOp::Io { alias, direction };
-            cause = emit_for!(self, 1, "wakeup", Event::Wake { op, ticket: None, cause });
+            cause = emit_for!(self, WAKEUP, Event::Wake { op, ticket: None, cause });
         }
         let event = Event::Run { cause, answered: Vec::new().into() };
-        let run = emit_for!(self, 1, "wakeup", event);
+        let run = emit_for!(self, WAKEUP, event);
         let mut messages = mem::take(&mut self.scratch.messages);
         self.wakes.drain(&mut messages);
         let came = messages.len();
@@ -203,7 +203,7 @@ impl<M: Machine> Kernel<M> {
         self.wakeup.parked = true;
         let op = Op::Io { alias, direction };
         let event = Event::Block { op, ticket: None, at: None };
-        self.wakeup.seq = emit_for!(self, 1, "wakeup", event);
+        self.wakeup.seq = emit_for!(self, WAKEUP, event);
     }
 
     /// Does what another thread asked for.
@@ -246,7 +246,7 @@ impl<M: Machine> Kernel<M> {
         let moved = self.timers.expire(self.log.now, &mut due, rank);
         if let Some(moved) = moved {
             let far = self.timers.far() as u64;
-            emit_for!(self, 0, "kernel", Event::Tick { moved, far });
+            emit_for!(self, KERNEL, Event::Tick { moved, far });
         }
         for timer in &due[before..] {
             match Fired::of(timer.owner) {
@@ -287,7 +287,7 @@ impl<M: Machine> Kernel<M> {
                     let timer = Timer::Sleep(number);
                     let event = Event::Fire { timer, deadline, cause };
                     let late = log::late(deadline, now);
-                    let seq = emit_for!(self, 0, "kernel", event, late);
+                    let seq = emit_for!(self, KERNEL, event, late);
                     let result = Ok(traps::protocol::Answer::Time(now));
                     self.complete(index, result, WakeOp::Sleep, seq);
                 }
