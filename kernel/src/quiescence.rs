@@ -64,7 +64,7 @@ impl<M: Machine> Kernel<M> {
     #[must_use]
     pub fn outstanding(&self) -> Outstanding {
         let crate::workers::Counts { queued, abandoned, .. } = self.workers.counts;
-        let own = usize::from(self.grace.is_some());
+        let own = usize::from(self.ending.timer.is_some());
         let io = |wait: &Wait| matches!(wait, Wait::Io { .. } | Wait::Signal(_) | Wait::Stream(_));
         let posts = self.gate.wakes_for(self.epoch);
         Outstanding {

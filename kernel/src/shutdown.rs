@@ -17,7 +17,7 @@ use crate::limits::BLIND_TURNS;
 use crate::machine::Machine;
 use crate::options::Error;
 use crate::task::{End, State};
-use crate::timers::{Class, Rank};
+use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{After, Event, Phase, Seq, Timer};
 use crate::turn::{Fired, Running};
 
@@ -36,8 +36,13 @@ pub(crate) struct Ending {
     cancelled: u64,
     /// The end of the grace.
     until: Time,
-    /// The timer of the phase came true.
+    /// The line of the phase, and the timer that ends it.
+    line: Seq,
+    pub(crate) timer: Option<TimerId>,
+    /// That timer came true.
     rang: bool,
+    /// The machine below has failed: there is no further run.
+    pub(crate) failed: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -67,10 +72,10 @@ impl<M: Machine> Kernel<M> {
         Entered
     }
 
-    /// Whether it has begun, or is over.
+    /// Whether it has begun, or is over, or the machine has failed.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
-        self.ending.stage != Stage::Open || self.shut
+        self.ending.stage != Stage::Open || self.ending.failed
     }
 
     pub(crate) fn has_halted(&self) -> bool {
@@ -114,14 +119,14 @@ impl<M: Machine> Kernel<M> {
     /// The line that was just made begins a phase that lasts until then at most.
     fn set_phase_timer(&mut self, until: Time) {
         self.forget_phase_timer();
-        self.phase = self.log.seq;
+        self.ending.line = self.log.seq;
         let rank = || Rank { class: Class::Phase, seq: 0 };
-        self.grace = Some(self.timers.arm(until, Fired::GRACE, self.log.now, rank));
+        self.ending.timer = Some(self.timers.arm(until, Fired::GRACE, self.log.now, rank));
     }
 
     fn forget_phase_timer(&mut self) {
         self.ending.rang = false;
-        if let Some(timer) = self.grace.take() {
+        if let Some(timer) = self.ending.timer.take() {
             self.timers.disarm(timer);
         }
     }
@@ -132,7 +137,7 @@ impl<M: Machine> Kernel<M> {
             Stage::Drain => Timer::Drain,
             Stage::Open | Stage::Cleanup | Stage::Halted => Timer::Grace,
         };
-        emit_for!(self, KERNEL, Event::Fire { timer, deadline, cause: self.phase });
+        emit_for!(self, KERNEL, Event::Fire { timer, deadline, cause: self.ending.line });
         self.ending.rang = true;
     }
 
@@ -184,7 +189,7 @@ impl<M: Machine> Kernel<M> {
         if older < newest {
             for task in self.tasks.newest_first(older) {
                 if self.tasks.get(task).cancel().is_none() {
-                    self.cancel_task(task, None, "shutdown", self.phase);
+                    self.cancel_task(task, None, "shutdown", self.ending.line);
                 }
             }
         }
@@ -269,7 +274,6 @@ impl<M: Machine> Kernel<M> {
 
     /// Waits for the threads with what is left of the grace, and says what is left.
     fn halt(&mut self) {
-        self.shut = true;
         self.ending.stage = Stage::Halted;
         self.log.now = self.machine.now();
         // Whoever asks for something from now on is told at once, and not when the wait is over: it

@@ -157,7 +157,7 @@ impl<M: Machine> Kernel<M> {
         arrivals.clear();
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
-            self.shut = true;
+            self.ending.failed = true;
             self.drop_messages();
             return Err(Error::Machine(error));
         }
@@ -256,7 +256,7 @@ impl<M: Machine> Kernel<M> {
                 }
                 Fired::Scope(index) => self.scopes.get_mut(index).set_timer(None),
                 Fired::Guard(_) | Fired::Bare(_) | Fired::Retry => {}
-                Fired::Grace => self.grace = None,
+                Fired::Grace => self.ending.timer = None,
             }
         }
         self.scratch.due = due;
