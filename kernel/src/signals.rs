@@ -54,8 +54,8 @@ impl<M: Machine> Kernel<M> {
     }
 
     pub(crate) fn watch_signals(&mut self, set: SignalSet) -> io::Result<()> {
-        for signal in Signal::ALL {
-            if set.contains(signal) && !self.signals.watched.contains(signal) {
+        for signal in set.iter() {
+            if !self.signals.watched.contains(signal) {
                 self.machine.watch_signal(signal)?;
                 self.signals.watched = self.signals.watched.with(signal);
             }
@@ -131,14 +131,9 @@ impl<M: Machine> Kernel<M> {
             let result = Err(Failure::Refused(error));
             return self.answer(at, result, || Op::Signal);
         }
-        self.signals.asked = Signal::ALL
-            .into_iter()
-            .filter(|signal| set.contains(*signal))
-            .fold(self.signals.asked, SignalSet::with);
-        let kept = Signal::ALL
-            .into_iter()
-            .find(|signal| set.contains(*signal) && self.signals.kept.contains(*signal));
-        if let Some(signal) = kept {
+        self.signals.asked = set.iter().fold(self.signals.asked, SignalSet::with);
+        let kept = self.signals.kept;
+        if let Some(signal) = set.iter().find(|signal| kept.contains(*signal)) {
             self.signals.kept = self.signals.kept.without(signal);
             let result = Ok(Answer::Signal(signal));
             return self.answer(at, result, || Op::Signal);

@@ -72,9 +72,6 @@ impl Source for Scripted {
     fn descriptor(&self) -> Descriptor {
         Descriptor::Scripted(self.0)
     }
-    fn kind(&self) -> char {
-        'f'
-    }
     fn into_owner(self) -> Option<OwnedFd> {
         None
     }
@@ -188,10 +185,7 @@ impl<S: Source> fmt::Debug for Io<S> {
     }
 }
 
-impl<S: Source> AsRawFd for Io<S>
-where
-    S: AsRawFd,
-{
+impl<S: Source + AsRawFd> AsRawFd for Io<S> {
     fn as_raw_fd(&self) -> RawFd {
         (**self).as_raw_fd()
     }

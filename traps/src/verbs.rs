@@ -1,4 +1,5 @@
-//! The small verbs: time, the task's own name, giving way, and notes for the log.
+//! The small verbs: time, what the task is and what is pending in it, giving way, and notes for the
+//! log.
 
 use std::borrow::Cow;
 use std::future::Future;
