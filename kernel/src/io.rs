@@ -156,7 +156,7 @@ impl<M: Machine> Kernel<M> {
     /// A wake that was not read: it is for the next who waits.
     pub(crate) fn give_back(&mut self, handle: HandleId, direction: Direction) {
         let Some(index) = self.registrations.find(handle) else { return };
-        let registration = self.registrations.get(index).expect("found above");
+        let registration = self.registrations.at(index);
         let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
         if waiting != NONE {
             let alias = registration.alias();
@@ -170,7 +170,7 @@ impl<M: Machine> Kernel<M> {
 
     /// An event that served nobody. Too many of them end the registration.
     fn remember(&mut self, index: u32, arrival: Arrival, news: bool) {
-        let registration = self.registrations.get(index).expect("the caller found it");
+        let registration = self.registrations.at(index);
         let waited_for = !registration.nobody_waits();
         if waited_for && !news {
             return;
@@ -247,7 +247,7 @@ impl<M: Machine> Kernel<M> {
             return drop(owner);
         };
         for direction in BOTH {
-            let registration = self.registrations.get(index).expect("found above");
+            let registration = self.registrations.at(index);
             let alias = registration.alias();
             let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
             if waiting != NONE {
@@ -256,7 +256,7 @@ impl<M: Machine> Kernel<M> {
             }
         }
         let closes = sole && owner.is_some();
-        let registration = self.registrations.get(index).expect("found above");
+        let registration = self.registrations.at(index);
         if registration.registered && closes {
             // Closing the last descriptor of a file takes it out of the poller's set.
             registration.registered = false;

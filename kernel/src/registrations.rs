@@ -117,6 +117,7 @@ impl Registration {
     /// What the poller gives back with an event: the place, and enough of the serial number to
     /// tell a stale event.
     pub(crate) fn token(&self, index: u32) -> u64 {
+        // 31 bits: the tokens with the highest are the machine's own.
         let serial = self.serial.get() & 0x7fff_ffff;
         u64::from(index) | serial << 32
     }
