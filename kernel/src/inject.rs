@@ -56,7 +56,7 @@ impl<M: Machine> Kernel<M> {
             task: id,
             name: name.to_owned(),
             op: op.to_string(),
-            site: format!("{}:{}", site.file(), site.line()),
+            site: log::place_of(site),
         });
         let Some(what) = self.inject.what else { return };
         self.inject.from = u64::MAX;

@@ -255,7 +255,7 @@ impl<M: Machine> Kernel<M> {
 
     fn give_orphan(&mut self, job: u64, task: u64, site: Site, work: Box<dyn Work>) {
         let Some(mut hook) = self.jobs.on_orphan.take() else { return drop_quietly(work) };
-        let site = log::site(site).to_string();
+        let site = log::place_of(site);
         quietly(|| {
             let Some(outcome) = work.into_outcome() else { return };
             hook(Orphan { job, task, site, outcome });
@@ -318,7 +318,7 @@ impl<M: Machine> Kernel<M> {
             task: job.task.serial.get(),
             name: job.name.clone().or_else(name).unwrap_or_default(),
             since: job.since,
-            site: log::site(job.site).to_string(),
+            site: log::place_of(job.site),
             limiter: job.limiter.as_ref().map(|limiter| limiter.name),
         }
     }

@@ -1,4 +1,4 @@
-//! Where events become lines: numbers them, and hands them to whoever listens.
+//! Where events become lines, and are handed to whoever listens. `emit.rs` numbers them.
 //!
 //! Decides nothing. With nobody listening, an event costs one addition and one test.
 
@@ -210,6 +210,11 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
 
 pub(crate) fn site(site: protocol::Site) -> Site<'static> {
     Site { file: site.file().into(), line: site.line() }
+}
+
+/// The same for reports: `file:line`, the file as it is called.
+pub(crate) fn place_of(site: protocol::Site) -> String {
+    format!("{}:{}", site.file(), site.line())
 }
 
 /// What came out of a scope: what that is worth a reader's while.
