@@ -17,11 +17,11 @@ use crate::kernel::Kernel;
 use crate::limits::{THREAD_PAUSE, THREAD_PAUSE_MOST};
 use crate::log;
 use crate::machine::Machine;
+use crate::owner::Owner;
 use crate::table::At;
 use crate::threads::{Done, JobId};
 use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{Event, Op, Seq, WakeOp};
-use crate::turn::Fired;
 use crate::waits::Wait;
 use crate::workers::{Order, Parcel, State};
 
@@ -200,7 +200,7 @@ impl<M: Machine> Kernel<M> {
         if self.jobs.retry.is_none() {
             let rank = || Rank { class: Class::Retry, seq: 0 };
             let at = self.log.now + pause;
-            let timer = self.timers.arm(at, Fired::RETRY, self.log.now, rank);
+            let timer = self.timers.arm(at, Owner::RETRY, self.log.now, rank);
             self.jobs.retry = Some((timer, pause));
         }
     }

@@ -80,6 +80,7 @@ mod machine;
 mod options;
 mod outlived;
 mod outside;
+mod owner;
 mod pending;
 mod posts;
 mod quiescence;

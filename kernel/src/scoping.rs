@@ -9,13 +9,13 @@ use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
+use crate::owner::Owner;
 use crate::pending::{Pending, Source};
 use crate::scope::{Scope, Timing};
 use crate::shields::Hold;
 use crate::table::At;
 use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{Event, Op, Outcome, Timer};
-use crate::turn::Fired;
 
 /// The trap that opens a scope, for the log.
 pub(crate) fn shown_scope(limit: Limit, kind: ScopeKind, point: Time, now: Time) -> Op<'static> {
@@ -45,7 +45,7 @@ impl<M: Machine> Kernel<M> {
             let scope = self.scopes.get_mut(index);
             scope.timing = Timing::Guard;
             scope.set_timer(Some(TimerId(slot)));
-            self.timers.set_owner(TimerId(slot), Fired::guard(index));
+            self.timers.set_owner(TimerId(slot), Owner::guard(index));
         }
         let now = self.log.now;
         self.answer(at, Ok(Answer::Scope { scope, deadline }), || {
@@ -59,7 +59,7 @@ impl<M: Machine> Kernel<M> {
         }
         if deadline != Time::NEVER {
             let rank = || Rank { class: Class::Timeout, seq: scope.serial.get() };
-            let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
+            let timer = self.timers.arm(deadline, Owner::scope(index), self.log.now, rank);
             self.scopes.get_mut(index).set_timer(Some(timer));
         }
     }
@@ -117,7 +117,7 @@ impl<M: Machine> Kernel<M> {
         self.scopes.get_mut(name.index).seq = seq;
         if deadline != Time::NEVER && !is_over {
             let rank = || Rank { class: Class::Timeout, seq: name.serial.get() };
-            let timer = self.timers.arm(deadline, Fired::scope(name.index), self.log.now, rank);
+            let timer = self.timers.arm(deadline, Owner::scope(name.index), self.log.now, rank);
             self.scopes.get_mut(name.index).set_timer(Some(timer));
         }
     }

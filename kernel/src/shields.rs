@@ -11,12 +11,12 @@ use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
+use crate::owner::Owner;
 use crate::pending::{Pending, Source};
 use crate::scopes::Scopes;
 use crate::tasks::Tasks;
 use crate::timers::{Class, Rank};
 use crate::trace::{Event, Timer};
-use crate::turn::Fired;
 
 /// What a scope holds back from the traps inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl<M: Machine> Kernel<M> {
             let timer = Timer::Scope(number);
             let seq = emit!(self, task, Event::Arm { timer, until, at: None });
             let rank = || Rank { class: Class::Timeout, seq: number };
-            let timer = self.timers.arm(until, Fired::scope(index), self.log.now, rank);
+            let timer = self.timers.arm(until, Owner::scope(index), self.log.now, rank);
             let scope = self.scopes.get_mut(index);
             scope.seq = seq;
             scope.set_timer(Some(timer));

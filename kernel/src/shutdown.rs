@@ -16,10 +16,11 @@ use crate::kernel::Kernel;
 use crate::limits::BLIND_TURNS;
 use crate::machine::Machine;
 use crate::options::Error;
+use crate::owner::Owner;
 use crate::task::{End, State};
 use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{After, Event, Phase, Seq, Timer};
-use crate::turn::{Fired, Running};
+use crate::turn::Running;
 
 /// Why a future is dropped that would not end.
 const OVER: &str = "its_grace_is_over";
@@ -121,7 +122,7 @@ impl<M: Machine> Kernel<M> {
         self.forget_phase_timer();
         self.ending.line = self.log.seq;
         let rank = || Rank { class: Class::Phase, seq: 0 };
-        self.ending.timer = Some(self.timers.arm(until, Fired::GRACE, self.log.now, rank));
+        self.ending.timer = Some(self.timers.arm(until, Owner::PHASE, self.log.now, rank));
     }
 
     fn forget_phase_timer(&mut self) {

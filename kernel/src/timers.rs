@@ -11,9 +11,7 @@ use std::rc::Rc;
 use traps::deadline_table::{Columns, DeadlineTable, FIRED, Place};
 use traps::time::Time;
 
-/// Who a timer belongs to: 32 bits that only the kernel can read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Owner(pub u32);
+use crate::owner::Owner;
 
 /// A timer, until it fires or is disarmed; then its number is used again. Held by the owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,9 +5,8 @@
 use std::mem;
 use std::rc::Rc;
 
-use traps::deadline_table::{BARE, GUARD};
 use traps::gate::Gate;
-use traps::protocol::{Direction, HOME, Site};
+use traps::protocol::{Direction, Site};
 use traps::scope_table::ScopeTable;
 
 use crate::emit::{KERNEL, WAKEUP, emit, emit_for};
@@ -17,8 +16,9 @@ use crate::log;
 use crate::longrun::Came;
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
+use crate::owner::{Owner, Whose};
 use crate::task::{End, NONE};
-use crate::timers::{Class, Owner, Rank};
+use crate::timers::{Class, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
 use crate::wake;
@@ -231,17 +231,17 @@ impl<M: Machine> Kernel<M> {
         let mut due = mem::take(&mut self.scratch.due);
         let before = due.len();
         let (waits, scopes) = (&self.waits, &self.scopes);
-        let rank = |owner| match Fired::of(owner) {
-            Fired::Sleep(index) => {
+        let rank = |owner: Owner| match owner.whose() {
+            Whose::Sleep(index) => {
                 let entry = waits.get(index).expect("a timer's ticket is parked");
                 Rank { class: Class::Sleep, seq: entry.number }
             }
-            Fired::Scope(index) => {
+            Whose::Scope(index) => {
                 Rank { class: Class::Timeout, seq: scopes.get(index).serial.get() }
             }
-            Fired::Guard(_) | Fired::Bare(_) => unreachable!("the queue ranks deadlines itself"),
-            Fired::Grace => Rank { class: Class::Phase, seq: 0 },
-            Fired::Retry => Rank { class: Class::Retry, seq: 0 },
+            Whose::Guard(_) | Whose::Bare(_) => unreachable!("the queue ranks deadlines itself"),
+            Whose::Phase => Rank { class: Class::Phase, seq: 0 },
+            Whose::Retry => Rank { class: Class::Retry, seq: 0 },
         };
         let moved = self.timers.expire(self.log.now, &mut due, rank);
         if let Some(moved) = moved {
@@ -249,14 +249,14 @@ impl<M: Machine> Kernel<M> {
             emit_for!(self, KERNEL, Event::Tick { moved, far });
         }
         for timer in &due[before..] {
-            match Fired::of(timer.owner) {
-                Fired::Sleep(index) => {
+            match timer.owner.whose() {
+                Whose::Sleep(index) => {
                     let entry = self.waits.get_mut(index).expect("a timer's ticket is parked");
                     entry.wait = Wait::Sleep { timer: None };
                 }
-                Fired::Scope(index) => self.scopes.get_mut(index).set_timer(None),
-                Fired::Guard(_) | Fired::Bare(_) | Fired::Retry => {}
-                Fired::Grace => self.ending.timer = None,
+                Whose::Scope(index) => self.scopes.get_mut(index).set_timer(None),
+                Whose::Guard(_) | Whose::Bare(_) | Whose::Retry => {}
+                Whose::Phase => self.ending.timer = None,
             }
         }
         self.scratch.due = due;
@@ -276,8 +276,8 @@ impl<M: Machine> Kernel<M> {
         for place in 0..self.scratch.due.len() {
             let timer = self.scratch.due[place];
             let deadline = timer.at;
-            match Fired::of(timer.owner) {
-                Fired::Sleep(index) => {
+            match timer.owner.whose() {
+                Whose::Sleep(index) => {
                     // An earlier timer of this batch may have interrupted it.
                     let Some(entry) = self.waits.get(index) else { continue };
                     let (number, cause) = (entry.number, entry.seq);
@@ -291,7 +291,7 @@ impl<M: Machine> Kernel<M> {
                     let result = Ok(traps::protocol::Answer::Time(now));
                     self.complete(index, result, WakeOp::Sleep, seq);
                 }
-                Fired::Scope(index) => {
+                Whose::Scope(index) => {
                     let task = self.scopes.get(index).task;
                     if self.tasks.get(task).expiring.is_some() {
                         self.fire_guards_around(index, deadline);
@@ -300,9 +300,9 @@ impl<M: Machine> Kernel<M> {
                         self.fire_scope(index, deadline);
                     }
                 }
-                Fired::Guard(_) | Fired::Bare(_) => self.fire_deadline(timer),
-                Fired::Grace => self.end_phase(deadline),
-                Fired::Retry => self.retry_threads(),
+                Whose::Guard(_) | Whose::Bare(_) => self.fire_deadline(timer),
+                Whose::Phase => self.end_phase(deadline),
+                Whose::Retry => self.retry_threads(),
             }
         }
         self.forget_due();
@@ -332,56 +332,5 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn report(&self) -> String {
         let lines: Vec<String> = self.tasks().iter().map(ToString::to_string).collect();
         lines.join("\n")
-    }
-}
-
-/// Whose timer it is, in 32 bits: two for the kind, the rest a place in a table.
-#[derive(Clone, Copy)]
-pub(crate) enum Fired {
-    Sleep(u32),
-    Scope(u32),
-    /// A connection deadline, in a guard that has this scope.
-    Guard(u32),
-    /// A connection deadline without a guard, of this task.
-    Bare(u32),
-    Grace,
-    Retry,
-}
-
-impl Fired {
-    const KIND: u32 = 0b11 << 30;
-    const SCOPE: u32 = 0b01 << 30;
-    /// Of a sleep: its ticket is at home.
-    const AT_HOME: u32 = 1 << 29;
-    pub(crate) const GRACE: Owner = Owner(!Self::KIND);
-    /// Jobs that no thread took are tried again.
-    pub(crate) const RETRY: Owner = Owner(!Self::KIND - 1);
-    /// A connection deadline whose task has ended.
-    pub(crate) const NOBODY: Owner = Owner(!Self::SCOPE);
-
-    pub(crate) fn sleep(ticket: u32) -> Owner {
-        let home = if ticket & HOME == 0 { 0 } else { Self::AT_HOME };
-        Owner(ticket & !HOME | home)
-    }
-
-    pub(crate) fn scope(index: u32) -> Owner {
-        Owner(index | Self::SCOPE)
-    }
-
-    pub(crate) fn guard(index: u32) -> Owner {
-        Owner(index | GUARD)
-    }
-
-    pub(crate) fn of(owner: Owner) -> Fired {
-        let place = owner.0 & !Self::KIND;
-        match owner.0 & Self::KIND {
-            GUARD => Fired::Guard(place),
-            BARE => Fired::Bare(place),
-            Self::SCOPE => Fired::Scope(place),
-            _ if owner == Self::GRACE => Fired::Grace,
-            _ if owner == Self::RETRY => Fired::Retry,
-            _ if place & Self::AT_HOME != 0 => Fired::Sleep(place & !Self::AT_HOME | HOME),
-            _ => Fired::Sleep(place),
-        }
     }
 }
