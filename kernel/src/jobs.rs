@@ -131,27 +131,22 @@ impl<M: Machine> Kernel<M> {
 
     /// Has a job run that has its token: by the script, or by a thread.
     fn start_job(&mut self, job: JobId) {
-        // Nobody overtakes those for which there was no thread.
-        let waits = !self.workers.stalled().is_empty();
-        let tried = if waits { Ok(false) } else { self.try_to_start(job) };
-        match tried {
-            Ok(true) => {}
-            Ok(false) => self.workers.stalled().push_back(job),
-            Err(error) => {
-                self.workers.stalled().push_back(job);
-                self.say_failing(&error);
-                self.try_again_after(THREAD_PAUSE);
-            }
+        if self.workers.stalled().is_empty() {
+            let Err(error) = self.try_to_start(job) else { return };
+            self.say_failing(&error);
+            self.try_again_after(THREAD_PAUSE);
         }
+        // Nobody overtakes those for which there was no thread.
+        self.workers.stalled().push_back(job);
     }
 
-    fn try_to_start(&mut self, job: JobId) -> io::Result<bool> {
+    fn try_to_start(&mut self, job: JobId) -> io::Result<()> {
         if self.machine.scripts_jobs() {
             let view = self.job_view(job);
             if let Some(span) = self.machine.job_span(&view) {
                 let parcel = self.workers.hand_over(job, false);
                 self.machine.play_job(job, parcel, span, &self.deliver);
-                return Ok(true);
+                return Ok(());
             }
         }
         self.machine.may_start_thread()?;
@@ -159,7 +154,7 @@ impl<M: Machine> Kernel<M> {
         match self.pool.submit(job, parcel) {
             Ok(()) => {
                 self.say_well();
-                Ok(true)
+                Ok(())
             }
             Err((error, parcel)) => {
                 self.workers.take_back(job, parcel);

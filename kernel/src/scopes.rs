@@ -221,7 +221,7 @@ impl Scopes {
     /// The name of a scope of that task.
     pub(crate) fn name_of(&self, tasks: &Tasks, task: u32, index: u32) -> ScopeId {
         if index == ROOT {
-            return tasks.root(task);
+            return tasks.name_of(task).root();
         }
         ScopeId { index, epoch: self.epoch, serial: self.get(index).serial }
     }

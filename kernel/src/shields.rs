@@ -5,7 +5,7 @@
 //! has its own, and only a lapse makes something of it.
 
 use traps::Time;
-use traps::protocol::{Limit, ROOT, ScopeKind};
+use traps::protocol::{Limit, ROOT};
 
 use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
@@ -27,13 +27,6 @@ pub(crate) enum Hold {
     Shut(Limit),
     /// What comes from outside, until then: the grace runs. `NEVER` if only its close ends it.
     Until(Time),
-}
-
-impl Hold {
-    /// Of a scope that is opened.
-    pub(crate) fn of(kind: ScopeKind) -> Hold {
-        if kind == ScopeKind::Shield { Hold::Shut(Limit::Never) } else { Hold::Nothing }
-    }
 }
 
 impl Scopes {

@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::error::{JoinError, only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Body, Ended, Post, Request, Site, TaskRef};
+use crate::protocol::{Answer, Body, Ended, Post, ROOT, Request, ScopeId, Site, TaskRef};
 
 /// The number of a task in its kernel: dense, from 1, never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,13 @@ impl TaskRef {
     #[must_use]
     pub fn id(self) -> TaskId {
         TaskId(self.serial.get())
+    }
+
+    /// The scope around all that the task does.
+    #[inline]
+    #[must_use]
+    pub fn root(self) -> ScopeId {
+        ScopeId { index: ROOT, epoch: self.epoch, serial: self.serial }
     }
 }
 

@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 use crate::call::Call;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{Limit, ROOT, ScopeId, Site};
+use crate::protocol::{Limit, Site, TaskRef};
 use crate::queue::{Wait, WaitQueue};
 use crate::time::Time;
 use crate::timeout::TimeoutAfter;
@@ -147,7 +147,5 @@ where
 /// Whether it is the cancellation of the task that is being polled, and not one that came to it as
 /// the result of another task.
 fn is_own_cancellation(interrupt: &Interrupt) -> bool {
-    let root =
-        gate::task().map(|task| ScopeId { index: ROOT, epoch: task.epoch, serial: task.serial });
-    interrupt.is_cancelled() && Some(interrupt.source()) == root
+    interrupt.is_cancelled() && Some(interrupt.source()) == gate::task().map(TaskRef::root)
 }
