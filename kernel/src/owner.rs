@@ -6,11 +6,9 @@
 use traps::deadline_table::{BARE, GUARD};
 use traps::protocol::HOME;
 
-/// Who a timer belongs to: bits that only the kernel can read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Owner(pub u32);
+pub(crate) use crate::timers::Owner;
 
-/// The same, read.
+/// An owner, read.
 #[derive(Clone, Copy)]
 pub(crate) enum Whose {
     /// Of the ticket at that place.
