@@ -1,4 +1,4 @@
-//! The scope tree: where timeouts, branches and shields hang, and which interrupts are pending.
+//! The scope tree: where timeouts, branches and shields hang. What is pending in it: `pending.rs`.
 //!
 //! A pure structure: answers questions about the tree, delivers nothing and reads no clock.
 
