@@ -1,7 +1,6 @@
 //! The kernel as its owner sees it: build, run, shut down, observe.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;

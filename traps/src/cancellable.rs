@@ -4,7 +4,6 @@
 //! before: an operation whose time is over is not begun at all, and says so by an error of its own.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

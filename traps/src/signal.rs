@@ -1,7 +1,6 @@
 //! Signals of the process, as something to wait for.
 
 use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

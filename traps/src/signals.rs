@@ -1,7 +1,6 @@
 //! Signals of the process as a stream: everyone who asks sees each of them.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};

@@ -1,7 +1,6 @@
 //! Tasks as their owners see them: join, wait, cancel. How they are made is in `spawn.rs`.
 
 use std::fmt;
-use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;

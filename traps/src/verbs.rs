@@ -2,7 +2,6 @@
 //! log.
 
 use std::borrow::Cow;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};

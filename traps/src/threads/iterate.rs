@@ -5,7 +5,6 @@
 //! unread. While a job has it, whoever asks waits to be woken by that job.
 
 use std::fmt;
-use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;

@@ -12,7 +12,6 @@ mod limiter;
 
 use std::any::Any;
 use std::fmt;
-use std::future::Future;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
