@@ -310,7 +310,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Which timer a scope's firing is the firing of, and the line that set it.
-    pub(crate) fn timer_of(&self, index: u32) -> (Timer, Seq) {
+    fn timer_of(&self, index: u32) -> (Timer, Seq) {
         let scope = self.scopes.get(index);
         match (scope.timing, scope.timer()) {
             (Timing::Guard | Timing::Bare, Some(TimerId(slot))) => {

@@ -119,7 +119,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Gives the tokens that are free to those who wait for them.
-    pub(crate) fn grant_tokens(&mut self, cause: Seq) {
+    fn grant_tokens(&mut self, cause: Seq) {
         while let Some(job) = self.workers.grant(self.log.now) {
             let (running, queued) = self.occupation();
             let number = job.number;

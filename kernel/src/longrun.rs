@@ -22,7 +22,7 @@ pub(crate) struct Longrun {
     limit: u64,
     /// When the run before it ended, or the turn's wait: a mark of the machine's.
     since: u64,
-    /// What was before is no run's time.
+    /// The kernel has waited since, or was not running: that is no run's time.
     pub(crate) looked: bool,
     /// What the present run's task was ready for.
     from: Packed,

@@ -53,7 +53,7 @@ impl<M: Machine> Kernel<M> {
         self.watch_signals(set)
     }
 
-    pub(crate) fn watch_signals(&mut self, set: SignalSet) -> io::Result<()> {
+    fn watch_signals(&mut self, set: SignalSet) -> io::Result<()> {
         for signal in set.iter() {
             if !self.signals.watched.contains(signal) {
                 self.machine.watch_signal(signal)?;

@@ -43,7 +43,7 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    pub(crate) fn of_deadline(number: u32) -> Rank {
+    fn of_deadline(number: u32) -> Rank {
         Rank { class: Class::Deadline, seq: u64::from(number) }
     }
 }

@@ -221,7 +221,7 @@ impl<M: Machine> Kernel<M> {
     /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from
     /// their owners before the first of them acts.
     #[inline]
-    pub(crate) fn take_due(&mut self) {
+    fn take_due(&mut self) {
         if self.timers.next().is_some_and(|next| next <= self.log.now) {
             self.take_expired();
         }

@@ -148,7 +148,7 @@ impl DeadlineTable {
         }
     }
 
-    /// Which spans are a store may have changed.
+    /// Learns anew which spans are a store.
     #[cold]
     fn look(&self) {
         let told = self.listening.get() || self.is_any_in_flight();
