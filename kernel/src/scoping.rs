@@ -107,7 +107,8 @@ impl<M: Machine> Kernel<M> {
             self.log.now = self.log.now.max(now);
         }
         let (parent, deadline) = (self.scopes.find(parent).unwrap_or(ROOT), limit.from(now));
-        self.scopes.add(&mut self.tasks, name, task, parent, kind, deadline, site);
+        let scope = Scope::new(name.serial, (task, parent), kind, deadline, site);
+        self.scopes.add(&mut self.tasks, name.index, scope);
         self.scopes.table().set_deadline(name, deadline);
         let seq = emit!(self, task, {
             let op = shown_scope(limit, kind, deadline, now);
