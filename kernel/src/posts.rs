@@ -96,6 +96,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn write_note(&mut self, note: Note, untold: u64) {
         let event = match &note {
             Note::Warning(text) => Event::Warn { text: text.as_ref().into() },
