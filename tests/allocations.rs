@@ -108,11 +108,20 @@ fn sleeps_allocate_nothing() {
     }
 }
 
-/// The one is the task: its future, its state and its output are in one box.
+/// A task is one box: its future, its state and its output.
 #[test]
-fn spawn_and_join_allocate_once() {
-    let round = async || spawn("child", ready(7)).await.join().await.map(drop).unwrap();
-    assert_eq!(calls(10_000, round), 10_000);
+fn a_task_that_ends_leaves_its_place_in_memory_to_the_next_one_there() {
+    let joined = async || spawn("child", ready(7)).await.join().await.map(drop).unwrap();
+    assert_eq!(calls(100, joined), 0);
+    let detached = async || {
+        spawn("child", ready(7)).detached().await;
+        yield_now().await;
+    };
+    assert_eq!(calls(100, detached), 0);
+    // A name that was made up is nobody else's: it, its label and the task.
+    let name = || String::from("child");
+    let own = async || spawn(name(), ready(7)).await.join().await.map(drop).unwrap();
+    assert_eq!(calls(100, own), 300);
 }
 
 #[test]

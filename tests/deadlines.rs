@@ -367,6 +367,41 @@ fn d4_disarming_thrice_is_one_line() {
     assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
 }
 
+/// It fires when its task is ready with a value already, and is disarmed before it ended a wait:
+/// what the task waits for next is not interrupted in its place.
+#[test]
+fn d4_what_is_disarmed_hits_no_later_wait_though_it_has_fired() {
+    for guarded in [false, true] {
+        let sim = Sim::new();
+        let world = sim.clock();
+        let ran = check_quietly("d4", sim, async move {
+            let queue = Rc::new(WaitQueue::new());
+            let theirs = queue.clone();
+            let mut waiter = spawn("waiter", async move {
+                let deadline = connection_deadline().await;
+                let steps = async {
+                    let first = short(&theirs.wait().await);
+                    deadline.disarm();
+                    Ok::<_, Interrupt>((first, short(&sleep(SECOND).await), deadline.fired()))
+                };
+                if guarded {
+                    return deadline.guard(SECOND, steps).await.unwrap();
+                }
+                deadline.arm(SECOND);
+                steps.await.unwrap()
+            })
+            .await;
+            yield_now().await.unwrap();
+            queue.wake(1).await;
+            world.advance(2 * SECOND);
+            clock().await;
+            waiter.join().await.unwrap()
+        });
+        assert_eq!(ran.output, ("ok", "ok", true), "guarded: {guarded}\n{}", ran.trace);
+        assert_eq!(ran.lines(|line| line.contains(" fire     d1 ")).len(), 1);
+    }
+}
+
 #[test]
 fn d6_the_timeout_is_the_result_of_the_blocked_trap() {
     let ran = check_quietly("d6", Sim::new(), async {

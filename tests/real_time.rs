@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use kernel::{Kernel, Real};
-use traps::{Interrupt, clock, connection_deadline, sleep};
+use traps::{Interrupt, clock, connection_deadline, sleep, timeout_after};
 
 const ARMS: u32 = 150;
 
@@ -38,4 +38,32 @@ fn d12_on_the_real_clock_no_deadline_is_early() {
     let (early, behind) = kernel.run(main).unwrap();
     assert_eq!(early, []);
     assert!(behind.len() < ARMS as usize / 10, "{} of {ARMS}: {behind:?}", behind.len());
+}
+
+/// By the kernel's clock, and by the system's beside it. The last span is of those that count from
+/// a coarse reading.
+#[test]
+fn c5_on_the_real_clock_no_sleep_and_no_timeout_is_short() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let main = async {
+        let nanos = [1, 999, 1_000, 1_001, 999_999, 1_000_001, 2_345_678, 100_000_000];
+        let mut short = Vec::new();
+        for span in nanos.map(Duration::from_nanos) {
+            for sleeps in [true, false] {
+                let (began, before) = (Instant::now(), clock().await);
+                let ended = match sleeps {
+                    true => sleep(span).await.unwrap(),
+                    false => {
+                        let cut = timeout_after(span, sleep(Duration::from_secs(60))).await;
+                        cut.unwrap_err().reading()
+                    }
+                };
+                if ended < before + span || began.elapsed() < span {
+                    short.push((span, sleeps, ended.since(before)));
+                }
+            }
+        }
+        short
+    };
+    assert_eq!(kernel.run(main).unwrap(), []);
 }

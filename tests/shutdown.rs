@@ -333,6 +333,30 @@ fn a_value_of_the_same_turn_beats_the_shutdown_and_a_wait_after_it_is_not_begun_
     kernel.end();
 }
 
+/// A guard that is due beats the beginning of the shutdown, as it beats a value, and nothing is
+/// lost: who looks again knows.
+#[test]
+fn d7_a_guard_that_is_due_beats_the_shutdown_of_its_turn() {
+    for by_task in [false, true] {
+        let mut kernel = Traced::new(terminated_at(&[5]), options());
+        kernel.go(async {
+            let other = spawn("other", begun()).await;
+            let deadline = connection_deadline().await;
+            let end = match by_task {
+                true => deadline.guard_task(tenths(5), begun()).await,
+                false => deadline.guard(tenths(5), begun()).await,
+            };
+            assert!(end.is_err() && has_begun());
+            begun().await.unwrap();
+            other.wait().await.unwrap();
+            assert_eq!(clock().await, at(5));
+        });
+        let trace = kernel.end();
+        assert_lines(&trace, "main     race     winner=timeout loser=value", 1);
+        assert_lines(&trace, "other    wake     wait q1", 1);
+    }
+}
+
 #[test]
 fn waits_that_know_of_the_shutdown_make_no_trap_of_their_own() {
     let plain = kernel::testing::run(async {

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use support::{check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
     Error, Interrupt, Kind, Time, WaitQueue, clock, connection_deadline, ignore_after, sleep,
-    spawn, yield_now,
+    spawn, timeout_after, yield_now,
 };
 
+const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Waits that end in time, by the deadline, and in time again: the log has no scope.
@@ -134,7 +136,7 @@ fn x1_after_a_value_of_an_earlier_turn_nothing_is_left_of_the_guard_of_a_task() 
         waiter.join().await.unwrap()
     });
     assert_eq!(ran.count("fire"), 2, "{}", ran.trace);
-    assert_eq!(ran.output, ("ok", true, "ok", false));
+    assert_eq!(ran.output, ("ok", true, "ok", true));
 }
 
 /// As a drain does it: somebody else ends the wait, by a deadline that comes sooner.
@@ -179,4 +181,113 @@ fn d5_a_timeout_around_the_guard_of_a_task_disarms_it() {
         (around, deadline.fired(), short(&sleep(9 * SECOND).await))
     });
     assert_eq!(ran.output, (Ok(None), false, "ok"));
+}
+
+/// A timeout inside it, around it, or of another deadline is found in the same turn and comes
+/// first: what the guard's own deadline did is over with the guard, whichever ended the wait.
+#[test]
+fn d5_a_guard_of_a_task_that_lost_to_another_timeout_leaves_nothing_of_its_own() {
+    for span in [900 * MS, SECOND] {
+        for way in ["inside", "around", "beside"] {
+            let ran = check_quietly(way, Sim::new().late_by(200 * MS), async {
+                let other = connection_deadline().await;
+                let deadline = connection_deadline().await;
+                let wait = sleep(5 * SECOND);
+                let end = match way {
+                    "inside" => deadline.guard_task(SECOND, timeout_after(span, wait)).await,
+                    "around" => timeout_after(span, deadline.guard_task(SECOND, wait)).await,
+                    _ => other.guard_task(span, deadline.guard_task(SECOND, wait)).await,
+                };
+                (short(&end), deadline.fired(), short(&sleep(SECOND).await), deadline.fired())
+            });
+            assert_eq!(ran.output, ("TT", true, "ok", true), "{way} {span:?}\n{}", ran.trace);
+            assert_eq!(ran.count("deliver"), 1, "{way} {span:?}");
+        }
+    }
+}
+
+/// A generator that is the same everywhere (splitmix64).
+struct Dice(Cell<u64>);
+
+impl Dice {
+    fn roll(&self, sides: u64) -> u64 {
+        self.0.set(self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        let z = self.0.get();
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % sides
+    }
+
+    fn span(&self, sides: u64) -> Duration {
+        Duration::from_millis(self.roll(sides))
+    }
+}
+
+/// How one guarded wait ended, whether the deadline says that it fired, and when that was.
+type Ended = (&'static str, bool, Time);
+
+/// Waits of all kinds under one deadline, and waits between them under none, while another task
+/// wakes, cancels and holds the CPU: all of it drawn from a seed, so that there are many ties.
+fn guarded_waits(seed: u64, by_task: bool) -> Vec<Ended> {
+    let dice = Dice(Cell::new(seed));
+    let late = dice.span(3);
+    let ready = (0..dice.roll(4)).map(|_| Time::ZERO + dice.span(20));
+    let sim = ready.fold(Sim::new().late_by(late), |sim, at| sim.ready_at(at, 1, Direction::Read));
+    let world = sim.clock();
+    let main = async {
+        let queue = WaitQueue::new();
+        let (own, line) = (Dice(Cell::new(!seed)), queue.clone());
+        let victim = async move {
+            let deadline = connection_deadline().await;
+            let io = Io::new(Scripted(1));
+            let mut ends = Vec::new();
+            for _ in 0..5 {
+                let (kind, span, takes) = (own.roll(5), own.span(6), own.span(6));
+                // One that may wait for ever has a limit.
+                let span = if kind < 3 { span.max(MS) } else { span };
+                let wait = async {
+                    match kind {
+                        0 => line.wait().await,
+                        1 => match io.readable().await {
+                            Err(Error::Interrupt(why)) => Err(why),
+                            _ => Ok(()),
+                        },
+                        2 => {
+                            sleep(takes).await?;
+                            line.wait().await
+                        }
+                        3 => yield_now().await,
+                        _ => sleep(takes).await.map(drop),
+                    }
+                };
+                let end = match by_task {
+                    true => deadline.guard_task(span, wait).await,
+                    false => deadline.guard(span, wait).await,
+                };
+                ends.push((short(&end), deadline.fired(), clock().await));
+                let between = short(&sleep(own.span(4)).await);
+                ends.push((between, deadline.fired(), clock().await));
+            }
+            ends
+        };
+        let mut victim = spawn("victim", victim).await;
+        for _ in 0..8 {
+            sleep(dice.span(6)).await.unwrap();
+            match dice.roll(8) {
+                0 => victim.cancel_now("drawn").await,
+                1 | 2 => world.advance(dice.span(4)),
+                _ => drop(queue.wake(1).await),
+            }
+        }
+        victim.join().await.unwrap()
+    };
+    Kernel::new(sim).run(main).unwrap()
+}
+
+/// In a task of its own, and with nothing around it, it is the guard that has a scope, but cheaper.
+#[test]
+fn d5_d7_d10_d29_the_guard_of_a_task_comes_to_what_a_guard_does() {
+    for seed in 0..3_000 {
+        assert_eq!(guarded_waits(seed, true), guarded_waits(seed, false), "seed {seed}");
+    }
 }

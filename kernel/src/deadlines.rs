@@ -99,6 +99,9 @@ impl<M: Machine> Kernel<M> {
         }
         if !self.timers.has_fired(timer) {
             self.move_deadline(deadline, Time::NEVER, None);
+        } else if scope.is_none() {
+            // It fired in the whole of the task, and what is left of that is for nobody.
+            self.forget_firing(timer);
         }
         self.timers.set_owner(timer, Owner(owner));
     }
@@ -134,7 +137,8 @@ impl<M: Machine> Kernel<M> {
             }
             Whose::Bare(index) => {
                 let task = self.tasks.try_get(index)?;
-                let its = due.rank.seq > u64::from(task.deadlines_before);
+                let made = self.timers.table().made_so_far();
+                let its = may_have_made(task.deadlines_before, due.rank.seq, made);
                 (its && !task.is_ended()).then_some((index, ROOT))
             }
             Whose::Sleep(_) | Whose::Scope(_) | Whose::Phase | Whose::Retry => None,
@@ -329,13 +333,32 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
+/// Whether a task that began when so many connection deadlines had been made may be the one that
+/// made number `number`, now that `made` have been. Numbers begin anew after 2^31: then there are
+/// fewer than at the task's beginning, and any may be its own.
+fn may_have_made(before: u32, number: u64, made: u32) -> bool {
+    number > u64::from(before) || before > made
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use traps::connection_deadline;
 
+    use super::may_have_made;
     use crate::{Kernel, Sim};
+
+    #[test]
+    fn d1_a_task_is_known_as_the_maker_also_where_the_numbers_begin_anew() {
+        assert!(may_have_made(0, 1, 1));
+        assert!(may_have_made(7, 8, 9));
+        assert!(!may_have_made(7, 7, 9), "it was made before that task");
+        let last = (1 << 31) - 2;
+        assert!(may_have_made(last - 1, u64::from(last), last));
+        assert!(may_have_made(last - 1, 1, 1), "the next but one");
+        assert!(!may_have_made(1, 1, 1), "the same, and a task that began after it");
+    }
 
     #[test]
     fn d1_a_deadline_that_is_gone_leaves_no_slot_behind() {

@@ -102,7 +102,15 @@ impl<M: Machine> Kernel<M> {
             self.wake_joiners(index, exit);
         }
         if detached {
-            quietly(|| drop(self.tasks.remove(index)));
+            let (body, rare) = self.tasks.remove(index);
+            quietly(|| {
+                if rare.is_some() {
+                    drop(rare);
+                }
+                if let Some(body) = body {
+                    body.retire();
+                }
+            });
         }
     }
 

@@ -148,4 +148,32 @@ impl<M: Machine> Kernel<M> {
         }
         woken
     }
+
+    /// Wakes all, but those whose wait a connection deadline ends in this turn (row D7): for what
+    /// is begun before the deadlines fire.
+    #[cold]
+    pub(crate) fn wake_in_time(&mut self, queue: &Rc<QueueCore>, cause: Seq) {
+        if queue.home.get() != self.epoch {
+            return;
+        }
+        let mut next = queue.head.get();
+        while self.waits.get(next).is_some() {
+            let index = next;
+            next = self.waits.lines.get(index).after;
+            if !self.is_doomed(index) {
+                self.leave_queue(queue, index);
+                let op = WakeOp::Wait { queue: queue.number.get() };
+                self.complete(index, Ok(Answer::Unit), op, cause);
+            }
+        }
+    }
+
+    /// Takes a waiter out of a queue, wherever it stands.
+    pub(crate) fn leave_queue(&mut self, queue: &QueueCore, index: u32) {
+        let ends = (queue.head.get(), queue.tail.get());
+        let (head, tail) = self.waits.lines.remove(ends, index);
+        queue.head.set(head);
+        queue.tail.set(tail);
+        queue.waiting.set(queue.waiting.get() - 1);
+    }
 }

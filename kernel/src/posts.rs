@@ -171,13 +171,7 @@ impl<M: Machine> Kernel<M> {
                 let joined = self.tasks.get_mut(*task);
                 (joined.first_joiner, joined.last_joiner) = ends;
             }
-            Wait::Queue(queue) => {
-                let ends = (queue.head.get(), queue.tail.get());
-                let (head, tail) = self.waits.lines.remove(ends, index);
-                queue.head.set(head);
-                queue.tail.set(tail);
-                queue.waiting.set(queue.waiting.get() - 1);
-            }
+            Wait::Queue(queue) => self.leave_queue(queue, index),
             Wait::Job { number, slot } => {
                 self.stop_waiting_for_job(entry.task, JobId { number: *number, slot: *slot });
             }

@@ -333,6 +333,8 @@ impl<T: Send> Body for Guest<T> {
         teller.tell(State::Failed(teller.otherwise.clone()));
     }
 
+    fn retire(self: Pin<Box<Self>>) {}
+
     fn name(&self) -> &str {
         &self.name
     }

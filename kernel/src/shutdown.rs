@@ -111,7 +111,7 @@ impl<M: Machine> Kernel<M> {
                 None => self.wake_task(watcher.task, gate),
             }
         }
-        self.wake_queue(closing.line(), u64::MAX, gate);
+        self.wake_in_time(closing.line(), gate);
         let (holds, until) = (closing.holds(), self.log.now + self.options.drain);
         announce!(self, KERNEL, Event::Phase(Phase::Drain { holds, until }));
         self.set_phase_timer(until);

@@ -304,6 +304,8 @@ impl Body for StandIn {
 
     fn clear(self: Pin<&mut Self>) {}
 
+    fn retire(self: Pin<Box<Self>>) {}
+
     fn name(&self) -> &str {
         &self.name
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use app::{Seen, get, with};
 use kernel::{Kernel, Sim};
 use net::Stream;
-use net::http::{Blocking, Config, Entrance, Handler, Method, Object, Request, Response, Whole};
-use net::http::{Deadlines, Limits, serve_connection};
+use net::http::{Blocking, Config, Entrance, Form, Handler, Method, Object, Request, Response};
+use net::http::{Deadlines, Limits, Router, Whole, serve_connection};
 use net::pipe::duplex;
 use traps::admission::{Gate, Refused};
 use traps::threads::Limiter;
@@ -156,4 +156,36 @@ fn a_gate_stands_before_any_handler() {
     let statuses: Vec<&str> = answers.iter().map(|(answer, _)| &answer[9..12]).collect();
     assert_eq!(statuses, ["200", "200", "503", "503"]);
     assert_eq!(trace.matches("block    offload ").count(), 0);
+}
+
+/// A route of each form before the same handler behind a gate.
+struct Routed<F>(Router<()>, Blocking<F>);
+
+impl<F> Handler for Routed<F>
+where
+    F: Fn(&Whole) -> io::Result<Response> + Send + Sync + 'static,
+{
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        match self.0.find(request) {
+            Ok(_) => self.1.handle(request).await,
+            Err(answer) => Ok(answer),
+        }
+    }
+}
+
+#[test]
+fn f14_whom_a_gate_refuses_is_told_so_in_the_form_of_the_route() {
+    for (path, kind, body) in [
+        ("/", "text/plain; charset=utf-8", "too busy, ask again later\n"),
+        ("/api", "application/json", "{\"error\":\"too busy, ask again later\"}"),
+    ] {
+        let routes = Router::new().get("/", ()).form(Form::Json).get("/api", ());
+        let entrance = Entrance::new(Gate::new("closed", 0));
+        let behind = Blocking::new(Limiter::new("block", 1), 5, work).behind(entrance);
+        let request = get(&format!("GET {path}"));
+        let seen = app::talk(sim(), Config::default(), Routed(routes, behind), &request);
+        assert_eq!((seen.statuses(), seen.body()), (vec![503], body), "{path}");
+        assert_eq!(seen.field("Content-Type"), Some(kind), "{path}");
+        assert_eq!((seen.field("Retry-After"), seen.closed), (Some("1"), false), "{path}");
+    }
 }

@@ -1,7 +1,9 @@
-//! What a task is called and where it was spawned, in one word: the tasks of one place share it.
+//! What a task is called and where it was spawned, in one word: the tasks of one place share it,
+//! and one after the other the memory that they lie in.
 //!
 //! Knows no task.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,10 +13,11 @@ use std::rc::Rc;
 use crate::protocol::Site;
 
 /// The name of a task and its place.
-#[derive(Debug)]
 pub(crate) struct Label {
     pub(crate) name: Cow<'static, str>,
     pub(crate) site: Site,
+    /// What its tasks lay in that are gone, for the next ones: a list of one type.
+    spares: RefCell<Option<Box<dyn Any>>>,
 }
 
 /// So many are shared on a thread. A program that makes up more names than that, and leaks them,
@@ -36,12 +39,36 @@ struct Labels {
 type Key = (usize, usize, usize);
 
 impl Label {
+    fn new(name: Cow<'static, str>, site: Site) -> Rc<Label> {
+        Rc::new(Label { name, site, spares: RefCell::default() })
+    }
+
+    /// A spare one of that type.
+    #[inline]
+    pub(crate) fn take_spare<B: 'static>(&self) -> Option<B> {
+        self.spares.borrow_mut().as_mut()?.downcast_mut::<Vec<B>>()?.pop()
+    }
+
+    /// Keeps a spare one, or drops it: if it has `most`, if it has those of another type (a place
+    /// in a generic function), or if nobody will ask, as no other task can have this label.
+    #[inline]
+    pub(crate) fn keep_spare<B: 'static>(self: Rc<Label>, spare: B, most: usize) {
+        if Rc::strong_count(&self) == 1 {
+            return;
+        }
+        let mut spares = self.spares.borrow_mut();
+        match spares.get_or_insert_with(|| Box::new(Vec::<B>::new())).downcast_mut::<Vec<B>>() {
+            Some(spares) if spares.len() < most => spares.push(spare),
+            _ => {}
+        }
+    }
+
     /// That of a task: shared if its name is the program's own, made for it otherwise.
     #[inline]
     pub(crate) fn of(name: Cow<'static, str>, site: Site) -> Rc<Label> {
         match name {
             Cow::Borrowed(name) => Label::shared(name, site),
-            name => Rc::new(Label { name, site }),
+            name => Label::new(name, site),
         }
     }
 
@@ -54,7 +81,7 @@ impl Label {
             }
         });
         // The thread is ending.
-        found.unwrap_or_else(|_| Rc::new(Label { name: name.into(), site }))
+        found.unwrap_or_else(|_| Label::new(name.into(), site))
     }
 
     #[inline]
@@ -71,7 +98,7 @@ impl Labels {
     #[inline(never)]
     fn look_up(&mut self, name: &'static str, site: Site) -> Rc<Label> {
         let key = (name.as_ptr().addr(), name.len(), ptr::from_ref(site).addr());
-        let new = || Rc::new(Label { name: name.into(), site });
+        let new = || Label::new(name.into(), site);
         let label = match self.shared.get(&key) {
             Some(label) => label.clone(),
             None if self.shared.len() < SHARED => {
@@ -104,6 +131,28 @@ mod tests {
         }
         let owned = Label::of(String::from("a").into(), here);
         assert!(!Rc::ptr_eq(&first, &owned) && owned.name == "a");
+    }
+
+    #[test]
+    fn a_label_keeps_spares_of_one_type_up_to_a_number() {
+        let label = Label::of("spares".into(), Location::caller());
+        assert_eq!(label.take_spare::<u8>(), None);
+        for n in 1..=3_u8 {
+            label.clone().keep_spare(n, 2);
+        }
+        label.clone().keep_spare("another type", 2);
+        assert_eq!(label.take_spare::<&str>(), None);
+        let found = [1, 2, 3].map(|_| label.take_spare::<u8>());
+        assert_eq!(found, [Some(2), Some(1), None]);
+    }
+
+    #[test]
+    fn a_label_that_only_one_task_can_have_keeps_no_spare() {
+        let probe = Rc::new(());
+        Label::of(String::from("own").into(), Location::caller()).keep_spare(probe.clone(), 1);
+        assert_eq!(Rc::strong_count(&probe), 1);
+        Label::of("shared".into(), Location::caller()).keep_spare(probe.clone(), 1);
+        assert_eq!(Rc::strong_count(&probe), 2);
     }
 
     #[test]

@@ -389,6 +389,8 @@ pub trait Body {
     fn take(self: Pin<&mut Self>, slot: &mut dyn Any);
     /// Drops the future or the output; the name and the place stay.
     fn clear(self: Pin<&mut Self>);
+    /// The task is gone: drops what is left, but for memory that others may use.
+    fn retire(self: Pin<Box<Self>>);
     /// The task's name.
     fn name(&self) -> &str;
     /// Where it was spawned.

@@ -126,8 +126,9 @@ pub struct Join<'a, T: 'static> {
 impl<T> Unpin for Join<'_, T> {}
 
 fn output<T: 'static>(body: Option<Pin<Box<dyn Body>>>) -> Option<T> {
-    let mut slot: Option<T> = None;
-    body?.as_mut().take(&mut slot);
+    let (mut slot, mut body): (Option<T>, _) = (None, body?);
+    body.as_mut().take(&mut slot);
+    body.retire();
     slot
 }
 

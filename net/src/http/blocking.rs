@@ -11,6 +11,7 @@ use traps::admission::{Gate, Place, Refused};
 use traps::threads::Limiter;
 
 use super::connection::Handler;
+use super::form::Form;
 use super::request::Request;
 use super::response::Response;
 use super::whole::Whole;
@@ -37,7 +38,7 @@ pub struct Entrance {
 }
 
 impl Entrance {
-    /// Those who are refused are answered 503 with `Retry-After: 1`, as text.
+    /// Those who are refused are answered 503 with `Retry-After: 1`, in the form of their route.
     #[must_use]
     pub fn new(gate: Gate) -> Entrance {
         Entrance { gate, busy: None }
@@ -55,12 +56,21 @@ impl Entrance {
     ///
     /// # Errors
     ///
-    /// The answer to be given.
+    /// The answer to be given; as text, unless [`or_else`](Entrance::or_else) makes it.
     pub fn enter(&self) -> Result<Place, Response> {
+        self.enter_in(Form::Text)
+    }
+
+    /// The same for a request that is answered in that [form](Request::form).
+    ///
+    /// # Errors
+    ///
+    /// The answer to be given.
+    pub fn enter_in(&self, form: Form) -> Result<Place, Response> {
         self.gate.try_enter().map_err(|refused| match &self.busy {
             Some(busy) => busy(refused),
             None => {
-                let busy = Response::new(503).with_text("too busy, ask again later\n");
+                let busy = form.error(503, "too busy, ask again later\n");
                 busy.header("Retry-After", "1").expect("a number is a field's value")
             }
         })
@@ -129,7 +139,8 @@ where
     }
 
     async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let enter = || self.entrance.as_ref().map(Entrance::enter).transpose();
+        let form = request.form();
+        let enter = || self.entrance.as_ref().map(|to| to.enter_in(form)).transpose();
         // Where it is full nobody reads a body, and a place is not for who is still sending one.
         if self.entrance.as_ref().is_some_and(Entrance::is_full)
             && let Err(busy) = enter()

@@ -312,16 +312,8 @@ impl ConnectionDeadline {
         let DeadlineSlot { table, name } = &self.slot;
         self.kept().guards.set(false);
         if gate::is_troubled() || !table.clear(name.slot, BARE | name.task) {
-            self.post_leave();
+            self.post_leave(self.scope(), self.owner());
         }
-    }
-
-    #[cold]
-    fn post_leave(&self) {
-        let DeadlineSlot { table, name } = &self.slot;
-        table.post();
-        let (deadline, owner) = (*name, self.owner());
-        gate::post(Post::LeaveGuard { deadline, scope: self.scope(), owner });
     }
 }
 

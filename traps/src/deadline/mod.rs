@@ -182,11 +182,12 @@ impl ConnectionDeadline {
     #[inline]
     fn set(&self, until: Time, now: Time, site: Site) {
         if until >= FIRED {
-            self.disarm();
-            if self.fired() {
-                let number = self.post(Time::NEVER, site);
-                self.kept().arm.set(number);
+            if !self.fired() {
+                return self.disarm();
             }
+            self.until.set(Time::NEVER);
+            let number = self.post(Time::NEVER, site);
+            self.kept().arm.set(number);
             return;
         }
         self.until.set(until);
@@ -212,14 +213,24 @@ impl ConnectionDeadline {
     }
 
     /// Takes it back; harmless where it is not armed (row D4). Does not trap. That it fired is not
-    /// forgotten.
+    /// forgotten; an interrupt of it that has ended no trap yet is.
     #[inline]
     #[track_caller]
     pub fn disarm(&self) {
         self.until.set(Time::NEVER);
-        let DeadlineSlot { table, name } = &self.slot;
-        if !table.clear(name.slot, self.owner()) && !self.fired() {
-            self.post(Time::NEVER, Location::caller());
+        let owner = self.owner();
+        if !self.slot.table.clear(self.slot.name.slot, owner) {
+            self.disarm_anyhow(owner, Location::caller());
+        }
+    }
+
+    /// The same where it is more than a store.
+    #[cold]
+    fn disarm_anyhow(&self, owner: u32, site: Site) {
+        if self.fired() {
+            self.post_leave(None, owner);
+        } else {
+            self.post(Time::NEVER, site);
         }
     }
 
@@ -280,6 +291,14 @@ impl ConnectionDeadline {
         let (deadline, owner) = (self.slot.name, self.owner());
         gate::post(Post::SetDeadline { deadline, until, owner, site });
         number
+    }
+
+    /// Tells the kernel that a guard ends, of which it knows that scope, or that what fired without
+    /// one is to be heard no more.
+    #[cold]
+    fn post_leave(&self, scope: Option<ScopeId>, owner: u32) {
+        self.slot.table.post();
+        gate::post(Post::LeaveGuard { deadline: self.slot.name, scope, owner });
     }
 
     /// Who is interrupted: the task, or the scope of the guard that is running.

@@ -12,7 +12,7 @@ use pin_project_lite::pin_project;
 
 use super::{ConnectionDeadline, DeadlineSlot};
 use crate::deadline_table::BARE;
-use crate::interrupt::{Interruptible, Kind};
+use crate::interrupt::Interruptible;
 use crate::time::{Time, micros};
 
 pin_project! {
@@ -29,7 +29,7 @@ pin_project! {
     impl<F> PinnedDrop for TaskGuard<'_, F> {
         fn drop(this: Pin<&mut Self>) {
             if let Some(deadline) = this.project().deadline.take() {
-                deadline.leave_task(false);
+                deadline.leave_task();
             }
         }
     }
@@ -47,15 +47,10 @@ where
         let this = self.project();
         let result = ready!(this.inner.poll(cx));
         if let Some(deadline) = this.deadline.take() {
-            deadline.leave_task(result.as_ref().is_err_and(is_timeout));
+            deadline.leave_task();
         }
         Poll::Ready(result)
     }
-}
-
-#[cold]
-fn is_timeout<E: Interruptible>(error: &E) -> bool {
-    error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }
 
 impl ConnectionDeadline {
@@ -63,9 +58,16 @@ impl ConnectionDeadline {
     /// out, as [`guard`](ConnectionDeadline::guard) does, but needs no scope: a word, and the cost
     /// of [`arm`](ConnectionDeadline::arm). Zero runs it without a limit.
     ///
-    /// When it fires the whole task is interrupted, so this is for a future beside which its task
-    /// waits for nothing: no branch of a combinator, and nothing that is handed to another task.
-    /// What the interrupt ends is not relabelled: there is no place in it.
+    /// When it fires the whole of the task that made the deadline is interrupted, so this is for a
+    /// future in that task, beside which it waits for nothing: no branch of a combinator, and
+    /// nothing that is handed to another task. Nor is the deadline to guard anything in `future`:
+    /// where such a guard ends, this one has no limit any more.
+    ///
+    /// The interrupt is one from outside all scopes: a shield holds it back, in a timeout it is a
+    /// [`TimeoutCancellation`](crate::Kind::TimeoutCancellation), and it is not relabelled, as
+    /// there is no place in it. Nor is the deadline among those that
+    /// [`current_deadline`](crate::current_deadline) tells of, or that a job on a thread, a member
+    /// of a group or [`cancellable`](crate::cancellable()) finds there.
     ///
     /// # Errors
     ///
@@ -112,21 +114,14 @@ impl ConnectionDeadline {
         assert!(!self.has_guard(), "{rule}");
     }
 
-    /// Its guard of the task ends; `by_it`: because it fired.
+    /// Its guard of the task ends. That it fired is not forgotten, but an interrupt that came too
+    /// late for what was guarded is not for what comes after it.
     #[inline]
-    fn leave_task(&self, by_it: bool) {
+    fn leave_task(&self) {
         let DeadlineSlot { table, name } = &self.slot;
-        if !table.clear(name.slot, BARE | name.task) {
-            self.post_leave_task(by_it);
-        }
-    }
-
-    #[cold]
-    fn post_leave_task(&self, by_it: bool) {
-        // That it fired is not forgotten, but an interrupt that came too late for what was guarded
-        // is not for what comes after it.
-        if !(by_it && self.fired()) {
-            self.post(Time::NEVER, Location::caller());
+        let owner = BARE | name.task;
+        if !table.clear(name.slot, owner) {
+            self.post_leave(None, owner);
         }
     }
 }
