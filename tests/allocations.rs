@@ -115,7 +115,7 @@ fn a_task_that_ends_leaves_its_place_in_memory_to_the_next_one_there() {
     assert_eq!(calls(100, joined), 0);
     let detached = async || {
         spawn("child", ready(7)).detached().await;
-        yield_now().await;
+        yield_now().await.unwrap();
     };
     assert_eq!(calls(100, detached), 0);
     // A name that was made up is nobody else's: it, its label and the task.

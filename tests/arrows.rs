@@ -95,6 +95,18 @@ fn no_hash_map_can_reach_the_order_of_events() {
     }
 }
 
+#[test]
+fn the_head_of_the_kernel_names_each_of_its_files() {
+    let folder = root().join("kernel/src");
+    let head = fs::read_to_string(folder.join("lib.rs")).unwrap();
+    for (path, _) in sources("kernel/src") {
+        if path.parent() == Some(&folder) && !path.ends_with("lib.rs") {
+            let name = path.file_name().unwrap().to_string_lossy();
+            assert!(head.contains(&format!("`{name}`")), "{name} is not in the reading list");
+        }
+    }
+}
+
 /// What stands above a file's unit tests.
 fn without_tests(text: &str) -> Vec<&str> {
     let is_tests = |line: &str| line.starts_with("mod ") && line.contains("tests {");

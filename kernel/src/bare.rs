@@ -6,7 +6,7 @@ use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::longrun::Came;
 use crate::machine::Machine;
-use crate::pending::Source;
+use crate::pending::{Offer, Source};
 use crate::scope::Timing;
 use crate::task::State;
 use crate::trace::{Event, WakeOp};
@@ -19,9 +19,9 @@ impl<M: Machine> Kernel<M> {
             return;
         }
         let bare = self.bare_timeouts(task);
-        let Some(index) = bare.into_iter().find(|index| self.scopes.offer(task, *index, 1)) else {
-            return;
-        };
+        let (new, woken) = (Offer::NotYet, Offer::Woken);
+        let found = bare.into_iter().find(|index| self.scopes.offer(task, *index, new, woken));
+        let Some(index) = found else { return };
         let scope = self.scopes.get(index);
         let (scope, cause) = (scope.serial.get(), scope.seq);
         let seq =
@@ -40,7 +40,7 @@ impl<M: Machine> Kernel<M> {
         let mut held: Vec<u32> = tickets.collect();
         held.extend(self.scopes.shields(&self.tasks, task));
         let (mut found, mut first): (Vec<u32>, Vec<u32>) = Default::default();
-        for (index, offers) in self.scopes.pending_timeouts(task) {
+        for (index, offer) in self.scopes.pending_timeouts(task) {
             if self.scopes.get(index).timing == Timing::Bare {
                 // No future is inside it that could be dropped.
                 continue;
@@ -51,7 +51,7 @@ impl<M: Machine> Kernel<M> {
             };
             if !holds && !first.iter().any(related) {
                 found.push(index);
-                first.extend((offers < 2).then_some(index));
+                first.extend((offer != Offer::Passed).then_some(index));
             }
         }
         found
@@ -63,7 +63,7 @@ impl<M: Machine> Kernel<M> {
             let interrupt = self.interrupt(task, Source::Scope(index), index);
             let name = self.scopes.name_of(&self.tasks, task, index);
             self.gate.set_bare(name, interrupt);
-            self.scopes.offer(task, index, 2);
+            self.scopes.offer(task, index, Offer::Woken, Offer::Passed);
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use traps::protocol::ROOT;
 
+use crate::owner::Owner;
 use crate::scope::Timing;
 use crate::scopes::Scopes;
 use crate::tasks::Tasks;
 use crate::timers::TimeQueue;
-use crate::turn::Fired;
 
 impl Scopes {
     /// The branches of `source` that an interrupt can reach: the innermost scopes of the task that
@@ -45,7 +45,7 @@ impl Scopes {
         let scope = self.get(index);
         match (scope.timing, scope.timer()) {
             (Timing::Own, _) => false,
-            (Timing::Guard, Some(slot)) => timers.owner(slot) != Fired::guard(index),
+            (Timing::Guard, Some(slot)) => timers.owner(slot) != Owner::guard(index),
             (Timing::Guard, None) | (Timing::Bare, _) => true,
         }
     }

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use traps::Time;
 use traps::protocol::{DeadlineName, ROOT, ScopeId, ScopeKind, Site};
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
+use crate::owner::{Owner, Whose};
 use crate::pending::Source;
 use crate::scope::Timing;
-use crate::timers::{Due, Owner, TimerId};
+use crate::timers::{Due, TimerId};
 use crate::trace::{Event, Op, Outcome, Seq, Timer};
-use crate::turn::Fired;
 
 /// Where in a task a connection deadline is due in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Whether a guard has that connection deadline, perhaps one that does not know its scope yet.
     fn is_guards(&self, timer: TimerId) -> bool {
-        let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return false };
+        let Whose::Guard(index) = self.timers.owner(timer).whose() else { return false };
         let scope = self.scopes.try_get(index);
         scope.is_some_and(|scope| scope.timing == Timing::Guard && scope.timer() == Some(timer))
     }
@@ -120,7 +120,7 @@ impl<M: Machine> Kernel<M> {
 
     /// The scope of a guard that was leaked outlives its deadline, whose slot is another's soon.
     fn let_go_of(&mut self, timer: TimerId) {
-        let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return };
+        let Whose::Guard(index) = self.timers.owner(timer).whose() else { return };
         if self.scopes.try_get(index).is_some_and(|scope| scope.timer() == Some(timer)) {
             self.scopes.get_mut(index).set_timer(None);
         }
@@ -129,19 +129,19 @@ impl<M: Machine> Kernel<M> {
     /// Whom a connection deadline that is due interrupts: the scope of a guard, or a task. Neither,
     /// if what it was bound to has ended; its place may be another's by now.
     fn bound_to(&self, due: Due) -> Option<(u32, u32)> {
-        match Fired::of(due.owner) {
-            Fired::Guard(index) => {
+        match due.owner.whose() {
+            Whose::Guard(index) => {
                 let scope = self.scopes.try_get(index)?;
                 let its = scope.timing == Timing::Guard && scope.timer() == Some(TimerId(due.slot));
                 its.then_some((scope.task, index))
             }
-            Fired::Bare(index) => {
+            Whose::Bare(index) => {
                 let task = self.tasks.try_get(index)?;
                 let made = self.timers.table().made_so_far();
                 let its = may_have_made(task.deadlines_before, due.rank.seq, made);
                 (its && !task.is_ended()).then_some((index, ROOT))
             }
-            Fired::Sleep(_) | Fired::Scope(_) | Fired::Grace | Fired::Retry => None,
+            Whose::Sleep(_) | Whose::Scope(_) | Whose::Phase | Whose::Retry => None,
         }
     }
 
@@ -158,10 +158,8 @@ impl<M: Machine> Kernel<M> {
             Time::NEVER => Event::Disarm { timer: shown },
             until => Event::Arm { timer: shown, until, at: site.map(log::site) },
         };
-        let seq = match self.acting() {
-            Some(task) => emit!(self, task, event),
-            None => emit_for!(self, 0, "kernel", event),
-        };
+        let seq =
+            emit_for!(self, self.acting().map_or(KERNEL, |task| self.tasks.label(task)), event);
         if until == Time::NEVER {
             self.deadlines.lines.remove(&deadline.slot);
         } else if self.log.is_listening() {
@@ -171,7 +169,7 @@ impl<M: Machine> Kernel<M> {
 
     /// What is left of its last firing ends: it is armed anew, or gone.
     fn forget_firing(&mut self, timer: TimerId) {
-        let Fired::Guard(index) = Fired::of(self.timers.owner(timer)) else { return };
+        let Whose::Guard(index) = self.timers.owner(timer).whose() else { return };
         let scope = self.scopes.try_get(index).filter(|scope| scope.timer() == Some(timer));
         let Some(scope) = scope else { return };
         let (bare, task) = (scope.timing == Timing::Bare, scope.task);
@@ -187,7 +185,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn close_bare(&mut self, index: u32) {
         let slot = self.scopes.get(index).timer().expect("it stands for a connection deadline");
         self.forget_firing(slot);
-        self.timers.set_owner(slot, Fired::NOBODY);
+        self.timers.set_owner(slot, Owner::NOBODY);
     }
 
     /// Before anything that came in this turn is looked at: marks the tasks whose connection
@@ -213,8 +211,8 @@ impl<M: Machine> Kernel<M> {
     /// What a timer that is due guards, if it is a connection deadline or a guard inside one: the
     /// task, and the scope or [`ROOT`].
     fn guarded(&self, due: Due) -> Option<(u32, u32)> {
-        match Fired::of(due.owner) {
-            Fired::Scope(index) => {
+        match due.owner.whose() {
+            Whose::Scope(index) => {
                 let scope = self.scopes.try_get(index)?;
                 (scope.kind == ScopeKind::Guard).then_some((scope.task, index))
             }
@@ -227,15 +225,15 @@ impl<M: Machine> Kernel<M> {
         for place in 0..self.scratch.due.len() {
             // One that fired in the whole of its task is a scope of that task now.
             let due = self.scratch.due[place];
-            let task = match Fired::of(due.owner) {
-                Fired::Guard(index) | Fired::Scope(index) => {
+            let task = match due.owner.whose() {
+                Whose::Guard(index) | Whose::Scope(index) => {
                     self.scopes.try_get_mut(index).map(|scope| {
                         scope.expiring = false;
                         scope.task
                     })
                 }
-                Fired::Bare(task) => Some(task),
-                Fired::Sleep(_) | Fired::Grace | Fired::Retry => None,
+                Whose::Bare(task) => Some(task),
+                Whose::Sleep(_) | Whose::Phase | Whose::Retry => None,
             };
             let task = task.filter(|task| self.tasks.try_get(*task).is_some());
             if let Some(task) = task {
@@ -297,7 +295,7 @@ impl<M: Machine> Kernel<M> {
             Some((task, ROOT)) => {
                 let number = due.rank.seq;
                 let index = self.scopes.open_bare(&mut self.tasks, task, due.at, number, slot);
-                self.timers.set_owner(slot, Fired::guard(index));
+                self.timers.set_owner(slot, Owner::guard(index));
                 index
             }
             Some((_, index)) => index,
@@ -305,8 +303,8 @@ impl<M: Machine> Kernel<M> {
                 let timer = Timer::Deadline(due.rank.seq);
                 let cause = self.deadlines.line(due.slot, due.rank.seq as u32);
                 let event = Event::Fire { timer, deadline: due.at, cause };
-                emit_for!(self, 0, "kernel", event, log::late(due.at, self.log.now));
-                return self.timers.set_owner(slot, Fired::NOBODY);
+                emit_for!(self, KERNEL, event, log::late(due.at, self.log.now));
+                return self.timers.set_owner(slot, Owner::NOBODY);
             }
         };
         self.fire_guards_around(index, due.at);
@@ -316,7 +314,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Which timer a scope's firing is the firing of, and the line that set it.
-    pub(crate) fn timer_of(&self, index: u32) -> (Timer, Seq) {
+    fn timer_of(&self, index: u32) -> (Timer, Seq) {
         let scope = self.scopes.get(index);
         match (scope.timing, scope.timer()) {
             (Timing::Guard | Timing::Bare, Some(TimerId(slot))) => {
@@ -331,7 +329,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn emit_fire(&mut self, index: u32, deadline: Time) -> Seq {
         let (timer, cause) = self.timer_of(index);
         let event = Event::Fire { timer, deadline, cause };
-        emit_for!(self, 0, "kernel", event, log::late(deadline, self.log.now))
+        emit_for!(self, KERNEL, event, log::late(deadline, self.log.now))
     }
 }
 

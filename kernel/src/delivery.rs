@@ -25,7 +25,7 @@ impl<M: Machine> Kernel<M> {
             Source::Cancel => {
                 let cancel = self.tasks.get(task).cancel().expect("it was cancelled");
                 let (by, reason) = (cancel.by, cancel.reason);
-                let root = self.tasks.root(task);
+                let root = self.tasks.name_of(task).root();
                 Interrupt::cancelled(root, position, delivered_in, self.log.now, by, reason)
             }
             Source::Scope(index) => {
@@ -386,7 +386,7 @@ impl<M: Machine> Kernel<M> {
     /// The task with that root scope, if it is there: most likely that of `scope`.
     fn task_of_root(&self, root: ScopeId, scope: Option<u32>) -> Option<u32> {
         let near = scope.and_then(|index| self.scopes.try_get(index)).map(|scope| scope.task);
-        let near = near.filter(|task| self.tasks.root(*task) == root);
+        let near = near.filter(|task| self.tasks.name_of(*task).root() == root);
         near.or_else(|| self.tasks.find_by_number(root.serial))
     }
 }

@@ -4,6 +4,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Whose events are of no task: number and name.
+pub(crate) const KERNEL: (u64, &str) = (0, "kernel");
+
+/// The kernel's own task, which moves what other threads sent to the ready queue.
+pub(crate) const WAKEUP: (u64, &str) = (1, "wakeup");
+
 /// Keeps the code that makes events out of the functions that mostly do not.
 #[cold]
 #[inline(never)]
@@ -16,33 +22,25 @@ macro_rules! emit {
     ($kernel:expr, $task:expr, $event:expr) => {
         emit!($kernel, $task, $event, None)
     };
-    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {{
-        $kernel.log.seq += 1;
-        if $kernel.log.is_listening() {
-            $crate::emit::apart(|| {
-                let event = $event;
-                let timed = $timed;
-                let (id, name) = $kernel.tasks.label($task);
-                $kernel.log.write(id, name, event, timed);
-            });
-        }
-        $kernel.log.seq
-    }};
+    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {
+        $crate::emit::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
+    };
 }
 pub(crate) use emit;
 
-/// The same for the kernel itself, and for its wake-up task.
+/// The same for [`KERNEL`] or [`WAKEUP`].
 macro_rules! emit_for {
-    ($kernel:expr, $id:expr, $name:expr, $event:expr) => {
-        emit_for!($kernel, $id, $name, $event, None)
+    ($kernel:expr, $who:expr, $event:expr) => {
+        $crate::emit::emit_for!($kernel, $who, $event, None)
     };
-    ($kernel:expr, $id:expr, $name:expr, $event:expr, $timed:expr) => {{
+    ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {{
         $kernel.log.seq += 1;
         if $kernel.log.is_listening() {
             $crate::emit::apart(|| {
                 let event = $event;
                 let timed = $timed;
-                $kernel.log.write($id, $name, event, timed);
+                let (id, name) = $who;
+                $kernel.log.write(id, name, event, timed);
             });
         }
         $kernel.log.seq
@@ -53,9 +51,10 @@ pub(crate) use emit_for;
 /// A line that is worth its cost even when only warnings are wanted. The arms and scopes that came
 /// before it without one have their numbers: all, or so many.
 macro_rules! announce {
-    ($kernel:expr, $id:expr, $name:expr, $event:expr) => {{
+    ($kernel:expr, $who:expr, $event:expr) => {{
         let untold = $kernel.timers.table().untold();
-        announce!($kernel, untold, $id, $name, $event)
+        let (id, name) = $who;
+        announce!($kernel, untold, id, name, $event)
     }};
     ($kernel:expr, $untold:expr, $id:expr, $name:expr, $event:expr) => {{
         $kernel.log.count_untold($untold);

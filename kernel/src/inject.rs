@@ -5,7 +5,7 @@
 use traps::Time;
 use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
@@ -56,7 +56,7 @@ impl<M: Machine> Kernel<M> {
             task: id,
             name: name.to_owned(),
             op: op.to_string(),
-            site: format!("{}:{}", site.file(), site.line()),
+            site: log::place_of(site),
         });
         let Some(what) = self.inject.what else { return };
         self.inject.from = u64::MAX;
@@ -70,7 +70,7 @@ impl<M: Machine> Kernel<M> {
                 let index = self.outermost(task);
                 let (number, until) = (self.scopes.get(index).serial.get(), self.log.now);
                 let event = Event::Arm { timer: Timer::Scope(number), until, at: None };
-                let armed = emit_for!(self, 0, "kernel", event);
+                let armed = emit_for!(self, KERNEL, event);
                 let scope = self.scopes.get_mut(index);
                 (scope.deadline, scope.seq) = (until, armed);
                 self.fire_scope(index, until);

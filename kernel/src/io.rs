@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 
 use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
 
-use crate::emit::{announce, drop_quietly, emit, emit_for};
+use crate::emit::{KERNEL, announce, drop_quietly, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::limits::UNWANTED;
 use crate::machine::{Arrival, Machine};
-use crate::registrations::{Policy, shown, side};
+use crate::registrations::{Policy, side};
 use crate::table::At;
 use crate::task::NONE;
 use crate::trace::{Alias, Event, Op, WakeOp, Why};
@@ -29,12 +29,12 @@ impl<M: Machine> Kernel<M> {
         direction: Direction,
     ) {
         let registration = self.registrations.of(handle, descriptor, kind);
-        let (alias, shown) = (registration.alias(), shown(direction));
-        let op = || Op::Io { alias, direction: shown };
+        let alias = registration.alias();
+        let op = || Op::Io { alias, direction };
         if registration.is_quiet(direction) && self.options.policy == Policy::Lazy {
             registration.unwanted = 0;
             registration.waiting[side(direction)] = at.ticket.index;
-            emit!(self, at.task, Event::Reuse { alias, direction: shown });
+            emit!(self, at.task, Event::Reuse { alias, direction });
         } else if !self.begin_waiting_for_io(at, handle.index, direction) {
             return;
         }
@@ -45,10 +45,10 @@ impl<M: Machine> Kernel<M> {
     /// request is answered.
     #[inline(never)]
     fn begin_waiting_for_io(&mut self, at: &At, index: u32, direction: Direction) -> bool {
-        let (side, shown) = (side(direction), shown(direction));
+        let side = side(direction);
         let registration = self.registrations.at(index);
         let (alias, waiting) = (registration.alias(), registration.waiting[side]);
-        let op = || Op::Io { alias, direction: shown };
+        let op = || Op::Io { alias, direction };
         if waiting != NONE && !self.is_gone(at, waiting) {
             self.answer(at, Err(Failure::Busy), op);
             return false;
@@ -65,7 +65,7 @@ impl<M: Machine> Kernel<M> {
         }
         if registration.registered {
             registration.waiting[side] = at.ticket.index;
-            emit!(self, at.task, Event::Reuse { alias, direction: shown });
+            emit!(self, at.task, Event::Reuse { alias, direction });
         } else if let Err(error) = self.register(at, index, direction) {
             self.answer(at, Err(Failure::Refused(error)), op);
             return false;
@@ -92,9 +92,8 @@ impl<M: Machine> Kernel<M> {
         let registration = self.registrations.at(index);
         let (alias, token) = (registration.alias(), registration.token(index));
         if let Err(error) = self.machine.register(registration.descriptor(), token) {
-            let (id, name) = self.tasks.label(at.task);
             let text = error.to_string();
-            announce!(self, id, name, Event::Refuse { alias, text: text.into() });
+            announce!(self, self.tasks.label(at.task), Event::Refuse { alias, text: text.into() });
             return Err(error);
         }
         self.counts.registers += 1;
@@ -127,7 +126,7 @@ impl<M: Machine> Kernel<M> {
     /// Wakes a waiter and leaves the registration as the policy says.
     #[inline]
     fn wake_io(&mut self, index: u32, alias: Alias, ticket: u32, direction: Direction) -> bool {
-        let op = WakeOp::Io { alias, direction: shown(direction) };
+        let op = WakeOp::Io { alias, direction };
         let woken = match self.is_doomed(ticket) {
             true => None,
             false => self.complete_here(ticket, Ok(Answer::Unit), op, None),
@@ -143,12 +142,12 @@ impl<M: Machine> Kernel<M> {
             }
             // Eager: somebody waits for the other direction.
             Policy::Lazy | Policy::Eager => {
-                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
+                emit!(self, task, Event::Defer { alias, direction });
             }
             Policy::NextSleep => {
                 let write = direction == Direction::Write;
                 self.tasks.get_mut(task).defer(index, write);
-                emit!(self, task, Event::Defer { alias, direction: shown(direction) });
+                emit!(self, task, Event::Defer { alias, direction });
             }
         }
         true
@@ -157,7 +156,7 @@ impl<M: Machine> Kernel<M> {
     /// A wake that was not read: it is for the next who waits.
     pub(crate) fn give_back(&mut self, handle: HandleId, direction: Direction) {
         let Some(index) = self.registrations.find(handle) else { return };
-        let registration = self.registrations.get(index).expect("found above");
+        let registration = self.registrations.at(index);
         let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
         if waiting != NONE {
             let alias = registration.alias();
@@ -166,13 +165,12 @@ impl<M: Machine> Kernel<M> {
         }
         registration.ready[side(direction)] = true;
         let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
-        let direction = shown(direction);
-        emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
+        emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
     }
 
     /// An event that served nobody. Too many of them end the registration.
     fn remember(&mut self, index: u32, arrival: Arrival, news: bool) {
-        let registration = self.registrations.get(index).expect("the caller found it");
+        let registration = self.registrations.at(index);
         let waited_for = !registration.nobody_waits();
         if waited_for && !news {
             return;
@@ -182,8 +180,8 @@ impl<M: Machine> Kernel<M> {
         }
         let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
         let read = arrival.readable;
-        let direction = shown(if read { Direction::Read } else { Direction::Write });
-        emit_for!(self, 0, "kernel", Event::Remember { alias, direction, n });
+        let direction = if read { Direction::Read } else { Direction::Write };
+        emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
         if n >= UNWANTED {
             self.unregister(index, Why::Unwanted);
         }
@@ -202,7 +200,7 @@ impl<M: Machine> Kernel<M> {
         self.counts.unregisters += 1;
         // A refusal means that the system has forgotten it already, which is what was wanted.
         let _ = self.machine.deregister(descriptor);
-        emit_for!(self, 0, "kernel", Event::Unregister { alias, why });
+        emit_for!(self, KERNEL, Event::Unregister { alias, why });
     }
 
     /// A wait was interrupted or withdrawn.
@@ -249,7 +247,7 @@ impl<M: Machine> Kernel<M> {
             return drop(owner);
         };
         for direction in BOTH {
-            let registration = self.registrations.get(index).expect("found above");
+            let registration = self.registrations.at(index);
             let alias = registration.alias();
             let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
             if waiting != NONE {
@@ -258,13 +256,13 @@ impl<M: Machine> Kernel<M> {
             }
         }
         let closes = sole && owner.is_some();
-        let registration = self.registrations.get(index).expect("found above");
+        let registration = self.registrations.at(index);
         if registration.registered && closes {
             // Closing the last descriptor of a file takes it out of the poller's set.
             registration.registered = false;
             let alias = registration.alias();
             self.registrations.registered -= 1;
-            emit_for!(self, 0, "kernel", Event::Unregister { alias, why: Why::Close });
+            emit_for!(self, KERNEL, Event::Unregister { alias, why: Why::Close });
             self.machine.forget(descriptor);
         } else {
             self.unregister(index, Why::Close);

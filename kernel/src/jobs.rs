@@ -12,16 +12,16 @@ use traps::Time;
 use traps::protocol::{Answer, Site};
 use traps::threads::{LimiterCore, ThreadContext, Work};
 
-use crate::emit::{announce, drop_quietly, emit, emit_for, quietly};
+use crate::emit::{KERNEL, WAKEUP, announce, drop_quietly, emit, emit_for, quietly};
 use crate::kernel::Kernel;
 use crate::limits::{THREAD_PAUSE, THREAD_PAUSE_MOST};
 use crate::log;
 use crate::machine::Machine;
+use crate::owner::Owner;
 use crate::table::At;
 use crate::threads::{Done, JobId};
-use crate::timers::{Rank, TimerId};
+use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{Event, Op, Seq, WakeOp};
-use crate::turn::Fired;
 use crate::waits::Wait;
 use crate::workers::{Order, Parcel, State};
 
@@ -119,39 +119,34 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Gives the tokens that are free to those who wait for them.
-    pub(crate) fn grant_tokens(&mut self, cause: Seq) {
+    fn grant_tokens(&mut self, cause: Seq) {
         while let Some(job) = self.workers.grant(self.log.now) {
             let (running, queued) = self.occupation();
             let number = job.number;
             let starts = || Event::OffloadStarts { job: number, running, queued, cause };
-            emit_for!(self, 1, "wakeup", starts());
+            emit_for!(self, WAKEUP, starts());
             self.start_job(job);
         }
     }
 
     /// Has a job run that has its token: by the script, or by a thread.
     fn start_job(&mut self, job: JobId) {
-        // Nobody overtakes those for which there was no thread.
-        let waits = !self.workers.stalled().is_empty();
-        let tried = if waits { Ok(false) } else { self.try_to_start(job) };
-        match tried {
-            Ok(true) => {}
-            Ok(false) => self.workers.stalled().push_back(job),
-            Err(error) => {
-                self.workers.stalled().push_back(job);
-                self.say_failing(&error);
-                self.try_again_after(THREAD_PAUSE);
-            }
+        if self.workers.stalled().is_empty() {
+            let Err(error) = self.try_to_start(job) else { return };
+            self.say_failing(&error);
+            self.try_again_after(THREAD_PAUSE);
         }
+        // Nobody overtakes those for which there was no thread.
+        self.workers.stalled().push_back(job);
     }
 
-    fn try_to_start(&mut self, job: JobId) -> io::Result<bool> {
+    fn try_to_start(&mut self, job: JobId) -> io::Result<()> {
         if self.machine.scripts_jobs() {
             let view = self.job_view(job);
             if let Some(span) = self.machine.job_span(&view) {
                 let parcel = self.workers.hand_over(job, false);
                 self.machine.play_job(job, parcel, span, &self.deliver);
-                return Ok(true);
+                return Ok(());
             }
         }
         self.machine.may_start_thread()?;
@@ -159,7 +154,7 @@ impl<M: Machine> Kernel<M> {
         match self.pool.submit(job, parcel) {
             Ok(()) => {
                 self.say_well();
-                Ok(true)
+                Ok(())
             }
             Err((error, parcel)) => {
                 self.workers.take_back(job, parcel);
@@ -198,9 +193,9 @@ impl<M: Machine> Kernel<M> {
     #[cold]
     fn try_again_after(&mut self, pause: Duration) {
         if self.jobs.retry.is_none() {
-            let rank = || Rank { class: 2, seq: 0 };
+            let rank = || Rank { class: Class::Retry, seq: 0 };
             let at = self.log.now + pause;
-            let timer = self.timers.arm(at, Fired::RETRY, self.log.now, rank);
+            let timer = self.timers.arm(at, Owner::RETRY, self.log.now, rank);
             self.jobs.retry = Some((timer, pause));
         }
     }
@@ -212,14 +207,14 @@ impl<M: Machine> Kernel<M> {
                 "no thread could be started: {error}; jobs wait, and it is tried again after \
                  100 ms to 1 s"
             );
-            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+            announce!(self, KERNEL, Event::Warn { text: text.into() });
         }
     }
 
     fn say_well(&mut self) {
         if std::mem::take(&mut self.jobs.failing) {
             let text = "jobs find threads again";
-            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+            announce!(self, KERNEL, Event::Warn { text: text.into() });
         }
     }
 
@@ -229,13 +224,13 @@ impl<M: Machine> Kernel<M> {
         let job = job.number;
         let seq = match ended.ticket {
             Some(index) if !self.is_doomed(index) => {
-                let seq = emit_for!(self, 1, "wakeup", Event::Done { job });
+                let seq = emit_for!(self, WAKEUP, Event::Done { job });
                 let answer = Answer::Job { job, work };
                 self.complete(index, Ok(answer), WakeOp::Offload { job }, seq);
                 seq
             }
             Some(_) | None => {
-                let seq = emit_for!(self, 1, "wakeup", Event::Orphan { job });
+                let seq = emit_for!(self, WAKEUP, Event::Orphan { job });
                 self.give_orphan(job, ended.task.serial.get(), ended.site, work);
                 seq
             }
@@ -249,13 +244,13 @@ impl<M: Machine> Kernel<M> {
 
     /// A job that ended in time, and whose future was dropped before it was read.
     pub(crate) fn job_unheard(&mut self, job: u64, task: u64, site: Site, work: Box<dyn Work>) {
-        emit_for!(self, 0, "kernel", Event::Orphan { job });
+        emit_for!(self, KERNEL, Event::Orphan { job });
         self.give_orphan(job, task, site, work);
     }
 
     fn give_orphan(&mut self, job: u64, task: u64, site: Site, work: Box<dyn Work>) {
         let Some(mut hook) = self.jobs.on_orphan.take() else { return drop_quietly(work) };
-        let site = log::site(site).to_string();
+        let site = log::place_of(site);
         quietly(|| {
             let Some(outcome) = work.into_outcome() else { return };
             hook(Orphan { job, task, site, outcome });
@@ -285,7 +280,7 @@ impl<M: Machine> Kernel<M> {
             if matches!(state, Some(State::Running { on_thread: false, .. })) {
                 self.workers.end(job, self.log.now);
                 let what = format!("o{}", job.number).into();
-                emit_for!(self, 0, "kernel", Event::Drop { what });
+                emit_for!(self, KERNEL, Event::Drop { what });
             }
         }
     }
@@ -294,7 +289,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn drop_unbegun(&mut self, job: JobId, parcel: Parcel) {
         self.workers.end(job, self.log.now);
         let what = format!("o{}_before_it_ran", job.number);
-        emit_for!(self, 0, "kernel", Event::Drop { what: what.into() });
+        emit_for!(self, KERNEL, Event::Drop { what: what.into() });
         drop_quietly(parcel);
     }
 
@@ -318,7 +313,7 @@ impl<M: Machine> Kernel<M> {
             task: job.task.serial.get(),
             name: job.name.clone().or_else(name).unwrap_or_default(),
             since: job.since,
-            site: log::site(job.site).to_string(),
+            site: log::place_of(job.site),
             limiter: job.limiter.as_ref().map(|limiter| limiter.name),
         }
     }
@@ -344,6 +339,14 @@ mod tests {
     use traps::{clock, connection_deadline, run_in_thread, spawn, yield_now};
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_thread_that_is_tried_again_leaves_no_timer_slot_behind() {
+        let mut kernel = Kernel::new(Sim::new().thread_starts_fail(3));
+        let ran = kernel.run(async { run_in_thread(|| 7).await.unwrap() });
+        assert_eq!(ran.unwrap(), 7);
+        assert!(kernel.timers.table().columns().is_empty());
+    }
 
     #[test]
     fn x1_a_job_that_comes_back_in_the_turn_of_its_guard_loses_also_when_nobody_polls() {

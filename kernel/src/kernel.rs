@@ -1,18 +1,16 @@
 //! The kernel as its owner sees it: build, run, shut down, observe.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use traps::SignalSet;
 use traps::deadline_table::DeadlineTable;
 use traps::gate::Gate;
-use traps::protocol::{Filed, SignalLine, Site};
+use traps::protocol::{Filed, Site};
 use traps::scope_table::ScopeTable;
 use traps::threads::Outlook;
 
@@ -23,17 +21,16 @@ use crate::jobs::Jobs;
 use crate::limits::MOST_THREADS;
 use crate::log::{Activation, Log, Writer};
 use crate::longrun::{Longrun, Skipped};
-use crate::machine::{Arrivals, Deliver, Machine, Real};
+use crate::machine::{Arrivals, Machine, Real};
 use crate::options::{Error, Options};
 use crate::ready::ReadyQueue;
 use crate::registrations::Registrations;
 use crate::scopes::Scopes;
 use crate::shutdown::Ending;
-use crate::signals::Hook;
-use crate::task::NONE;
+use crate::signals::Signals;
 use crate::tasks::Tasks;
-use crate::threads::Pool;
-use crate::timers::{Due, TimeQueue, TimerId};
+use crate::threads::{Deliver, Pool};
+use crate::timers::{Due, TimeQueue};
 use crate::trace;
 use crate::waits::{Wait, Waits};
 use crate::wake::WakeQueue;
@@ -72,26 +69,22 @@ pub struct Kernel<M: Machine> {
     pub(crate) counts: Counts,
     pub(crate) inject: Inject,
     pub(crate) ending: Ending,
-    /// The timer of the shutdown's phase.
-    pub(crate) grace: Option<TimerId>,
-    /// The line that set it.
-    pub(crate) phase: trace::Seq,
     /// A point at which a wait ends also without a timer.
     pub(crate) bound: Option<traps::Time>,
     /// Foreign waits that something outside will wake.
     pub(crate) external: usize,
-    /// The task that runs now, or ran last.
+    /// The task that runs now, or has ended in this run.
     pub(crate) running: Option<u32>,
-    /// When it began to run; kept for a timed trace only.
+    /// When it began to run, as far as the clock was read: for a timed trace, and for who looks.
     pub(crate) running_since: traps::Time,
     pub(crate) longrun: Longrun,
     pub(crate) watchdog: Watchdog,
     pub(crate) skipped: Skipped,
+    /// Scheduling queues that have a number.
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
     /// What main panicked with, kept until the run ends.
     pub(crate) main_panic: Option<Box<dyn std::any::Any + Send>>,
-    pub(crate) shut: bool,
 }
 
 /// The kernel's own task, number 1.
@@ -100,20 +93,6 @@ pub(crate) struct Wakeup {
     /// It ran once, and waits for the bell.
     pub(crate) parked: bool,
     pub(crate) seq: trace::Seq,
-}
-
-#[derive(Default)]
-pub(crate) struct Signals {
-    pub(crate) watched: SignalSet,
-    /// Those that somebody waited for singly: they are kept for the next who does.
-    pub(crate) asked: SignalSet,
-    /// Arrived while nobody waited.
-    pub(crate) kept: SignalSet,
-    /// Tickets that wait.
-    pub(crate) waiting: Vec<u32>,
-    /// In the order in which they began to ask.
-    pub(crate) streams: Vec<Weak<SignalLine>>,
-    pub(crate) hooks: Vec<Hook>,
 }
 
 /// Buffers that are used again every turn, so that no turn allocates.
@@ -189,8 +168,6 @@ impl<M: Machine> Kernel<M> {
             counts: Counts::default(),
             inject: Inject::default(),
             ending: Ending::default(),
-            grace: None,
-            phase: 0,
             bound: None,
             external: 0,
             running: None,
@@ -201,7 +178,6 @@ impl<M: Machine> Kernel<M> {
             queues: 0,
             main_ended: false,
             main_panic: None,
-            shut: false,
             machine,
             options,
         }
@@ -341,10 +317,7 @@ impl<M: Machine> Kernel<M> {
         // A queue may live on, and be waited on in another kernel.
         for entry in self.waits.take_all() {
             if let Wait::Queue(queue) = entry.wait {
-                queue.head.set(NONE);
-                queue.tail.set(NONE);
-                queue.waiting.set(0);
-                queue.home.set(0);
+                queue.reset();
             }
         }
         self.workers.reset_limiters();

@@ -59,7 +59,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// What an ended task left, taken out of it if so asked.
-    pub(crate) fn output_of(&mut self, task: u32, take: bool) -> Ended {
+    fn output_of(&mut self, task: u32, take: bool) -> Ended {
         let ended = self.tasks.get_mut(task);
         match ended.state {
             State::Panicked => Ended::Panicked(Box::new(ended.rare().panic.clone().into())),

@@ -1,4 +1,4 @@
-//! Where events become lines: numbers them, and hands them to whoever listens.
+//! Where events become lines, and are handed to whoever listens. `emit.rs` numbers them.
 //!
 //! Decides nothing. With nobody listening, an event costs one addition and one test.
 
@@ -6,11 +6,11 @@ use std::io;
 use std::time::Duration;
 
 use log::{Level, LevelFilter};
+use traps::Interrupt;
 use traps::Time;
 use traps::protocol::{self, Answer, Failure, Left};
-use traps::{Interrupt, Kind};
 
-use crate::trace::{Event, Interrupted, Line, Outcome, Seq, Site, Timed};
+use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
 
 /// Gets every event, in order, as a typed [`Line`].
 ///
@@ -212,13 +212,9 @@ pub(crate) fn site(site: protocol::Site) -> Site<'static> {
     Site { file: site.file().into(), line: site.line() }
 }
 
-fn named(kind: Kind) -> Interrupted {
-    match kind {
-        Kind::Cancelled => Interrupted::Cancelled,
-        Kind::TaskTimeout => Interrupted::Timeout,
-        Kind::TimeoutCancellation => Interrupted::TimeoutCancellation,
-        Kind::UncaughtTimeout => Interrupted::UncaughtTimeout,
-    }
+/// The same for reports: `file:line`, the file as it is called.
+pub(crate) fn place_of(site: protocol::Site) -> String {
+    format!("{}:{}", site.file(), site.line())
 }
 
 /// What came out of a scope: what that is worth a reader's while.
@@ -226,7 +222,7 @@ pub(crate) fn left(left: Left) -> Outcome<'static> {
     match left {
         Left::Value { .. } | Left::Other => Outcome::Ok,
         Left::Interrupt { kind, scope, by } => Outcome::Interrupt {
-            kind: named(kind),
+            kind,
             scope: scope.unwrap_or(0),
             set_at: None,
             by: by.map(|task| task.0),
@@ -237,7 +233,7 @@ pub(crate) fn left(left: Left) -> Outcome<'static> {
 
 pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
     Outcome::Interrupt {
-        kind: named(interrupt.kind()),
+        kind: interrupt.kind(),
         scope: interrupt.scope().unwrap_or(0),
         set_at: interrupt.set_at().map(site),
         by: interrupt.by().map(|task| task.0),

@@ -6,16 +6,15 @@
 use std::time::Duration;
 
 use traps::Time;
-use traps::protocol::Site;
+use traps::protocol::{Direction, Site};
 
 use crate::emit::announce;
 use crate::kernel::Kernel;
 use crate::limits::SKIPPED;
 use crate::log;
 use crate::machine::Machine;
-use crate::registrations::shown;
 use crate::task::State;
-use crate::trace::{Alias, Direction, Event, Stop, WakeOp};
+use crate::trace::{Alias, Event, Stop, WakeOp};
 use crate::waits::{Entry, Wait};
 
 /// How long a run may be, and since when the present one lasts.
@@ -24,7 +23,7 @@ pub(crate) struct Longrun {
     limit: u64,
     /// When the run before it ended, or the turn's wait: a mark of the machine's.
     since: u64,
-    /// What was before is no run's time.
+    /// The kernel has waited since, or was not running: that is no run's time.
     pub(crate) looked: bool,
     /// What the present run's task was ready for.
     from: Packed,
@@ -196,9 +195,7 @@ impl<M: Machine> Kernel<M> {
         }
         let ran = Time::ZERO + ran;
         let (from, to) = (self.longrun.from.came().shown(), self.stands_at(index));
-        let (id, name) = self.tasks.label(index);
-        let name = name.to_owned();
-        announce!(self, id, &name, Event::Longrun { ran, from, to });
+        announce!(self, self.tasks.label(index), Event::Longrun { ran, from, to });
     }
 
     /// Where a run has led.
@@ -223,7 +220,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Yield { sleep: false } => WakeOp::Yield,
             Wait::Yield { sleep: true } | Wait::Sleep { .. } => WakeOp::Sleep,
             Wait::Io { handle, direction } => match self.registrations.alias(*handle) {
-                Some(alias) => WakeOp::Io { alias, direction: shown(*direction) },
+                Some(alias) => WakeOp::Io { alias, direction: *direction },
                 None => return Came::Foreign(entry.site),
             },
             Wait::Join { task, .. } => WakeOp::Join { task: self.tasks.label(*task).0 },

@@ -106,7 +106,7 @@ impl Options {
     /// not end the process any more.
     #[must_use]
     pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
-        self.shutdown_on = signals.iter().fold(self.shutdown_on, |set, signal| set.with(*signal));
+        self.shutdown_on = signals.iter().copied().fold(self.shutdown_on, SignalSet::with);
         self
     }
 

@@ -24,13 +24,22 @@ pub(crate) struct Pending {
     pub(crate) source: Source,
     /// It does not reach into branches with this number or a lower one: zero for none.
     pub(crate) barred: u64,
-    /// To a wait on a bare waker: 1, the task was woken for it; 2, a poll has passed by.
-    offers: u8,
+    offer: Offer,
+}
+
+/// How far a pending timeout was offered to the wait on a bare waker that it is around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    NotYet,
+    /// The task was woken for it.
+    Woken,
+    /// A poll has passed it by.
+    Passed,
 }
 
 impl Pending {
     pub(crate) fn new(task: u32, at: u32, source: Source) -> Pending {
-        Pending { task, at, source, barred: 0, offers: 0 }
+        Pending { task, at, source, barred: 0, offer: Offer::NotYet }
     }
 }
 
@@ -117,24 +126,24 @@ impl Scopes {
     }
 
     /// The timeouts that are pending in a task, as they fired, and how far each was offered.
-    pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<(u32, u8)> {
-        let mut found: Vec<(u32, u8)> = Vec::new();
+    pub(crate) fn pending_timeouts(&self, task: u32) -> Vec<(u32, Offer)> {
+        let mut found: Vec<(u32, Offer)> = Vec::new();
         for pending in self.pending_in(task) {
             let Source::Scope(index) = pending.source else { continue };
             if !found.iter().any(|(known, _)| *known == index) {
-                found.push((index, pending.offers));
+                found.push((index, pending.offer));
             }
         }
         found.sort_by_key(|(index, _)| self.precedence(Source::Scope(*index)));
         found
     }
 
-    /// Notes the next step of a pending timeout's offer; false if `step` is not the next.
-    pub(crate) fn offer(&mut self, task: u32, timeout: u32, step: u8) -> bool {
+    /// Takes a pending timeout's offer a step further; false if it stood elsewhere than at `from`.
+    pub(crate) fn offer(&mut self, task: u32, timeout: u32, from: Offer, to: Offer) -> bool {
         let mut news = false;
         for pending in self.pending.get_mut(&task).into_iter().flatten() {
-            if pending.source == Source::Scope(timeout) && pending.offers + 1 == step {
-                (pending.offers, news) = (step, true);
+            if pending.source == Source::Scope(timeout) && pending.offer == from {
+                (pending.offer, news) = (to, true);
             }
         }
         news

@@ -4,7 +4,7 @@
 
 use traps::protocol::{Note, Post, ROOT, TaskRef, Ticket};
 
-use crate::emit::{announce, drop_quietly, emit};
+use crate::emit::{KERNEL, announce, drop_quietly, emit};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::task::State;
@@ -96,19 +96,15 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn write_note(&mut self, note: Note, untold: u64) {
-        let index = self.acting();
         let event = match &note {
             Note::Warning(text) => Event::Warn { text: text.as_ref().into() },
             Note::Cap(text) => Event::Cap { text: text.as_ref().into() },
         };
-        match index {
-            Some(index) => {
-                let (id, name) = self.tasks.label(index);
-                announce!(self, untold, id, name, event);
-            }
-            None => announce!(self, untold, 0, "kernel", event),
-        }
+        let (id, name) = self.acting().map_or(KERNEL, |task| self.tasks.label(task));
+        announce!(self, untold, id, name, event);
     }
 
     /// The task whose poll is being served.

@@ -7,6 +7,8 @@ use std::fmt;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use traps::Time;
+
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::options::Error;
@@ -64,7 +66,9 @@ impl<M: Machine> Kernel<M> {
     #[must_use]
     pub fn outstanding(&self) -> Outstanding {
         let crate::workers::Counts { queued, abandoned, .. } = self.workers.counts;
-        let own = usize::from(self.grace.is_some());
+        // One that never fires is not among those that are set.
+        let fires = |timer| self.timers.due_at(timer) != Time::NEVER;
+        let own = usize::from(self.ending.timer.is_some_and(fires));
         let io = |wait: &Wait| matches!(wait, Wait::Io { .. } | Wait::Signal(_) | Wait::Stream(_));
         let posts = self.gate.wakes_for(self.epoch);
         Outstanding {
@@ -126,5 +130,27 @@ impl<M: Machine> Kernel<M> {
         };
         self.bound = None;
         quiet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Sim};
+    use traps::{Signal, sleep, spawn};
+
+    #[test]
+    fn r8_a_drain_without_a_limit_hides_no_timer_of_a_task() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let sim = Sim::new().signal_at(Time::ZERO + SECOND, Signal::Terminate);
+        let options = Options::new().shutdown_on(&[Signal::Terminate]).drain(Duration::MAX);
+        let mut kernel = Kernel::with_options(sim, options);
+        let ran = kernel.run(async {
+            spawn("late", sleep(3 * SECOND)).await;
+            traps::shutdown::begun().await
+        });
+        ran.unwrap().unwrap();
+        assert_eq!(kernel.outstanding().timers, 1);
+        kernel.shutdown().unwrap();
     }
 }

@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use traps::protocol::{Descriptor, Direction, HandleId};
 
 use crate::task::NONE;
-use crate::trace::{self, Alias};
+use crate::trace::Alias;
 
 /// When a registration is ended. It can be chosen so that it can be studied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,13 +76,6 @@ pub(crate) fn side(direction: Direction) -> usize {
     }
 }
 
-pub(crate) fn shown(direction: Direction) -> trace::Direction {
-    match direction {
-        Direction::Read => trace::Direction::Read,
-        Direction::Write => trace::Direction::Write,
-    }
-}
-
 impl Registration {
     pub(crate) fn nobody_waits(&self) -> bool {
         self.waiting == [NONE, NONE]
@@ -124,6 +117,7 @@ impl Registration {
     /// What the poller gives back with an event: the place, and enough of the serial number to
     /// tell a stale event.
     pub(crate) fn token(&self, index: u32) -> u64 {
+        // 31 bits: the tokens with the highest are the machine's own.
         let serial = self.serial.get() & 0x7fff_ffff;
         u64::from(index) | serial << 32
     }

@@ -17,7 +17,6 @@ use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::table::At;
 use crate::task::{End, State};
-use crate::tasks::Tasks;
 use crate::trace::{Event, Op, Seq, Timed, WakeOp};
 use crate::waker::SpareWaker;
 
@@ -68,8 +67,7 @@ impl<M: Machine> Kernel<M> {
         task.interrupted = false;
         self.longrun.begin_from(task.came);
         let waker = task.waker().unwrap_or_else(|| self.spare.waker());
-        let root = Tasks::root_of(name);
-        self.gate.begin(name, root, waker, self.options.budget, task.is_home_free);
+        self.gate.begin(name, name.root(), waker, self.options.budget, task.is_home_free);
         self.running = Some(index);
         self.running_since = self.log.now;
         if self.log.is_listening() || task.news().is_some_and(|news| !news.is_empty()) {

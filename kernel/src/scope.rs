@@ -71,7 +71,7 @@ impl Scope {
         deadline: Time,
         site: Site,
     ) -> Scope {
-        let mut scope = Scope {
+        Scope {
             serial,
             task,
             parent,
@@ -88,9 +88,7 @@ impl Scope {
             before: NONE,
             after: NONE,
             children: 0,
-        };
-        scope.set_hold(Hold::of(kind));
-        scope
+        }
     }
 
     /// Its deadline has never fired, as far as anybody is concerned.

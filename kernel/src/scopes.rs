@@ -1,10 +1,11 @@
-//! The scope tree: where timeouts, branches and shields hang, and which interrupts are pending.
+//! The scope tree: where timeouts, branches and shields hang. What is pending in it: `pending.rs`.
 //!
 //! A pure structure: answers questions about the tree, delivers nothing and reads no clock.
 
 use std::collections::BTreeMap;
 use std::iter;
 use std::num::NonZeroU64;
+use std::panic::Location;
 use std::rc::Rc;
 
 use traps::Time;
@@ -80,9 +81,9 @@ impl Scopes {
         deadline: Time,
         site: Site,
     ) -> u32 {
-        let name = self.table.open();
-        self.add(tasks, name, task, parent, kind, deadline, site);
-        name.index
+        let ScopeId { index, serial, .. } = self.table.open();
+        self.add(tasks, index, Scope::new(serial, (task, parent), kind, deadline, site));
+        index
     }
 
     /// Lets a connection deadline that fired without a guard enclose the whole of its task. It has
@@ -96,33 +97,24 @@ impl Scopes {
         slot: TimerId,
     ) -> u32 {
         let serial = NonZeroU64::new(BARE | number).expect("it has a bit");
-        let (kind, site) = (ScopeKind::Guard, std::panic::Location::caller());
-        let name = ScopeId { index: self.table.take(), epoch: self.epoch, serial };
-        let index = name.index;
-        self.add(tasks, name, task, ROOT, kind, deadline, site);
-        let scope = self.get_mut(index);
+        let (kind, site) = (ScopeKind::Guard, Location::caller());
+        let mut scope = Scope::new(serial, (task, ROOT), kind, deadline, site);
         scope.timing = Timing::Bare;
         scope.set_timer(Some(slot));
+        let index = self.table.take();
+        self.add(tasks, index, scope);
         index
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of a scope")]
-    pub(crate) fn add(
-        &mut self,
-        tasks: &mut Tasks,
-        name: ScopeId,
-        task: u32,
-        parent: u32,
-        kind: ScopeKind,
-        deadline: Time,
-        site: Site,
-    ) {
-        let index = name.index;
+    /// Puts a scope at its place, and hangs it on its task and its parent.
+    #[inline]
+    pub(crate) fn add(&mut self, tasks: &mut Tasks, index: u32, scope: Scope) {
+        let Scope { task, parent, .. } = scope;
         let place = index as usize;
         if place >= self.open.len() {
             self.open.resize_with(place + 1, || None);
         }
-        self.open[place] = Some(Scope::new(name.serial, (task, parent), kind, deadline, site));
+        self.open[place] = Some(scope);
         self.len += 1;
         self.link(tasks, task, index);
         self.count_child(parent, 1);
@@ -221,7 +213,7 @@ impl Scopes {
     /// The name of a scope of that task.
     pub(crate) fn name_of(&self, tasks: &Tasks, task: u32, index: u32) -> ScopeId {
         if index == ROOT {
-            return tasks.root(task);
+            return tasks.name_of(task).root();
         }
         ScopeId { index, epoch: self.epoch, serial: self.get(index).serial }
     }

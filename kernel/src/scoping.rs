@@ -9,13 +9,13 @@ use crate::emit::emit;
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
+use crate::owner::Owner;
 use crate::pending::{Pending, Source};
 use crate::scope::{Scope, Timing};
 use crate::shields::Hold;
 use crate::table::At;
-use crate::timers::{Rank, TimerId};
+use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{Event, Op, Outcome, Timer};
-use crate::turn::Fired;
 
 /// The trap that opens a scope, for the log.
 pub(crate) fn shown_scope(limit: Limit, kind: ScopeKind, point: Time, now: Time) -> Op<'static> {
@@ -45,7 +45,7 @@ impl<M: Machine> Kernel<M> {
             let scope = self.scopes.get_mut(index);
             scope.timing = Timing::Guard;
             scope.set_timer(Some(TimerId(slot)));
-            self.timers.set_owner(TimerId(slot), Fired::guard(index));
+            self.timers.set_owner(TimerId(slot), Owner::guard(index));
         }
         let now = self.log.now;
         self.answer(at, Ok(Answer::Scope { scope, deadline }), || {
@@ -58,8 +58,8 @@ impl<M: Machine> Kernel<M> {
             self.start_graces(task);
         }
         if deadline != Time::NEVER {
-            let rank = || Rank { class: 1, seq: scope.serial.get() };
-            let timer = self.timers.arm(deadline, Fired::scope(index), self.log.now, rank);
+            let rank = || Rank { class: Class::Timeout, seq: scope.serial.get() };
+            let timer = self.timers.arm(deadline, Owner::scope(index), self.log.now, rank);
             self.scopes.get_mut(index).set_timer(Some(timer));
         }
     }
@@ -107,7 +107,8 @@ impl<M: Machine> Kernel<M> {
             self.log.now = self.log.now.max(now);
         }
         let (parent, deadline) = (self.scopes.find(parent).unwrap_or(ROOT), limit.from(now));
-        self.scopes.add(&mut self.tasks, name, task, parent, kind, deadline, site);
+        let scope = Scope::new(name.serial, (task, parent), kind, deadline, site);
+        self.scopes.add(&mut self.tasks, name.index, scope);
         self.scopes.table().set_deadline(name, deadline);
         let seq = emit!(self, task, {
             let op = shown_scope(limit, kind, deadline, now);
@@ -116,8 +117,8 @@ impl<M: Machine> Kernel<M> {
         });
         self.scopes.get_mut(name.index).seq = seq;
         if deadline != Time::NEVER && !is_over {
-            let rank = || Rank { class: 1, seq: name.serial.get() };
-            let timer = self.timers.arm(deadline, Fired::scope(name.index), self.log.now, rank);
+            let rank = || Rank { class: Class::Timeout, seq: name.serial.get() };
+            let timer = self.timers.arm(deadline, Owner::scope(name.index), self.log.now, rank);
             self.scopes.get_mut(name.index).set_timer(Some(timer));
         }
     }

@@ -5,18 +5,18 @@
 //! has its own, and only a lapse makes something of it.
 
 use traps::Time;
-use traps::protocol::{Limit, ROOT, ScopeKind};
+use traps::protocol::{Limit, ROOT};
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
+use crate::owner::Owner;
 use crate::pending::{Pending, Source};
 use crate::scopes::Scopes;
 use crate::tasks::Tasks;
-use crate::timers::Rank;
+use crate::timers::{Class, Rank};
 use crate::trace::{Event, Timer};
-use crate::turn::Fired;
 
 /// What a scope holds back from the traps inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,6 @@ pub(crate) enum Hold {
     Shut(Limit),
     /// What comes from outside, until then: the grace runs. `NEVER` if only its close ends it.
     Until(Time),
-}
-
-impl Hold {
-    /// Of a scope that is opened.
-    pub(crate) fn of(kind: ScopeKind) -> Hold {
-        if kind == ScopeKind::Shield { Hold::Shut(Limit::Never) } else { Hold::Nothing }
-    }
 }
 
 impl Scopes {
@@ -137,8 +130,8 @@ impl<M: Machine> Kernel<M> {
             let number = scope.serial.get();
             let timer = Timer::Scope(number);
             let seq = emit!(self, task, Event::Arm { timer, until, at: None });
-            let rank = || Rank { class: 1, seq: number };
-            let timer = self.timers.arm(until, Fired::scope(index), self.log.now, rank);
+            let rank = || Rank { class: Class::Timeout, seq: number };
+            let timer = self.timers.arm(until, Owner::scope(index), self.log.now, rank);
             let scope = self.scopes.get_mut(index);
             scope.seq = seq;
             scope.set_timer(Some(timer));
@@ -151,7 +144,7 @@ impl<M: Machine> Kernel<M> {
         let scope = self.scopes.get(index);
         let (task, number, cause) = (scope.task, scope.serial.get(), scope.seq);
         let event = Event::Fire { timer: Timer::Scope(number), deadline, cause };
-        let seq = emit_for!(self, 0, "kernel", event, log::late(deadline, self.log.now));
+        let seq = emit_for!(self, KERNEL, event, log::late(deadline, self.log.now));
         self.scopes.get_mut(index).seq = seq;
         for source in self.scopes.unhold(&mut self.tasks, index) {
             self.interrupt_scope(task, source, index, seq);

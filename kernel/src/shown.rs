@@ -8,6 +8,7 @@ use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::scoping::shown_scope;
 use crate::trace::Op;
+use crate::trace::words::Word;
 use crate::waits::{Entry, Wait};
 
 impl<M: Machine> Kernel<M> {
@@ -23,7 +24,7 @@ impl<M: Machine> Kernel<M> {
             Request::Sleep { span } => Op::Sleep { span: *span, until: self.log.now + *span },
             Request::Io { handle, descriptor, kind, direction } => {
                 let alias = self.registrations.of(*handle, *descriptor, *kind).alias();
-                Op::Io { alias, direction: crate::registrations::shown(*direction) }
+                Op::Io { alias, direction: *direction }
             }
             Request::OpenScope { limit, kind } => {
                 let now = self.log.now;
@@ -51,7 +52,7 @@ impl<M: Machine> Kernel<M> {
             Wait::Sleep { .. } => "sleep".to_owned(),
             Wait::Io { handle, direction } => {
                 let alias = self.registrations.alias(*handle);
-                let side = crate::registrations::shown(*direction);
+                let side = direction.word();
                 format!("io {} {side}", alias.map_or_else(|| "-".to_owned(), |a| a.to_string()))
             }
             Wait::Join { task, .. } => format!("join {}", self.tasks.label(*task).0),

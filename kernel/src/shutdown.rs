@@ -11,15 +11,16 @@ use traps::protocol::TaskRef;
 use traps::shutdown::Closing;
 use traps::{Signal, Time};
 
-use crate::emit::{announce, emit, emit_for, quietly};
+use crate::emit::{KERNEL, announce, emit, emit_for, quietly};
 use crate::kernel::Kernel;
 use crate::limits::BLIND_TURNS;
 use crate::machine::Machine;
 use crate::options::Error;
+use crate::owner::Owner;
 use crate::task::{End, State};
-use crate::timers::Rank;
+use crate::timers::{Class, Rank, TimerId};
 use crate::trace::{After, Event, Phase, Seq, Timer};
-use crate::turn::{Fired, Running};
+use crate::turn::Running;
 
 /// Why a future is dropped that would not end.
 const OVER: &str = "its_grace_is_over";
@@ -36,8 +37,13 @@ pub(crate) struct Ending {
     cancelled: u64,
     /// The end of the grace.
     until: Time,
-    /// The timer of the phase came true.
+    /// The line of the phase, and the timer that ends it.
+    line: Seq,
+    pub(crate) timer: Option<TimerId>,
+    /// That timer came true.
     rang: bool,
+    /// The machine below has failed: there is no further run.
+    pub(crate) failed: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -67,10 +73,10 @@ impl<M: Machine> Kernel<M> {
         Entered
     }
 
-    /// Whether it has begun, or is over.
+    /// Whether it has begun, or is over, or the machine has failed.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
-        self.ending.stage != Stage::Open || self.shut
+        self.ending.stage != Stage::Open || self.ending.failed
     }
 
     pub(crate) fn has_halted(&self) -> bool {
@@ -95,7 +101,7 @@ impl<M: Machine> Kernel<M> {
         let tasks = self.tasks.alive as u64;
         let cause = (cause > 0).then_some(cause);
         let phase = Phase::Gate { reason: reason.into(), tasks, cause };
-        announce!(self, 0, "kernel", Event::Phase(phase));
+        announce!(self, KERNEL, Event::Phase(phase));
         let gate = self.log.seq;
         self.ending.stage = Stage::Drain;
         let closing = self.ending.closing.clone();
@@ -107,21 +113,21 @@ impl<M: Machine> Kernel<M> {
         }
         self.wake_in_time(closing.line(), gate);
         let (holds, until) = (closing.holds(), self.log.now + self.options.drain);
-        announce!(self, 0, "kernel", Event::Phase(Phase::Drain { holds, until }));
+        announce!(self, KERNEL, Event::Phase(Phase::Drain { holds, until }));
         self.set_phase_timer(until);
     }
 
     /// The line that was just made begins a phase that lasts until then at most.
     fn set_phase_timer(&mut self, until: Time) {
         self.forget_phase_timer();
-        self.phase = self.log.seq;
-        let rank = || Rank { class: 3, seq: 0 };
-        self.grace = Some(self.timers.arm(until, Fired::GRACE, self.log.now, rank));
+        self.ending.line = self.log.seq;
+        let rank = || Rank { class: Class::Phase, seq: 0 };
+        self.ending.timer = Some(self.timers.arm(until, Owner::PHASE, self.log.now, rank));
     }
 
     fn forget_phase_timer(&mut self) {
         self.ending.rang = false;
-        if let Some(timer) = self.grace.take() {
+        if let Some(timer) = self.ending.timer.take() {
             self.timers.disarm(timer);
         }
     }
@@ -132,7 +138,7 @@ impl<M: Machine> Kernel<M> {
             Stage::Drain => Timer::Drain,
             Stage::Open | Stage::Cleanup | Stage::Halted => Timer::Grace,
         };
-        emit_for!(self, 0, "kernel", Event::Fire { timer, deadline, cause: self.phase });
+        emit_for!(self, KERNEL, Event::Fire { timer, deadline, cause: self.ending.line });
         self.ending.rang = true;
     }
 
@@ -168,13 +174,13 @@ impl<M: Machine> Kernel<M> {
     /// Cancels all that is left, newest first, and starts the grace.
     fn cancel_phase(&mut self, after: After) {
         let tasks = self.tasks.alive as u64;
-        announce!(self, 0, "kernel", Event::Phase(Phase::Cancel { tasks, after }));
+        announce!(self, KERNEL, Event::Phase(Phase::Cancel { tasks, after }));
         self.ending.stage = Stage::Cleanup;
         self.ending.until = self.log.now + self.options.grace;
         self.set_phase_timer(self.ending.until);
         self.cancel_newer();
         let (tasks, until) = (self.tasks.alive as u64, self.ending.until);
-        announce!(self, 0, "kernel", Event::Phase(Phase::Cleanup { tasks, until }));
+        announce!(self, KERNEL, Event::Phase(Phase::Cleanup { tasks, until }));
     }
 
     /// Cancels those that are new since the last time: clean-up may spawn.
@@ -184,7 +190,7 @@ impl<M: Machine> Kernel<M> {
         if older < newest {
             for task in self.tasks.newest_first(older) {
                 if self.tasks.get(task).cancel().is_none() {
-                    self.cancel_task(task, None, "shutdown", self.phase);
+                    self.cancel_task(task, None, "shutdown", self.ending.line);
                 }
             }
         }
@@ -269,7 +275,6 @@ impl<M: Machine> Kernel<M> {
 
     /// Waits for the threads with what is left of the grace, and says what is left.
     fn halt(&mut self) {
-        self.shut = true;
         self.ending.stage = Stage::Halted;
         self.log.now = self.machine.now();
         // Whoever asks for something from now on is told at once, and not when the wait is over: it
@@ -292,13 +297,12 @@ impl<M: Machine> Kernel<M> {
             let jobs: Vec<String> =
                 self.workers.all().iter().map(|job| format!("o{}", job.number)).collect();
             let text = format!("left alone, for their grace is over: {}", jobs.join(" "));
-            announce!(self, 0, "kernel", Event::Warn { text: text.into() });
+            announce!(self, KERNEL, Event::Warn { text: text.into() });
         }
         let counters = self.counters();
         announce!(
             self,
-            0,
-            "kernel",
+            KERNEL,
             Event::Halt {
                 tasks: counters.tasks as u64,
                 tickets: counters.tickets as u64,
@@ -325,7 +329,7 @@ impl<M: Machine> Kernel<M> {
         let left = self.tasks.newest_first(0);
         if !left.is_empty() {
             let tasks = left.len() as u64;
-            announce!(self, 0, "kernel", Event::Phase(Phase::Drop { tasks }));
+            announce!(self, KERNEL, Event::Phase(Phase::Drop { tasks }));
         }
         for task in left {
             let seq = emit!(self, task, Event::Drop { what: OVER.into() });

@@ -4,7 +4,7 @@
 //! asked for it, and one task that waits for a single one.
 
 use std::io;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use traps::protocol::{Answer, Failure, SignalLine};
 use traps::{Signal, SignalSet};
@@ -18,7 +18,23 @@ use crate::trace::{Op, WakeOp};
 use crate::waits::Wait;
 
 /// What the owner does at a signal.
-pub(crate) type Hook = (Signal, Box<dyn FnMut(&TaskTable)>);
+type Hook = (Signal, Box<dyn FnMut(&TaskTable)>);
+
+/// Who wants to hear of which signal, and what nobody has heard of yet.
+#[derive(Default)]
+pub(crate) struct Signals {
+    /// Those that the machine reports.
+    watched: SignalSet,
+    /// Those that somebody waited for singly: they are kept for the next who does.
+    asked: SignalSet,
+    /// Arrived while nobody waited.
+    kept: SignalSet,
+    /// Tickets that wait.
+    pub(crate) waiting: Vec<u32>,
+    /// In the order in which they began to ask.
+    streams: Vec<Weak<SignalLine>>,
+    hooks: Vec<Hook>,
+}
 
 impl<M: Machine> Kernel<M> {
     /// Calls `hook` with the table of tasks in the turn in which `signal` arrives, whatever the
@@ -37,9 +53,9 @@ impl<M: Machine> Kernel<M> {
         self.watch_signals(set)
     }
 
-    pub(crate) fn watch_signals(&mut self, set: SignalSet) -> io::Result<()> {
-        for signal in Signal::ALL {
-            if set.contains(signal) && !self.signals.watched.contains(signal) {
+    fn watch_signals(&mut self, set: SignalSet) -> io::Result<()> {
+        for signal in set.iter() {
+            if !self.signals.watched.contains(signal) {
                 self.machine.watch_signal(signal)?;
                 self.signals.watched = self.signals.watched.with(signal);
             }
@@ -98,7 +114,7 @@ impl<M: Machine> Kernel<M> {
             let result = Err(Failure::Refused(error));
             return self.answer(at, result, || Op::Signal);
         }
-        let known = |known: &std::rc::Weak<SignalLine>| known.as_ptr() == Rc::as_ptr(&line);
+        let known = |known: &Weak<SignalLine>| known.as_ptr() == Rc::as_ptr(&line);
         if !self.signals.streams.iter().any(known) {
             self.signals.streams.push(Rc::downgrade(&line));
         }
@@ -115,14 +131,9 @@ impl<M: Machine> Kernel<M> {
             let result = Err(Failure::Refused(error));
             return self.answer(at, result, || Op::Signal);
         }
-        self.signals.asked = Signal::ALL
-            .into_iter()
-            .filter(|signal| set.contains(*signal))
-            .fold(self.signals.asked, SignalSet::with);
-        let kept = Signal::ALL
-            .into_iter()
-            .find(|signal| set.contains(*signal) && self.signals.kept.contains(*signal));
-        if let Some(signal) = kept {
+        self.signals.asked = set.iter().fold(self.signals.asked, SignalSet::with);
+        let kept = self.signals.kept;
+        if let Some(signal) = set.iter().find(|signal| kept.contains(*signal)) {
             self.signals.kept = self.signals.kept.without(signal);
             let result = Ok(Answer::Signal(signal));
             return self.answer(at, result, || Op::Signal);

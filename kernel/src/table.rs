@@ -16,10 +16,10 @@ use crate::kernel::Kernel;
 use crate::log;
 use crate::longrun::Came;
 use crate::machine::Machine;
+use crate::owner::Owner;
 use crate::pending::Source;
-use crate::timers::Rank;
+use crate::timers::{Class, Rank};
 use crate::trace::{Event, Op, Outcome};
-use crate::turn::Fired;
 use crate::waits::Wait;
 
 impl<M: Machine> Kernel<M> {
@@ -153,8 +153,8 @@ impl<M: Machine> Kernel<M> {
             return self.give_way(at, true, op);
         }
         let number = self.park(at, Wait::Sleep { timer: None }, op);
-        let rank = || Rank { class: 0, seq: number };
-        let timer = self.timers.arm(until, Fired::sleep(at.ticket.index), self.log.now, rank);
+        let rank = || Rank { class: Class::Sleep, seq: number };
+        let timer = self.timers.arm(until, Owner::sleep(at.ticket.index), self.log.now, rank);
         let entry = self.waits.get_mut(at.ticket.index).expect("parked above");
         entry.wait = Wait::Sleep { timer: Some(timer) };
     }

@@ -6,7 +6,7 @@ use std::mem;
 use std::num::NonZeroU64;
 use std::pin::Pin;
 
-use traps::protocol::{Body, ROOT, ScopeId, Site, TaskRef};
+use traps::protocol::{Body, Site, TaskRef};
 
 use crate::task::{NONE, Remains, State, Task};
 
@@ -101,16 +101,6 @@ impl Tasks {
 
     pub(crate) fn name_of(&self, index: u32) -> TaskRef {
         TaskRef { index, epoch: self.epoch, serial: self.get(index).id }
-    }
-
-    /// The root scope of the task of that name.
-    #[inline]
-    pub(crate) fn root_of(task: TaskRef) -> ScopeId {
-        ScopeId { index: ROOT, epoch: task.epoch, serial: task.serial }
-    }
-
-    pub(crate) fn root(&self, index: u32) -> ScopeId {
-        ScopeId { index: ROOT, epoch: self.epoch, serial: self.get(index).id }
     }
 
     /// The number and the name, for the log.

@@ -17,7 +17,7 @@ use crate::emit::drop_quietly;
 use crate::limits::WORKER_STACK;
 use crate::workers::Parcel;
 
-pub(crate) use traps::threads::Work;
+use traps::threads::Work;
 
 /// How often a worker without a job gives way before it sleeps: for a microsecond or so.
 const YIELDS: u32 = 3;
@@ -38,9 +38,12 @@ pub struct Done {
     pub work: Box<dyn Work>,
 }
 
+/// Takes a finished job back, from any thread. Must not block or panic.
+pub type Deliver = Arc<dyn Fn(Done) + Send + Sync>;
+
 /// The kernel thread's end of the pool.
 ///
-/// Dropping it is a [`Pool::shut_down`] that waits for nobody.
+/// Dropping it is a [`Pool::close`] that waits for nobody.
 pub(crate) struct Pool {
     /// How many threads were ever started, for their names.
     started: u64,
@@ -54,11 +57,11 @@ struct Floor {
     board: Mutex<Board>,
     /// For idle workers: a job was queued, or the pool is closing.
     called: Condvar,
-    /// For `shut_down`: the last worker has left.
+    /// For [`Pool::wait_for_workers`]: the last one has left.
     emptied: Condvar,
     /// How long an idle worker stays.
     idle: Duration,
-    deliver: Arc<dyn Fn(Done) + Send + Sync>,
+    deliver: Deliver,
 }
 
 /// What the lock guards. No foreign code runs and no job is dropped while it is held.
@@ -97,9 +100,9 @@ impl Board {
 impl Pool {
     /// Makes a pool without any thread.
     ///
-    /// A thread without a job for `idle` ends. `deliver`
-    /// is called on the worker's thread with each job that has run; it must not block or panic.
-    pub(crate) fn new(idle: Duration, deliver: Arc<dyn Fn(Done) + Send + Sync>) -> Pool {
+    /// A thread without a job for `idle` ends. `deliver` is called on the worker's thread with each
+    /// job that has run.
+    pub(crate) fn new(idle: Duration, deliver: Deliver) -> Pool {
         let floor = Floor {
             board: Mutex::default(),
             called: Condvar::new(),

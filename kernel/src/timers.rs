@@ -5,6 +5,8 @@
 //! (`traps::deadline_table`), where setting and clearing is a store, and which is scanned at most
 //! once a tick. What is due within a tick is in the **near** heap, so that it fires at its time and
 //! not at the next tick.
+//!
+//! Names nothing else of the kernel: the benches measure this file by itself.
 
 use std::rc::Rc;
 
@@ -19,21 +21,30 @@ pub(crate) struct Owner(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimerId(pub(crate) u32);
 
+/// What a timer is for, in the order in which those of one deadline fire.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Class {
+    Sleep,
+    Timeout,
+    /// Jobs that no thread took are tried again.
+    Retry,
+    /// A connection deadline, the one kind that is not used up when it fires.
+    Deadline,
+    /// The end of a phase of the shutdown.
+    Phase,
+}
+
 /// What orders timers of one deadline: the class, then the order of opening.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Rank {
-    /// 0 for sleeps, 1 for timeouts, 2 for connection deadlines, 3 for the grace.
-    pub class: u8,
-    /// Smaller was opened earlier; of a connection deadline, its number.
+    pub class: Class,
+    /// Smaller was opened earlier; of a connection deadline, its number; 0 where there is one only.
     pub seq: u64,
 }
 
 impl Rank {
-    const DEADLINE: u8 = 2;
-
-    /// Of a connection deadline, which is not used up when it fires.
-    pub(crate) fn of_deadline(number: u32) -> Rank {
-        Rank { class: Rank::DEADLINE, seq: u64::from(number) }
+    fn of_deadline(number: u32) -> Rank {
+        Rank { class: Class::Deadline, seq: u64::from(number) }
     }
 }
 
@@ -237,7 +248,7 @@ impl TimeQueue {
             self.pull(0);
             let columns = &mut *self.table.columns();
             due.push(Due { at, owner: Owner(columns.owner(slot)), rank, slot });
-            if rank.class == Rank::DEADLINE {
+            if rank.class == Class::Deadline {
                 columns.set_far(slot, rank.seq as u32);
                 columns.store(slot, FIRED);
             } else {
@@ -352,7 +363,8 @@ mod tests {
 
     /// Later owners have earlier ranks, so that no order of slots passes for the right one.
     fn rank(owner: Owner) -> Rank {
-        Rank { class: (owner.0 % 2) as u8, seq: 1_000_000 - u64::from(owner.0) }
+        let class = if owner.0.is_multiple_of(2) { Class::Sleep } else { Class::Timeout };
+        Rank { class, seq: 1_000_000 - u64::from(owner.0) }
     }
 
     fn arm(queue: &mut TimeQueue, at: u64, owner: u32, now: u64) -> TimerId {
@@ -677,7 +689,7 @@ mod tests {
                     Step::Rearm(which, span) if !list.is_empty() => {
                         let which = which % list.len();
                         let (at, rank, owner, id) = &mut list[which];
-                        if rank.class == Rank::DEADLINE {
+                        if rank.class == Class::Deadline {
                             *at = us(after(span));
                             queue.rearm(*id, *at, us(now), owner.0);
                         }
@@ -694,7 +706,7 @@ mod tests {
                         let fired: Vec<_> =
                             passed.iter().map(|entry| (entry.0.as_micros(), entry.2.0)).collect();
                         prop_assert_eq!(expire(&mut queue, now), fired);
-                        for (.., id) in passed.iter().filter(|at| at.1.class == Rank::DEADLINE) {
+                        for (.., id) in passed.iter().filter(|at| at.1.class == Class::Deadline) {
                             queue.disarm(*id);
                         }
                         prop_assert!(queue.next().is_none_or(|next| next > us(now)));

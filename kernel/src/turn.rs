@@ -5,19 +5,19 @@
 use std::mem;
 use std::rc::Rc;
 
-use traps::deadline_table::{BARE, GUARD};
 use traps::gate::Gate;
-use traps::protocol::{HOME, Site};
+use traps::protocol::{Direction, Site};
 use traps::scope_table::ScopeTable;
 
-use crate::emit::{emit, emit_for};
+use crate::emit::{KERNEL, WAKEUP, emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::log;
 use crate::longrun::{Came, Skipped};
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
+use crate::owner::{Owner, Whose};
 use crate::task::{End, NONE};
-use crate::timers::{Owner, Rank};
+use crate::timers::{Class, Rank};
 use crate::trace::{self, Event, Op, Timer, WakeOp};
 use crate::waits::Wait;
 use crate::wake;
@@ -91,7 +91,7 @@ impl<M: Machine> Kernel<M> {
                  threads={threads} longrun={longrun} watchdog={watchdog}"
         ));
         self.wakeup.seq =
-            emit_for!(self, 1, "wakeup", Event::Spawn { parent: None, cause: None, at: None });
+            emit_for!(self, WAKEUP, Event::Spawn { parent: None, cause: None, at: None });
     }
 
     /// One turn of the loop.
@@ -156,7 +156,7 @@ impl<M: Machine> Kernel<M> {
         arrivals.clear();
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
-            self.shut = true;
+            self.ending.failed = true;
             self.drop_messages();
             return Err(Error::Machine(error));
         }
@@ -181,14 +181,14 @@ impl<M: Machine> Kernel<M> {
         }
         // It waits without a ticket: nothing of it is left at a halt.
         let alias = self.registrations.bell();
-        let direction = crate::trace::Direction::Read;
+        let direction = Direction::Read;
         let mut cause = self.wakeup.seq;
         if started {
             let op = WakeOp::Io { alias, direction };
-            cause = emit_for!(self, 1, "wakeup", Event::Wake { op, ticket: None, cause });
+            cause = emit_for!(self, WAKEUP, Event::Wake { op, ticket: None, cause });
         }
         let event = Event::Run { cause, answered: Vec::new().into() };
-        let run = emit_for!(self, 1, "wakeup", event);
+        let run = emit_for!(self, WAKEUP, event);
         let mut messages = mem::take(&mut self.scratch.messages);
         self.wakes.drain(&mut messages);
         let came = messages.len();
@@ -202,7 +202,7 @@ impl<M: Machine> Kernel<M> {
         self.wakeup.parked = true;
         let op = Op::Io { alias, direction };
         let event = Event::Block { op, ticket: None, at: None };
-        self.wakeup.seq = emit_for!(self, 1, "wakeup", event);
+        self.wakeup.seq = emit_for!(self, WAKEUP, event);
     }
 
     /// Does what another thread asked for.
@@ -220,7 +220,7 @@ impl<M: Machine> Kernel<M> {
     /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from
     /// their owners before the first of them acts.
     #[inline]
-    pub(crate) fn take_due(&mut self) {
+    fn take_due(&mut self) {
         if self.timers.next().is_some_and(|next| next <= self.log.now) {
             self.take_expired();
         }
@@ -230,30 +230,32 @@ impl<M: Machine> Kernel<M> {
         let mut due = mem::take(&mut self.scratch.due);
         let before = due.len();
         let (waits, scopes) = (&self.waits, &self.scopes);
-        let rank = |owner| match Fired::of(owner) {
-            Fired::Sleep(index) => {
+        let rank = |owner: Owner| match owner.whose() {
+            Whose::Sleep(index) => {
                 let entry = waits.get(index).expect("a timer's ticket is parked");
-                Rank { class: 0, seq: entry.number }
+                Rank { class: Class::Sleep, seq: entry.number }
             }
-            Fired::Scope(index) => Rank { class: 1, seq: scopes.get(index).serial.get() },
-            Fired::Guard(_) | Fired::Bare(_) => unreachable!("the queue ranks deadlines itself"),
-            Fired::Grace => Rank { class: 3, seq: 0 },
-            Fired::Retry => Rank { class: 2, seq: 0 },
+            Whose::Scope(index) => {
+                Rank { class: Class::Timeout, seq: scopes.get(index).serial.get() }
+            }
+            Whose::Guard(_) | Whose::Bare(_) => unreachable!("the queue ranks deadlines itself"),
+            Whose::Phase => Rank { class: Class::Phase, seq: 0 },
+            Whose::Retry => Rank { class: Class::Retry, seq: 0 },
         };
         let moved = self.timers.expire(self.log.now, &mut due, rank);
         if let Some(moved) = moved {
             let far = self.timers.far() as u64;
-            emit_for!(self, 0, "kernel", Event::Tick { moved, far });
+            emit_for!(self, KERNEL, Event::Tick { moved, far });
         }
         for timer in &due[before..] {
-            match Fired::of(timer.owner) {
-                Fired::Sleep(index) => {
+            match timer.owner.whose() {
+                Whose::Sleep(index) => {
                     let entry = self.waits.get_mut(index).expect("a timer's ticket is parked");
                     entry.wait = Wait::Sleep { timer: None };
                 }
-                Fired::Scope(index) => self.scopes.get_mut(index).set_timer(None),
-                Fired::Guard(_) | Fired::Bare(_) | Fired::Retry => {}
-                Fired::Grace => self.grace = None,
+                Whose::Scope(index) => self.scopes.get_mut(index).set_timer(None),
+                Whose::Guard(_) | Whose::Bare(_) | Whose::Retry => {}
+                Whose::Phase => self.ending.timer = None,
             }
         }
         self.scratch.due = due;
@@ -273,8 +275,8 @@ impl<M: Machine> Kernel<M> {
         for place in 0..self.scratch.due.len() {
             let timer = self.scratch.due[place];
             let deadline = timer.at;
-            match Fired::of(timer.owner) {
-                Fired::Sleep(index) => {
+            match timer.owner.whose() {
+                Whose::Sleep(index) => {
                     // An earlier timer of this batch may have interrupted it.
                     let Some(entry) = self.waits.get(index) else { continue };
                     let (number, cause) = (entry.number, entry.seq);
@@ -284,11 +286,11 @@ impl<M: Machine> Kernel<M> {
                     let timer = Timer::Sleep(number);
                     let event = Event::Fire { timer, deadline, cause };
                     let late = log::late(deadline, now);
-                    let seq = emit_for!(self, 0, "kernel", event, late);
+                    let seq = emit_for!(self, KERNEL, event, late);
                     let result = Ok(traps::protocol::Answer::Time(now));
                     self.complete(index, result, WakeOp::Sleep, seq);
                 }
-                Fired::Scope(index) => {
+                Whose::Scope(index) => {
                     let task = self.scopes.get(index).task;
                     if self.tasks.get(task).expiring.is_some() {
                         self.fire_guards_around(index, deadline);
@@ -297,9 +299,9 @@ impl<M: Machine> Kernel<M> {
                         self.fire_scope(index, deadline);
                     }
                 }
-                Fired::Guard(_) | Fired::Bare(_) => self.fire_deadline(timer),
-                Fired::Grace => self.end_phase(deadline),
-                Fired::Retry => self.retry_threads(),
+                Whose::Guard(_) | Whose::Bare(_) => self.fire_deadline(timer),
+                Whose::Phase => self.end_phase(deadline),
+                Whose::Retry => self.retry_threads(),
             }
         }
         self.forget_due();
@@ -329,56 +331,5 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn report(&self) -> String {
         let lines: Vec<String> = self.tasks().iter().map(ToString::to_string).collect();
         lines.join("\n")
-    }
-}
-
-/// Whose timer it is, in 32 bits: two for the kind, the rest a place in a table.
-#[derive(Clone, Copy)]
-pub(crate) enum Fired {
-    Sleep(u32),
-    Scope(u32),
-    /// A connection deadline, in a guard that has this scope.
-    Guard(u32),
-    /// A connection deadline without a guard, of this task.
-    Bare(u32),
-    Grace,
-    Retry,
-}
-
-impl Fired {
-    const KIND: u32 = 0b11 << 30;
-    const SCOPE: u32 = 0b01 << 30;
-    /// Of a sleep: its ticket is at home.
-    const AT_HOME: u32 = 1 << 29;
-    pub(crate) const GRACE: Owner = Owner(!Self::KIND);
-    /// Jobs that no thread took are tried again.
-    pub(crate) const RETRY: Owner = Owner(!Self::KIND - 1);
-    /// A connection deadline whose task has ended.
-    pub(crate) const NOBODY: Owner = Owner(!Self::SCOPE);
-
-    pub(crate) fn sleep(ticket: u32) -> Owner {
-        let home = if ticket & HOME == 0 { 0 } else { Self::AT_HOME };
-        Owner(ticket & !HOME | home)
-    }
-
-    pub(crate) fn scope(index: u32) -> Owner {
-        Owner(index | Self::SCOPE)
-    }
-
-    pub(crate) fn guard(index: u32) -> Owner {
-        Owner(index | GUARD)
-    }
-
-    pub(crate) fn of(owner: Owner) -> Fired {
-        let place = owner.0 & !Self::KIND;
-        match owner.0 & Self::KIND {
-            GUARD => Fired::Guard(place),
-            BARE => Fired::Bare(place),
-            Self::SCOPE => Fired::Scope(place),
-            _ if owner == Self::GRACE => Fired::Grace,
-            _ if owner == Self::RETRY => Fired::Retry,
-            _ if place & Self::AT_HOME != 0 => Fired::Sleep(place & !Self::AT_HOME | HOME),
-            _ => Fired::Sleep(place),
-        }
     }
 }

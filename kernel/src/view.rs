@@ -1,4 +1,4 @@
-//! What an owner can see of a kernel from outside: counters and the task table.
+//! What an owner can see of a kernel from outside: counters, and each task.
 //!
 //! Snapshots: nothing here changes anything.
 
@@ -7,6 +7,7 @@ use std::fmt;
 use traps::Time;
 
 use crate::kernel::Kernel;
+use crate::log;
 use crate::machine::Machine;
 use crate::task::State;
 use crate::waits::{Entry, Wait};
@@ -133,8 +134,7 @@ impl<M: Machine> Kernel<M> {
         let task = self.tasks.get(index);
         let parked = self.waits.of(&self.tasks, index).into_iter().map(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let site = format!("{}:{}", entry.site.file(), entry.site.line());
-            let until = self.ends_at(entry);
+            let (until, site) = (self.ends_at(entry), log::place_of(entry.site));
             ParkedView { ticket: entry.number, trap: self.shown_wait(entry), until, site }
         });
         TaskView {
@@ -152,10 +152,7 @@ impl<M: Machine> Kernel<M> {
                 _ => task.ready_since,
             },
             cycles: task.cycles,
-            spawned_at: self
-                .tasks
-                .site(index)
-                .map(|site| format!("{}:{}", site.file(), site.line())),
+            spawned_at: self.tasks.site(index).map(log::place_of),
             parked: parked.collect(),
         }
     }

@@ -97,13 +97,12 @@ pub(crate) struct Waits {
     pub(crate) lines: Lists,
     pub(crate) names: Names,
     numbers: u64,
-    pub(crate) parked: usize,
 }
 
 impl Waits {
     pub(crate) fn new(epoch: u32) -> Waits {
         let (entries, homes, siblings, lines, names) = Default::default();
-        Waits { epoch, entries, homes, siblings, lines, names, numbers: 0, parked: 0 }
+        Waits { epoch, entries, homes, siblings, lines, names, numbers: 0 }
     }
 
     pub(crate) fn scope(&self, entry: &Entry) -> ScopeId {
@@ -153,7 +152,6 @@ impl Waits {
             self.make_place(index);
         }
         let number = self.next_number();
-        self.parked += 1;
         self.link(tasks, task, index);
         let place = self.place(index).expect("made above");
         debug_assert!(place.is_none(), "a ticket is parked once");
@@ -217,7 +215,6 @@ impl Waits {
         let place = self.place(index)?;
         let over = Over::of(index, place.as_ref()?);
         *place = None;
-        self.parked -= 1;
         let owner = tasks.get_mut(over.task);
         self.unlink(owner, index);
         Some((over, owner))
@@ -226,7 +223,6 @@ impl Waits {
     /// The same, and hands the whole entry over.
     pub(crate) fn remove(&mut self, tasks: &mut Tasks, index: u32) -> Option<Entry> {
         let entry = self.place(index)?.take()?;
-        self.parked -= 1;
         self.unlink(tasks.get_mut(entry.task), index);
         Some(entry)
     }
@@ -263,7 +259,6 @@ impl Waits {
 
     /// Everything, for a kernel that ends.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Entry> {
-        self.parked = 0;
         let homes = mem::take(&mut self.homes);
         mem::take(&mut self.entries).into_iter().chain(homes).flatten()
     }

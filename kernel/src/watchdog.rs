@@ -17,6 +17,7 @@ use traps::protocol::Site;
 
 use crate::emit::quietly;
 use crate::kernel::Kernel;
+use crate::log::place_of;
 use crate::machine::{Machine, sys};
 use crate::trace::Span;
 
@@ -234,9 +235,7 @@ impl Pulse {
         let stuck = Stuck {
             task: who.task,
             name: who.name.clone(),
-            spawned_at: who
-                .site
-                .map_or_else(String::new, |at| format!("{}:{}", at.file(), at.line())),
+            spawned_at: who.site.map(place_of).unwrap_or_default(),
             lasted,
             over: false,
         };

@@ -5,9 +5,8 @@
 use std::pin::Pin;
 use std::time::SystemTime;
 
-use crate::cancellable::InForce;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Body, ScopeId, TaskRef};
+use crate::protocol::{Body, ScopeId, Site, TaskRef};
 use crate::signal::Signal;
 use crate::threads::Work;
 use crate::time::Time;
@@ -50,6 +49,20 @@ pub enum Answer {
     },
     /// A signal arrived.
     Signal(Signal),
+}
+
+// It is moved at every trap.
+const _: () = assert!(size_of::<Answer>() <= 32);
+
+/// The nearest deadline in force somewhere, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InForce {
+    /// Absolute.
+    pub deadline: Time,
+    /// The number of the scope that has it, as the log shows it.
+    pub scope: u64,
+    /// Where that scope was opened; `None` for a connection deadline, armed in many places.
+    pub set_at: Option<Site>,
 }
 
 /// How a joined task ended.

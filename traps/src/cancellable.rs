@@ -4,7 +4,6 @@
 //! before: an operation whose time is over is not begun at all, and says so by an error of its own.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,22 +12,8 @@ use pin_project_lite::pin_project;
 
 use crate::call::Call;
 use crate::error::{never_fails, wrong_answer};
-use crate::protocol::{Answer, Request, Site};
+use crate::protocol::{Answer, InForce, Request, Site};
 use crate::time::Time;
-
-/// The nearest deadline in force somewhere, and whose it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InForce {
-    /// Absolute.
-    pub deadline: Time,
-    /// The number of the scope that has it, as the log shows it.
-    pub scope: u64,
-    /// Where that scope was opened; `None` for a connection deadline, armed in many places.
-    pub set_at: Option<Site>,
-}
-
-// An answer is moved at every trap.
-const _: () = assert!(size_of::<Answer>() <= 32);
 
 /// An operation was not begun: the deadline in force had passed.
 ///

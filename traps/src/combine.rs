@@ -1,6 +1,5 @@
 //! Several things at once in one task, without a macro: each child is a [`branch`].
 
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::cancellable::NotStarted;
-use crate::interrupt::{Interrupt, Interruptible};
+use crate::interrupt::{Interrupt, Interruptible, carries_interrupt};
 use crate::protocol::{Answer, Failure};
 
 /// Why a wait for a descriptor came to nothing.
@@ -125,26 +125,7 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-impl From<Interrupt> for JoinError {
-    fn from(interrupt: Interrupt) -> JoinError {
-        JoinError::Interrupt(interrupt)
-    }
-}
-
-impl Interruptible for JoinError {
-    fn interrupt(&self) -> Option<&Interrupt> {
-        match self {
-            JoinError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        match self {
-            JoinError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-}
+carries_interrupt!(JoinError);
 
 impl From<JoinError> for io::Error {
     fn from(error: JoinError) -> io::Error {

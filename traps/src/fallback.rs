@@ -1,6 +1,5 @@
 //! Timeouts with something in place of the error: a fallback, and a default span.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;

@@ -1,6 +1,5 @@
 //! Waiting for a future that knows nothing of traps, in a way that can be interrupted.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

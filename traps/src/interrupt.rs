@@ -31,10 +31,10 @@ pub enum Kind {
 ///
 /// Costs one allocation, made when it is delivered.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Interrupt(Box<Inner>);
+pub struct Interrupt(Box<About>);
 
 #[derive(Clone, PartialEq, Eq)]
-struct Inner {
+struct About {
     kind: Kind,
     /// The scope whose deadline fired, or the root scope of the cancelled task.
     source: ScopeId,
@@ -66,7 +66,7 @@ impl Interrupt {
         reading: Time,
         set_at: Option<Site>,
     ) -> Interrupt {
-        Interrupt(Box::new(Inner {
+        Interrupt(Box::new(About {
             kind,
             source,
             position,
@@ -92,7 +92,7 @@ impl Interrupt {
         by: Option<TaskId>,
         reason: &'static str,
     ) -> Interrupt {
-        Interrupt(Box::new(Inner {
+        Interrupt(Box::new(About {
             kind: Kind::Cancelled,
             source,
             position,
@@ -311,6 +311,11 @@ impl From<Interrupt> for io::Error {
 
 /// The interrupt inside an error of unknown type, if it is one that this crate makes.
 macro_rules! look {
+    ($error:ident, $cast:ident, $inner:ident) => {
+        look!($error, $cast, $inner;
+            Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
+            GroupError<io::Error>, GroupError<crate::Error>, QueueError)
+    };
     ($error:ident, $cast:ident, $inner:ident; $($known:ty),*) => {{
         $(
             if $error.is::<$known>() {
@@ -322,16 +327,39 @@ macro_rules! look {
 }
 
 fn look<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Interrupt> {
-    look!(error, downcast_ref, interrupt;
-        Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
-        GroupError<io::Error>, GroupError<crate::Error>, QueueError)
+    look!(error, downcast_ref, interrupt)
 }
 
 fn look_mut<'a>(error: &'a mut (dyn StdError + 'static)) -> Option<&'a mut Interrupt> {
-    look!(error, downcast_mut, interrupt_mut;
-        Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
-        GroupError<io::Error>, GroupError<crate::Error>, QueueError)
+    look!(error, downcast_mut, interrupt_mut)
 }
+
+/// For an error of this crate that is an interrupt in its variant of that name only.
+macro_rules! carries_interrupt {
+    ($error:ident) => {
+        impl From<$crate::Interrupt> for $error {
+            fn from(interrupt: $crate::Interrupt) -> $error {
+                $error::Interrupt(interrupt)
+            }
+        }
+
+        impl $crate::Interruptible for $error {
+            fn interrupt(&self) -> Option<&$crate::Interrupt> {
+                match self {
+                    $error::Interrupt(interrupt) => Some(interrupt),
+                    _ => None,
+                }
+            }
+            fn interrupt_mut(&mut self) -> Option<&mut $crate::Interrupt> {
+                match self {
+                    $error::Interrupt(interrupt) => Some(interrupt),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(crate) use carries_interrupt;
 
 impl Interruptible for io::Error {
     fn interrupt(&self) -> Option<&Interrupt> {

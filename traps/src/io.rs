@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::future::Future;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::ops::{Deref, DerefMut};
@@ -71,9 +70,6 @@ pub struct Scripted(pub u32);
 impl Source for Scripted {
     fn descriptor(&self) -> Descriptor {
         Descriptor::Scripted(self.0)
-    }
-    fn kind(&self) -> char {
-        'f'
     }
     fn into_owner(self) -> Option<OwnedFd> {
         None
@@ -157,7 +153,8 @@ impl<S: Source> Io<S> {
                     let descriptor = source.descriptor();
                     gate::post(Post::Release { handle, descriptor, owner: None, sole: false });
                 }
-                let handle = gate::new_handle().expect("a trap is polled inside a kernel");
+                let handle =
+                    gate::new_handle().expect("rule: a descriptor is waited for inside a kernel");
                 self.handle.set(Some(handle));
                 handle
             }
@@ -188,10 +185,7 @@ impl<S: Source> fmt::Debug for Io<S> {
     }
 }
 
-impl<S: Source> AsRawFd for Io<S>
-where
-    S: AsRawFd,
-{
+impl<S: Source + AsRawFd> AsRawFd for Io<S> {
     fn as_raw_fd(&self) -> RawFd {
         (**self).as_raw_fd()
     }
@@ -269,5 +263,20 @@ impl<S: Source> Future for Ready<'_, S> {
             return Poll::Ready(Ok(()));
         }
         self.poll_undone(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "rule: a descriptor is waited for inside a kernel")]
+    fn a_wait_outside_a_kernel_names_the_rule_that_it_breaks() {
+        let io = Io::new(Scripted(1));
+        let _ = pin!(io.readable()).poll(&mut Context::from_waker(Waker::noop()));
     }
 }

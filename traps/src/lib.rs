@@ -54,7 +54,7 @@ mod answer;
 mod call;
 mod cancellable;
 mod combine;
-pub mod deadline;
+mod deadline;
 pub mod deadline_table;
 mod error;
 mod fallback;

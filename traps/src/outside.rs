@@ -3,7 +3,6 @@
 //! What is shared between tasks and threads is built on it, as [`universal`](crate::universal) is.
 
 use std::fmt;
-use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -11,8 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-pub use crate::answer::{Answer, Ended, Failure, TrapResult};
-pub use crate::cancellable::InForce;
+pub use crate::answer::{Answer, Ended, Failure, InForce, TrapResult};
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
 pub use crate::scope_terms::{DeadlineName, Left, Limit, Opening, Reading, ScopeKind};

@@ -1,6 +1,5 @@
 //! The scheduling queue: where tasks wait in line for each other, and what locks are built on.
 
-use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -45,7 +44,7 @@ impl WaitQueue {
     /// next in line.
     #[track_caller]
     pub fn wait(&self) -> Wait {
-        Wait { queue: self.0.clone(), keep: false, call: Call::here() }
+        self.wait_at(Location::caller())
     }
 
     /// [`WaitQueue::wait`], for a wrapper that knows its own caller's place in the source.

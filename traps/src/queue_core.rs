@@ -39,6 +39,14 @@ impl QueueCore {
         }
     }
 
+    /// Forgets who waits: their kernel is gone. Permits stay.
+    pub fn reset(&self) {
+        self.head.set(Self::NONE);
+        self.tail.set(Self::NONE);
+        self.waiting.set(0);
+        self.home.set(0);
+    }
+
     /// Keeps a permit for the next who comes.
     pub fn keep_permit(&self) {
         self.permits.set(self.permits.get().saturating_add(1));

@@ -4,7 +4,6 @@
 //! future is polled, and is closed by a post. The tree of scopes, and what fires in it, is the
 //! kernel's.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;

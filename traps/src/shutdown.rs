@@ -9,7 +9,6 @@
 //! Decides nothing: the phases are the kernel's.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::mem;
 use std::panic::Location;
 use std::pin::Pin;

@@ -1,7 +1,6 @@
 //! Signals of the process, as something to wait for.
 
 use std::fmt;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -67,6 +66,17 @@ impl SignalSet {
     pub fn without(self, signal: Signal) -> SignalSet {
         SignalSet(self.0 & !signal.bit())
     }
+
+    /// Those in it, the lowest number first.
+    pub fn iter(self) -> impl Iterator<Item = Signal> {
+        Signal::ALL.into_iter().filter(move |signal| self.contains(*signal))
+    }
+}
+
+impl FromIterator<Signal> for SignalSet {
+    fn from_iter<I: IntoIterator<Item = Signal>>(signals: I) -> SignalSet {
+        signals.into_iter().fold(SignalSet::default(), SignalSet::with)
+    }
 }
 
 /// Waits until one of `signals` arrives. From the first wait on, a signal that was waited for does
@@ -77,8 +87,7 @@ impl SignalSet {
 /// [`Error::Interrupt`] if the wait ended early, [`Error::Io`] if the system refused the handler.
 #[track_caller]
 pub fn wait_signal(signals: &[Signal]) -> WaitSignal {
-    let set = signals.iter().fold(SignalSet::default(), |set, signal| set.with(*signal));
-    WaitSignal { set, call: Call::here() }
+    WaitSignal { set: signals.iter().copied().collect(), call: Call::here() }
 }
 
 /// The future of [`wait_signal`].

@@ -1,7 +1,6 @@
 //! Signals of the process as a stream: everyone who asks sees each of them.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -31,7 +30,7 @@ use crate::signal::{Signal, SignalSet};
 /// ```
 #[must_use]
 pub fn signals(signals: &[Signal]) -> Signals {
-    let set = signals.iter().fold(SignalSet::default(), |set, signal| set.with(*signal));
+    let set = signals.iter().copied().collect();
     Signals { line: Rc::new(SignalLine { set, kept: Cell::default() }) }
 }
 
@@ -79,7 +78,7 @@ impl SignalLine {
     #[must_use]
     pub fn take(&self) -> Option<Signal> {
         let kept = self.kept.get();
-        let found = Signal::ALL.into_iter().find(|signal| kept.contains(*signal))?;
+        let found = kept.iter().next()?;
         self.kept.set(kept.without(found));
         Some(found)
     }

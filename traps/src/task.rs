@@ -1,7 +1,6 @@
 //! Tasks as their owners see them: join, wait, cancel. How they are made is in `spawn.rs`.
 
 use std::fmt;
-use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;
@@ -12,7 +11,7 @@ use crate::call::Call;
 use crate::error::{JoinError, only_interrupt, wrong_answer};
 use crate::gate;
 use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Body, Ended, Post, Request, Site, TaskRef};
+use crate::protocol::{Answer, Body, Ended, Post, ROOT, Request, ScopeId, Site, TaskRef};
 
 /// The number of a task in its kernel: dense, from 1, never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +28,13 @@ impl TaskRef {
     #[must_use]
     pub fn id(self) -> TaskId {
         TaskId(self.serial.get())
+    }
+
+    /// The scope around all that the task does.
+    #[inline]
+    #[must_use]
+    pub fn root(self) -> ScopeId {
+        ScopeId { index: ROOT, epoch: self.epoch, serial: self.serial }
     }
 }
 

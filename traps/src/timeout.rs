@@ -2,7 +2,6 @@
 //!
 //! Each is a scope with a limit; how scopes open and close is in `scope.rs`.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! The small verbs: time, the task's own name, giving way, and notes for the log.
+//! The small verbs: time, what the task is and what is pending in it, giving way, and notes for the
+//! log.
 
 use std::borrow::Cow;
-use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};

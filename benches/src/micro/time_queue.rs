@@ -12,10 +12,10 @@ use super::{Cpu, timers::FAR};
 #[allow(dead_code, reason = "the kernel uses the rest")]
 mod of_the_kernel;
 
-use of_the_kernel::{Owner, Rank, TimeQueue};
+use of_the_kernel::{Class, Owner, Rank, TimeQueue};
 
 fn rank() -> Rank {
-    Rank { class: 0, seq: 0 }
+    Rank { class: Class::Sleep, seq: 0 }
 }
 
 /// Arms a timer that is far off and takes it out again, beside so many others.

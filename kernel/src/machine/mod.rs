@@ -13,7 +13,7 @@ use traps::deadline_table::CoarseClock;
 use traps::protocol::Descriptor;
 
 use crate::jobs::JobView;
-use crate::threads::{Done, JobId};
+use crate::threads::{Deliver, JobId};
 use crate::wake::Bell;
 use crate::workers::Parcel;
 
@@ -72,9 +72,6 @@ pub struct Arrival {
     /// The peer's end was seen, or an error: it stays readable for ever.
     pub closed: bool,
 }
-
-/// Takes a finished job back, from any thread.
-pub type Deliver = Arc<dyn Fn(Done) + Send + Sync>;
 
 /// The machine below a kernel.
 ///

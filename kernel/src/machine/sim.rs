@@ -19,9 +19,9 @@ use traps::deadline_table::CoarseClock;
 use traps::protocol::{Descriptor, Direction};
 
 use super::sealed::Machine;
-use super::{Arrival, Arrivals, Deliver, Until};
+use super::{Arrival, Arrivals, Until};
 use crate::jobs::JobView;
-use crate::threads::{Done, JobId};
+use crate::threads::{Deliver, Done, JobId};
 use crate::wake::Bell;
 use crate::workers::Parcel;
 

@@ -445,8 +445,12 @@ mod tests {
         let done = Arc::new(AtomicU32::new(0));
         let theirs = done.clone();
         let sender = thread::spawn(move || {
-            while theirs.load(Ordering::Relaxed) == 0 {
+            // Once at least: it may begin when the others are done.
+            loop {
                 raise(libc::SIGUSR1);
+                if theirs.load(Ordering::Relaxed) != 0 {
+                    break;
+                }
             }
         });
         (0..2_000).for_each(|_| drop(signal_listener().unwrap()));

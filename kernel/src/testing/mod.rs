@@ -184,25 +184,24 @@ impl Setup {
             }
             left -= 1;
         });
-        let broken = |why| Broken { why, panic: None, trace: text.read() };
-        let output = match catch_unwind(AssertUnwindSafe(|| kernel.run_from(main, site))) {
-            Ok(ended) => ended.map_err(|error| broken(error.to_string()))?,
-            Err(panic) => return Err(Broken { panic: Some(panic), ..broken(String::new()) }),
-        };
+        let broken = |fault| Broken { fault, trace: text.read() };
+        let said = |why| broken(Fault::Said(why));
+        let panicked = |panic| broken(Fault::Panicked(panic));
+        let ended = catch_unwind(AssertUnwindSafe(|| kernel.run_from(main, site)));
+        let output = ended.map_err(panicked)?.map_err(|error| said(error.to_string()))?;
         let took = clock.now().since(start);
-        match catch_unwind(AssertUnwindSafe(|| kernel.shutdown())) {
-            Ok(ended) => ended.map_err(|error| broken(format!("in the shutdown, {error}")))?,
-            Err(panic) => return Err(Broken { panic: Some(panic), ..broken(String::new()) }),
-        }
+        let ended = catch_unwind(AssertUnwindSafe(|| kernel.shutdown()));
+        let ended = ended.map_err(panicked)?;
+        ended.map_err(|error| said(format!("in the shutdown, {error}")))?;
         let counters = kernel.counters();
         let seen = std::mem::take(&mut kernel.inject.seen);
         drop(kernel);
         let left = what_is_left(&counters);
         if !left.is_empty() {
-            return Err(broken(format!("the program leaves {left}")));
+            return Err(said(format!("the program leaves {left}")));
         }
         let trace = text.read();
-        let panics = judge(&trace).map_err(broken)?;
+        let panics = judge(&trace).map_err(said)?;
         Ok(Lived { ran: Ran { output, took, trace, counters }, seen, panics })
     }
 }
@@ -218,28 +217,33 @@ struct Lived<T> {
 
 /// A run that something is wrong with.
 struct Broken {
-    /// Empty if there is a panic.
-    why: String,
-    /// Main's, or one of the kernel's own.
-    panic: Option<Box<dyn Any + Send>>,
+    fault: Fault,
     trace: String,
+}
+
+enum Fault {
+    Said(String),
+    /// By main, or by the kernel itself.
+    Panicked(Box<dyn Any + Send>),
 }
 
 impl Broken {
     /// What went wrong, in words.
     fn why(&self) -> String {
-        let Some(panic) = &self.panic else { return self.why.clone() };
-        match panic.downcast_ref::<Endless>() {
-            Some(endless) => endless.to_string(),
-            None => format!("main panicked: {}", panic_message(&**panic)),
+        match &self.fault {
+            Fault::Said(why) => why.clone(),
+            Fault::Panicked(panic) => match panic.downcast_ref::<Endless>() {
+                Some(endless) => endless.to_string(),
+                None => format!("main panicked: {}", panic_message(&**panic)),
+            },
         }
     }
 
     /// Makes the test fail.
     #[track_caller]
     fn rise(self) -> ! {
-        match self.panic {
-            Some(panic) if !panic.is::<Endless>() => {
+        match self.fault {
+            Fault::Panicked(panic) if !panic.is::<Endless>() => {
                 // What the panic says was printed when it rose.
                 eprintln!("{}", excerpt(&self.trace));
                 resume_unwind(panic)

@@ -236,8 +236,7 @@ where
         let inject = Inject::hit(injection.what, injection.trap.number);
         let (sim, main) = (self.program)();
         let lived = self.setup(sim).live(inject, main, site);
-        let lived =
-            lived.map_err(|broken| Failure { why: broken.why(), trace: broken.trace.clone() })?;
+        let lived = lived.map_err(|broken| Failure { why: broken.why(), trace: broken.trace })?;
         let trace = lived.ran.trace.clone();
         let why = if lived.seen.first() != Some(&injection.trap) {
             let now = lived.seen.first().map_or("not made".to_owned(), ToString::to_string);

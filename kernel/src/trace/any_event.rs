@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use traps::Kind;
+use traps::protocol::Direction;
 use traps::time::Time;
 
 use super::op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
@@ -105,7 +107,7 @@ impl Parts {
     }
 
     fn outcome(&self, pick: usize) -> Outcome<'static> {
-        use Interrupted::{Cancelled, Timeout, TimeoutCancellation, UncaughtTimeout};
+        use Kind::{Cancelled, TaskTimeout, TimeoutCancellation, UncaughtTimeout};
         match pick % 9 {
             0 => Outcome::Ok,
             1 => Outcome::Time(self.times[0]),
@@ -113,7 +115,8 @@ impl Parts {
             3 => Outcome::Number(self.n[2]),
             4 => Outcome::Scope(self.n[2]),
             5 => Outcome::Interrupt {
-                kind: [Cancelled, Timeout, TimeoutCancellation, UncaughtTimeout][self.pick[3] % 4],
+                kind: [Cancelled, TaskTimeout, TimeoutCancellation, UncaughtTimeout]
+                    [self.pick[3] % 4],
                 scope: self.n[3],
                 set_at: self.site(),
                 by: self.task(),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use traps::time::Time;
 
 use super::violation::Violation;
+use super::words::Word;
 use super::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
 
 mod end;
@@ -115,8 +116,7 @@ struct Oracle {
     /// Where the waiters stand, to find them when they leave.
     sides: BTreeMap<u64, Side>,
     registered: BTreeMap<Alias, Registered>,
-    /// By the text of the timer.
-    alarms: BTreeMap<String, (Timer, Alarm)>,
+    alarms: BTreeMap<Timer, Alarm>,
     scopes: BTreeMap<u64, Scope>,
     jobs: BTreeMap<u64, Job>,
     /// Those that are queued, have a token, and are over.
@@ -306,7 +306,8 @@ impl Oracle {
             let side = (*alias, direction.word());
             let waiter = ticket.map_or(Waiter::Task(line.task), Waiter::Ticket);
             if self.waiters.insert(side, waiter).is_some() {
-                self.report(line, "one-waiter", format!("{alias} {direction} has one already"));
+                let what = format!("{alias} {} has one already", side.1);
+                self.report(line, "one-waiter", what);
             }
             self.sides.extend(ticket.map(|ticket| (ticket, side)));
         }
@@ -327,8 +328,7 @@ impl Oracle {
             self.waiters.remove(&side);
         }
         // A sleep that was interrupted does not fire; whether a line says so is left open.
-        let timer = Timer::Sleep(ticket);
-        if let Some((_, alarm @ Alarm::Set)) = self.alarms.get_mut(&timer.to_string()) {
+        if let Some(alarm @ Alarm::Set) = self.alarms.get_mut(&Timer::Sleep(ticket)) {
             *alarm = Alarm::Ended;
         }
     }
@@ -343,24 +343,24 @@ impl Oracle {
 
     /// Something other than an `arm` line sets this timer.
     fn set(&mut self, timer: Timer) {
-        let (_, alarm) = self.alarms.entry(timer.to_string()).or_insert((timer, Alarm::Ended));
+        let alarm = self.alarms.entry(timer).or_insert(Alarm::Ended);
         if *alarm == Alarm::Ended {
             *alarm = Alarm::Set;
         }
     }
 
     fn arm(&mut self, line: &Line<'_>, timer: Timer) {
-        let was = self.alarms.insert(timer.to_string(), (timer, Alarm::Armed));
+        let was = self.alarms.insert(timer, Alarm::Armed);
         let is_reusable = matches!(timer, Timer::Deadline(_));
-        if !is_reusable && matches!(was, Some((_, Alarm::Armed))) {
+        if !is_reusable && was == Some(Alarm::Armed) {
             self.report(line, "timer", format!("{timer} is armed"));
         }
     }
 
     /// A timer ends: it fires, or is disarmed.
     fn ring(&mut self, line: &Line<'_>, timer: Timer, how: &str) {
-        let was = self.alarms.insert(timer.to_string(), (timer, Alarm::Ended));
-        if !matches!(was, Some((_, Alarm::Set | Alarm::Armed))) {
+        let was = self.alarms.insert(timer, Alarm::Ended);
+        if !matches!(was, Some(Alarm::Set | Alarm::Armed)) {
             self.report(line, "timer", format!("{timer} {how}, but is not armed"));
         }
     }
@@ -384,8 +384,7 @@ impl Oracle {
             if matches!(self.scopes.insert(*scope, Scope::Closed), None | Some(Scope::Closed)) {
                 self.report(line, "scope", format!("s{scope} is not open"));
             }
-            let timer = Timer::Scope(*scope).to_string();
-            if let Some((_, alarm @ Alarm::Set)) = self.alarms.get_mut(&timer) {
+            if let Some(alarm @ Alarm::Set) = self.alarms.get_mut(&Timer::Scope(*scope)) {
                 *alarm = Alarm::Ended;
             }
         }

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
+use traps::protocol::Direction;
+
 use super::parse::ParseError;
-use super::words::Span;
-use super::{Alias, Direction, Event, Seq, Site, Stop, Text, Timer};
+use super::words::{Span, Word};
+use super::{Alias, Event, Seq, Site, Stop, Text, Timer};
 
 /// A place in a line: what stands before `at` is read.
 pub(super) struct Words<'t> {
@@ -82,13 +84,28 @@ impl<'t> Words<'t> {
         self.try_with(|word| read(word.strip_prefix(key)?.strip_prefix('=')?))
     }
 
+    /// Reads `key=value`, of whose value `read` must make something.
+    pub(super) fn must<T>(
+        &mut self,
+        key: &str,
+        expected: &'static str,
+        read: impl FnOnce(&'t str) -> Option<T>,
+    ) -> Result<T, ParseError> {
+        self.field(key, read).ok_or_else(|| self.wrong(expected))
+    }
+
     /// Reads `key=value` where the value is a number or a time.
     pub(super) fn value<T: FromStr>(
         &mut self,
         key: &str,
         expected: &'static str,
     ) -> Result<T, ParseError> {
-        self.field(key, |value| value.parse().ok()).ok_or_else(|| self.wrong(expected))
+        self.must(key, expected, |value| value.parse().ok())
+    }
+
+    /// The same where it may be missing.
+    pub(super) fn any_value<T: FromStr>(&mut self, key: &str) -> Option<T> {
+        self.field(key, |value| value.parse().ok())
     }
 
     /// Reads a number behind `letter`.
@@ -100,13 +117,30 @@ impl<'t> Words<'t> {
         self.with(expected, |word| number(letter, word))
     }
 
+    pub(super) fn job(&mut self) -> Result<u64, ParseError> {
+        self.numbered('o', "a job, such as o1")
+    }
+
+    pub(super) fn queue(&mut self) -> Result<u64, ParseError> {
+        self.numbered('q', "a queue, such as q1")
+    }
+
+    pub(super) fn scope(&mut self) -> Result<u64, ParseError> {
+        self.numbered('s', "a scope, such as s1")
+    }
+
+    pub(super) fn scope_or_root(&mut self) -> Result<u64, ParseError> {
+        self.with("a scope, such as s1, or `root`", |word| {
+            if word == "root" { Some(0) } else { number('s', word) }
+        })
+    }
+
     pub(super) fn seq(&mut self) -> Result<Seq, ParseError> {
         self.numbered('#', "the number of an event, such as #0042")
     }
 
     pub(super) fn cause(&mut self) -> Result<Seq, ParseError> {
-        self.field("cause", |value| number('#', value))
-            .ok_or_else(|| self.wrong("cause=#SEQ, such as cause=#0042"))
+        self.must("cause", "cause=#SEQ, such as cause=#0042", |value| number('#', value))
     }
 
     pub(super) fn equals(&mut self) -> Result<(), ParseError> {
@@ -130,7 +164,7 @@ impl<'t> Words<'t> {
         key: &str,
         expected: &'static str,
     ) -> Result<Option<u64>, ParseError> {
-        self.field(key, by).ok_or_else(|| self.wrong(expected))
+        self.must(key, expected, by)
     }
 
     pub(super) fn reason(&mut self) -> Text<'static> {
@@ -144,8 +178,8 @@ impl<'t> Words<'t> {
     /// The detail of a `longrun`.
     pub(super) fn longrun(&mut self) -> Result<Event<'static>, ParseError> {
         let ran = self.value("ran", "ran=SECONDS")?;
-        let from = self.field("from", stop).ok_or_else(|| self.wrong("from=TRAP@SITE"))?;
-        let to = self.field("to", stop).ok_or_else(|| self.wrong("to=TRAP@SITE"))?;
+        let from = self.must("from", "from=TRAP@SITE", stop)?;
+        let to = self.must("to", "to=TRAP@SITE", stop)?;
         Ok(Event::Longrun { ran, from, to })
     }
 
@@ -211,10 +245,6 @@ pub(super) fn alias(word: &str) -> Option<Alias> {
 
 pub(super) fn by(value: &str) -> Option<Option<u64>> {
     if value == "-" { Some(None) } else { value.parse().ok().map(Some) }
-}
-
-pub(super) fn scope(word: &str) -> Option<u64> {
-    if word == "root" { Some(0) } else { number('s', word) }
 }
 
 pub(super) fn span(word: &str) -> Option<Duration> {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use traps::protocol::Direction;
 use traps::time::Time;
 
 use super::op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
@@ -72,15 +73,6 @@ pub struct Stop<'a> {
     pub trap: Text<'a>,
     /// Where it was made in the user's source.
     pub at: Option<Site<'a>>,
-}
-
-/// One direction of a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// `read`
-    Read,
-    /// `write`
-    Write,
 }
 
 /// One answered ticket in a `run` line.

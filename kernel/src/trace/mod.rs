@@ -10,20 +10,21 @@
 //! | `pen.rs` | what that text is put together with |
 //! | `parse.rs` | the way back; accepts what is printed and nothing else |
 //! | `cursor.rs` | a line word by word, for the parser |
-//! | `check.rs` | the oracle over a whole trace |
+//! | `check.rs`, `check/` | the oracle over a whole trace; what it has of jobs and of the end |
+//! | `violation.rs` | what the oracle finds |
 //!
 #![doc = include_str!("grammar.md")]
 
-pub mod check;
+mod check;
 mod cursor;
-pub mod event;
-pub mod op;
-pub mod parse;
+mod event;
+mod op;
+mod parse;
 mod pen;
-pub mod phase;
-pub mod text;
+mod phase;
+mod text;
 mod violation;
-pub mod words;
+pub(crate) mod words;
 
 #[cfg(test)]
 mod any_event;
@@ -33,12 +34,12 @@ mod check_tests;
 mod text_tests;
 
 pub use check::check;
-pub use event::{Alias, Answered, Direction, Event, Line, Seq, Site, Stop, Text, Timed};
-pub use op::{Effect, Exit, Interrupted, Op, Outcome, Timer, WakeOp, Why};
+pub use event::{Alias, Answered, Event, Line, Seq, Site, Stop, Text, Timed};
+pub use op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
 pub use phase::{After, Phase};
 pub use violation::Violation;
-pub use words::Span;
+pub use words::{ParseSpanError, Span};
 
 use traps::time::Time;
 

@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
+use traps::Kind;
+use traps::protocol::Direction;
 use traps::time::Time;
 
-use super::event::{Alias, Direction, Site, Text};
+use super::event::{Alias, Site, Text};
 
 /// What a trap asks for, as it is shown behind `trap`, `block`, `wake` and `deliver`.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,7 +148,7 @@ pub enum Outcome<'a> {
     /// `!timeout-cancellation scope=…`, `!uncaught-timeout …`. `by=-` is the kernel.
     Interrupt {
         /// Which of the four.
-        kind: Interrupted,
+        kind: Kind,
         /// The scope whose deadline fired; 0 for a cancellation (and then not shown).
         scope: u64,
         /// Where that scope was opened (timeouts only).
@@ -160,19 +162,6 @@ pub enum Outcome<'a> {
     Error(Text<'a>),
     /// `SIGINT` and so on.
     Signal(Text<'a>),
-}
-
-/// The four words of an interrupt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interrupted {
-    /// `cancelled`
-    Cancelled,
-    /// `timeout`
-    Timeout,
-    /// `timeout-cancellation`
-    TimeoutCancellation,
-    /// `uncaught-timeout`
-    UncaughtTimeout,
 }
 
 /// How a task ended.
@@ -208,7 +197,7 @@ pub enum Why {
 }
 
 /// What fired, behind `fire`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Timer {
     /// `k=12`: the sleep of that ticket.
     Sleep(u64),

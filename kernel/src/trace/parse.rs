@@ -6,11 +6,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use traps::time::Time;
+use traps::Kind;
 
-use super::cursor::{Words, by, number, owned, scope, span};
+use super::cursor::{Words, by, number, owned, span};
 use super::phase::phase;
-use super::{Answered, Effect, Event, Exit, Interrupted, Line, Op, Outcome, Timed, WakeOp, Why};
+use super::words::Word;
+use super::{Answered, Effect, Event, Exit, Line, Op, Outcome, Timed, WakeOp, Why};
 
 /// Where a line stops being one, and what should stand there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,16 +111,12 @@ fn event(words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
             let outcome = outcome(words)?;
             Event::Trap { op, outcome, cause: words.any_cause(), at: words.site("at") }
         }
-        "block" => Event::Block {
-            op: op(words)?,
-            ticket: words.field("k", |value| value.parse().ok()),
-            at: words.site("at"),
-        },
-        "wake" => Event::Wake {
-            op: wake_op(words)?,
-            ticket: words.field("k", |value| value.parse().ok()),
-            cause: words.cause()?,
-        },
+        "block" => {
+            Event::Block { op: op(words)?, ticket: words.any_value("k"), at: words.site("at") }
+        }
+        "wake" => {
+            Event::Wake { op: wake_op(words)?, ticket: words.any_value("k"), cause: words.cause()? }
+        }
         "deliver" => {
             let ticket = words.ticket()?;
             words.equals()?;
@@ -176,8 +173,7 @@ fn machine_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Pa
         },
         "unregister" => {
             let alias = words.alias()?;
-            let why = words.field("why", Why::of);
-            let why = why.ok_or_else(|| words.wrong("why= and a reason from the list"))?;
+            let why = words.must("why", "why= and a reason from the list", Why::of)?;
             Event::Unregister { alias, why }
         }
         "refuse" => {
@@ -195,9 +191,9 @@ fn machine_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Pa
             cause: words.cause()?,
         },
         "late" => Event::Late {
-            scope: words.numbered('s', "a scope, such as s1")?,
+            scope: words.scope()?,
             deadline: words.value("deadline", "deadline=TIME")?,
-            over: words.field("over", span).ok_or_else(|| words.wrong("over=SPAN"))?,
+            over: words.must("over", "over=SPAN", span)?,
         },
         "tick" => Event::Tick {
             moved: words.value("moved", "moved=COUNT")?,
@@ -212,8 +208,7 @@ fn machine_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Pa
 fn kernel_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
     let event = match verb {
         "offload" => {
-            let job = words.numbered('o', "a job, such as o1")?;
-            let starts = words.try_with(|word| (word == "starts").then_some(())).is_some();
+            let (job, starts) = (words.job()?, words.flag("starts"));
             let running = words.value("running", "running=COUNT")?;
             let queued = words.value("queued", "queued=COUNT")?;
             if starts {
@@ -223,15 +218,14 @@ fn kernel_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Par
                 Event::Offload { job, running, queued, limiter }
             }
         }
-        "done" => Event::Done { job: words.numbered('o', "a job, such as o1")? },
-        "abandon" => Event::Abandon { job: words.numbered('o', "a job, such as o1")? },
-        "orphan" => Event::Orphan { job: words.numbered('o', "a job, such as o1")? },
-        "shield" => Event::Shield {
-            scope: words.numbered('s', "a scope, such as s1")?,
-            open: words.with("`open` or `close`", open)?,
-        },
+        "done" => Event::Done { job: words.job()? },
+        "abandon" => Event::Abandon { job: words.job()? },
+        "orphan" => Event::Orphan { job: words.job()? },
+        "shield" => {
+            Event::Shield { scope: words.scope()?, open: words.with("`open` or `close`", open)? }
+        }
         "cleanup" => {
-            let scope = words.with("a scope, such as s1, or `root`", scope)?;
+            let scope = words.scope_or_root()?;
             words.equals()?;
             Event::Cleanup { scope, outcome: outcome(words)? }
         }
@@ -241,7 +235,7 @@ fn kernel_event(verb: &str, words: &mut Words<'_>) -> Result<Event<'static>, Par
             tickets: words.value("tickets", "tickets=COUNT")?,
             timers: words.value("timers", "timers=COUNT")?,
             handles: words.value("handles", "handles=COUNT")?,
-            threads: words.field("threads", |value| value.parse().ok()).unwrap_or(0),
+            threads: words.any_value("threads").unwrap_or(0),
         },
         _ => {
             words.at -= verb.len();
@@ -261,8 +255,8 @@ fn open(word: &str) -> Option<bool> {
 
 fn race(words: &mut Words<'_>) -> Result<Event<'static>, ParseError> {
     let side = |value: &str| Some(owned(value));
-    let winner = words.field("winner", side).ok_or_else(|| words.wrong("winner=WORD"))?;
-    let loser = words.field("loser", side).ok_or_else(|| words.wrong("loser=WORD"))?;
+    let winner = words.must("winner", "winner=WORD", side)?;
+    let loser = words.must("loser", "loser=WORD", side)?;
     let scope = words.try_with(|word| number('s', word)).unwrap_or(0);
     Ok(Event::Race { winner, loser, scope })
 }
@@ -292,7 +286,7 @@ fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
         "clock" => Op::Clock,
         "wall_clock" => Op::WallClock,
         "current_task" => Op::CurrentTask,
-        "deadline" => Op::Deadline { until: words.field("until", |value| value.parse().ok()) },
+        "deadline" => Op::Deadline { until: words.any_value("until") },
         "yield" => Op::Yield,
         "sleep" => Op::Sleep {
             span: words.with("a span, such as 0.5s", span)?,
@@ -303,9 +297,9 @@ fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
             span: words.with("a span, such as 0.5s, or `none`", |word| {
                 if word == "none" { Some(None) } else { span(word).map(Some) }
             })?,
-            until: words.field("until", |value| value.parse::<Time>().ok()),
+            until: words.any_value("until"),
         },
-        "unset_timeout" => Op::UnsetTimeout { scope: words.numbered('s', "a scope, such as s1")? },
+        "unset_timeout" => Op::UnsetTimeout { scope: words.scope()? },
         "connection_deadline" => Op::ConnectionDeadline,
         "guard" => {
             Op::Guard { deadline: words.numbered('d', "a connection deadline, such as d1")? }
@@ -317,15 +311,15 @@ fn op(words: &mut Words<'_>) -> Result<Op<'static>, ParseError> {
         "spawn" => Op::Spawn { name: words.text("the name of the child")? },
         "join" => Op::Join { task: words.task()? },
         "cancel" => Op::Cancel { task: words.task()?, reason: words.reason() },
-        "wait" => Op::Wait { queue: words.numbered('q', "a queue, such as q1")? },
+        "wait" => Op::Wait { queue: words.queue()? },
         "wake" => {
-            let queue = words.numbered('q', "a queue, such as q1")?;
+            let queue = words.queue()?;
             let all =
                 |value: &str| if value == "all" { Some(u64::MAX) } else { value.parse().ok() };
-            let n = words.field("n", all).ok_or_else(|| words.wrong("n=COUNT or n=all"))?;
+            let n = words.must("n", "n=COUNT or n=all", all)?;
             Op::Wake { queue, n }
         }
-        "offload" => Op::Offload { job: words.numbered('o', "a job, such as o1")? },
+        "offload" => Op::Offload { job: words.job()? },
         "signal" => Op::Signal,
         "waker" => Op::Waker,
         "foreign" => Op::Foreign { external: words.flag("external") },
@@ -348,13 +342,13 @@ fn wake_op(words: &mut Words<'_>) -> Result<WakeOp, ParseError> {
         "sleep" => WakeOp::Sleep,
         "io" => WakeOp::Io { alias: words.alias()?, direction: words.direction()? },
         "join" => WakeOp::Join { task: words.task()? },
-        "wait" => WakeOp::Wait { queue: words.numbered('q', "a queue, such as q1")? },
-        "offload" => WakeOp::Offload { job: words.numbered('o', "a job, such as o1")? },
+        "wait" => WakeOp::Wait { queue: words.queue()? },
+        "offload" => WakeOp::Offload { job: words.job()? },
         "signal" => WakeOp::Signal,
         "waker" => WakeOp::Waker,
         "outside" => WakeOp::Outside,
         "closed" => WakeOp::Closed { alias: words.alias()? },
-        "scope" => WakeOp::Scope { scope: words.with("a scope, such as s1, or `root`", scope)? },
+        "scope" => WakeOp::Scope { scope: words.scope_or_root()? },
         _ => {
             words.at -= word.len();
             return Err(words.wrong("a wait from the list"));
@@ -367,7 +361,7 @@ fn outcome(words: &mut Words<'_>) -> Result<Outcome<'static>, ParseError> {
     let word = words.peek().unwrap_or_default();
     if let Some(error) = word.strip_prefix('!') {
         words.skip(word.len());
-        return Ok(match Interrupted::of(error) {
+        return Ok(match Kind::of(error) {
             Some(kind) => Outcome::Interrupt {
                 kind,
                 scope: words.field("scope", |value| number('s', value)).unwrap_or(0),

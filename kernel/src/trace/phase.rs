@@ -2,10 +2,10 @@
 
 use traps::time::Time;
 
-use super::cursor::{Words, number, owned};
+use super::cursor::{Words, owned};
 use super::parse::ParseError;
 use super::pen::{Field, Nr, Print, put, shown};
-use super::words::word;
+use super::words::{Word, word};
 use super::{Seq, Text};
 
 /// A phase that begins, behind `phase`; each says what it waits for.
@@ -61,23 +61,6 @@ pub enum After {
     Failure,
 }
 
-impl After {
-    const ALL: [After; 4] = [After::Drained, After::Limit, After::Signal, After::Failure];
-
-    fn word(self) -> &'static str {
-        match self {
-            After::Drained => "drained",
-            After::Limit => "limit",
-            After::Signal => "signal",
-            After::Failure => "failure",
-        }
-    }
-
-    fn of(word: &str) -> Option<After> {
-        After::ALL.into_iter().find(|after| after.word() == word)
-    }
-}
-
 impl Print for Phase<'_> {
     fn print(&self, out: &mut Vec<u8>) {
         match self {
@@ -87,7 +70,7 @@ impl Print for Phase<'_> {
             }
             Phase::Drain { holds, until } => put!(out, "drain holds=", holds, " until=", until),
             Phase::Cancel { tasks, after } => {
-                put!(out, "cancel tasks=", tasks, " after=", after.word());
+                put!(out, "cancel tasks=", tasks, " after=", after);
             }
             Phase::Cleanup { tasks, until } => put!(out, "cleanup tasks=", tasks, " until=", until),
             Phase::Drop { tasks } => put!(out, "drop tasks=", tasks),
@@ -103,11 +86,9 @@ pub(super) fn phase(words: &mut Words<'_>) -> Result<Phase<'static>, ParseError>
     const UNTIL: &str = "until=TIME";
     Ok(match words.with("gate, drain, cancel, cleanup or drop", known)? {
         "gate" => {
-            let reason = words.field("reason", |value| Some(owned(value)));
-            let reason = reason.ok_or_else(|| words.wrong("reason=WORD"))?;
+            let reason = words.must("reason", "reason=WORD", |value| Some(owned(value)))?;
             let tasks = words.value("tasks", TASKS)?;
-            let cause = words.field("cause", |value| number('#', value));
-            Phase::Gate { reason, tasks, cause }
+            Phase::Gate { reason, tasks, cause: words.any_cause() }
         }
         "drain" => {
             let holds = words.value("holds", "holds=COUNT")?;
@@ -115,8 +96,7 @@ pub(super) fn phase(words: &mut Words<'_>) -> Result<Phase<'static>, ParseError>
         }
         "cancel" => {
             let tasks = words.value("tasks", TASKS)?;
-            let after = words.field("after", After::of);
-            let after = after.ok_or_else(|| words.wrong("after= and a word from the list"))?;
+            let after = words.must("after", "after= and a word from the list", After::of)?;
             Phase::Cancel { tasks, after }
         }
         "cleanup" => {

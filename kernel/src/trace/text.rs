@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use traps::Kind;
 use traps::time::Time;
 
 use super::pen::{Field, Left, Nr, Print, Right, put, shown};
 use super::words::{Span, phrase, sentence, signal, stop, word};
-use super::{
-    Alias, Answered, Event, Interrupted, Line, Op, Outcome, Site, Stop, Timed, Timer, WakeOp,
-};
+use super::{Alias, Answered, Event, Line, Op, Outcome, Site, Stop, Timed, Timer, WakeOp};
 
 shown!(Line<'_>, Event<'_>, Op<'_>, WakeOp, Outcome<'_>, Site<'_>, Stop<'_>, Alias, Timer);
 
@@ -261,7 +260,7 @@ impl Print for Outcome<'_> {
             Outcome::Deadline(number) => put!(out, "d", number),
             Outcome::Interrupt { kind, scope, set_at, by, reason: why } => {
                 let scope = Field("scope", (*scope != 0).then_some(Scope(*scope)));
-                let shown = by.is_some() || *kind == Interrupted::Cancelled;
+                let shown = by.is_some() || *kind == Kind::Cancelled;
                 let by = Field("by", shown.then_some(By(*by)));
                 let set_at = Field("set-at", set_at.as_ref());
                 put!(out, "!", kind, scope, set_at, by, reason(why));

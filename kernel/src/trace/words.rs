@@ -7,10 +7,12 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
+use traps::Kind;
+use traps::protocol::Direction;
 use traps::time::Time;
 
 use super::pen::{Print, shown};
-use super::{Direction, Effect, Event, Exit, Interrupted, Op, WakeOp, Why};
+use super::{After, Effect, Event, Exit, Op, WakeOp, Why};
 
 impl Event<'_> {
     /// The word in the verb column.
@@ -127,20 +129,26 @@ impl WakeOp {
     }
 }
 
-/// Gives an enum of bare words its word, its `Display` and the way back.
+/// What is one bare word in the log.
+pub(crate) trait Word: Sized {
+    /// As it is printed.
+    fn word(self) -> &'static str;
+
+    /// Which one has that word.
+    fn of(word: &str) -> Option<Self>;
+}
+
+/// Gives an enum the words of its variants.
 macro_rules! words {
     ($name:ident, $($variant:ident => $word:literal),+) => {
-        impl $name {
-            /// As it is printed.
-            #[must_use]
-            pub fn word(self) -> &'static str {
+        impl Word for $name {
+            fn word(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
                 }
             }
 
-            /// The variant of that word.
-            pub(super) fn of(word: &str) -> Option<$name> {
+            fn of(word: &str) -> Option<$name> {
                 [$($name::$variant),+].into_iter().find(|each| each.word() == word)
             }
         }
@@ -150,23 +158,24 @@ macro_rules! words {
                 self.word().print(out);
             }
         }
-
-        shown!($name);
     };
 }
+
+shown!(After, Effect, Exit, Why);
 
 words!(Direction, Read => "read", Write => "write");
 words!(Exit, Ok => "ok", Panic => "panic", Cancelled => "cancelled", Dropped => "dropped");
 words!(Effect, Delivered => "delivered", Pending => "pending", Again => "again", Ended => "ended");
-words!(Interrupted, Cancelled => "cancelled", Timeout => "timeout",
+words!(Kind, Cancelled => "cancelled", TaskTimeout => "timeout",
     TimeoutCancellation => "timeout-cancellation", UncaughtTimeout => "uncaught-timeout");
+words!(After, Drained => "drained", Limit => "limit", Signal => "signal", Failure => "failure");
 words!(Why, Wake => "wake", Suspend => "suspend", Other => "other", Exit => "exit",
     Unwanted => "unwanted", Interrupt => "interrupt", Close => "close");
 
 /// Free text as one word: white space, control characters, everything beyond ASCII, `=` and `,`
 /// become `_`; so does an empty text. Borrowed where there is nothing to change.
 #[must_use]
-pub fn word(text: &str) -> Cow<'_, str> {
+pub(crate) fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_graphic() && c != '=' && c != ',';
     // To the end, without a branch: several bytes go at once.
     let all = |all: bool, c: u8| all & c.is_ascii_graphic() & (c != b'=') & (c != b',');
@@ -183,7 +192,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
 /// words and nothing at the ends; other control characters and everything beyond ASCII become
 /// `_`; so does an empty text.
 #[must_use]
-pub fn sentence(text: &str) -> Cow<'_, str> {
+pub(super) fn sentence(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ';
     let edges = text.starts_with(' ') || text.ends_with(' ');
     if !text.is_empty() && !edges && text.chars().all(plain) && !text.contains("  ") {
@@ -199,13 +208,13 @@ pub fn sentence(text: &str) -> Cow<'_, str> {
 /// The text of an error inside a line: a [`sentence`] with `=` and `,` as `_`, so that its end
 /// can be seen. One whose first word is that of an interrupt gets a `_` behind that word.
 #[must_use]
-pub fn phrase(text: &str) -> Cow<'_, str> {
+pub(super) fn phrase(text: &str) -> Cow<'_, str> {
     let mut text = sentence(text);
     if text.contains(['=', ',']) {
         text = Cow::Owned(text.replace(['=', ','], "_"));
     }
     let first = text.split(' ').next().unwrap_or_default();
-    match Interrupted::of(first) {
+    match Kind::of(first) {
         Some(_) => Cow::Owned(format!("{first}_{}", &text[first.len()..])),
         None => text,
     }
@@ -213,13 +222,13 @@ pub fn phrase(text: &str) -> Cow<'_, str> {
 
 /// The name of a signal: a [`word`], with `SIG` before it unless it is there.
 #[must_use]
-pub fn signal(text: &str) -> Cow<'_, str> {
+pub(super) fn signal(text: &str) -> Cow<'_, str> {
     if text.starts_with("SIG") { word(text) } else { Cow::Owned(format!("SIG{}", word(text))) }
 }
 
 /// The trap of a [`Stop`](super::Stop): a [`word`] without `@`.
 #[must_use]
-pub fn stop(text: &str) -> Cow<'_, str> {
+pub(super) fn stop(text: &str) -> Cow<'_, str> {
     let text = word(text);
     if text.contains('@') { Cow::Owned(text.replace('@', "_")) } else { text }
 }

@@ -4,7 +4,6 @@
 //! deadline keeps what is to be known.
 
 use std::fmt;
-use std::future::Future;
 use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -4,7 +4,6 @@
 //! what takes more is a post. Opens a scope once, for the first guard; fires nothing itself.
 
 use std::cell::{Cell, OnceCell};
-use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;

@@ -3,7 +3,6 @@
 //! A connection that waits for its next request has this one, so it is one word. It opens and
 //! closes nothing; when the deadline fires, the kernel interrupts the task.
 
-use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -148,11 +148,17 @@ impl DeadlineTable {
         }
     }
 
-    /// Which spans are a store may have changed.
+    /// Learns anew which spans are a store.
     #[cold]
     fn look(&self) {
         let told = self.listening.get() || self.is_any_in_flight();
         self.simple_from.set(if told { u64::MAX } else { simple_from(self.tick) });
+    }
+
+    /// Whether nobody is to be told of anything, and the kernel has heeded all that it was.
+    #[inline(always)]
+    fn is_quiet(&self) -> bool {
+        self.simple_from.get() != u64::MAX
     }
 
     /// How many lines the kernel was not told of so far: one for a deadline that is made, an arm or
@@ -164,7 +170,7 @@ impl DeadlineTable {
     }
 
     /// So many lines are not told, of scopes that came and went.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_untold(&self, lines: u64) {
         self.untold.set(self.untold.get() + lines);
     }
@@ -207,9 +213,8 @@ impl DeadlineTable {
     /// not near, has not fired, and nobody is to be told.
     pub(crate) fn unmake(&self, slot: u32) -> bool {
         let Ok(mut columns) = self.columns.try_borrow_mut() else { return false };
-        let quiet = self.simple_from.get() != u64::MAX;
         let at = columns.at(slot);
-        if !quiet || at == FIRED || columns.place(slot) != Place::Far {
+        if !self.is_quiet() || at == FIRED || columns.place(slot) != Place::Far {
             return false;
         }
         columns.release(slot);
@@ -279,7 +284,7 @@ impl DeadlineTable {
             return None;
         }
         let stored = self.columns.try_borrow_mut().is_ok_and(|mut columns| store(&mut columns, at));
-        self.untold.set(self.untold.get() + u64::from(stored));
+        self.count_untold(u64::from(stored));
         stored.then_some(at)
     }
 
@@ -294,11 +299,10 @@ impl DeadlineTable {
     /// Takes a far deadline back and gives it another owner. False as for `set`.
     #[inline]
     pub(crate) fn clear(&self, slot: u32, owner: u32) -> bool {
-        let quiet = self.simple_from.get() != u64::MAX;
-        if !quiet || !self.columns.borrow_mut().take_back(slot, owner) {
+        if !self.is_quiet() || !self.columns.borrow_mut().take_back(slot, owner) {
             return self.clear_unset(slot, owner);
         }
-        self.untold.set(self.untold.get() + 1);
+        self.count_untold(1);
         true
     }
 

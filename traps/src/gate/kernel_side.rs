@@ -3,10 +3,15 @@
 use std::mem;
 use std::task::Waker;
 
-use super::now::identity;
-use super::*;
-use crate::protocol::{HOME, Note};
-use tables::is_unit;
+use super::Gate;
+use super::now::{Now, identity};
+use super::register::Stage;
+use super::slot::State;
+use super::tables::is_unit;
+use crate::interrupt::Interrupt;
+use crate::protocol::{
+    Filed, HOME, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+};
 
 /// What became of a result.
 pub enum Completion {
@@ -34,27 +39,14 @@ pub fn is_running(epoch: u32) -> bool {
     super::epoch() == epoch
 }
 
-/// The task that is being polled, and whether `waker` is its own; `None` outside a poll.
-pub(crate) fn polled_by(waker: &Waker) -> Option<(TaskRef, bool)> {
-    let now = now()?;
-    Some((now.task.get()?, now.is_own(waker)))
-}
-
-/// A line for the log, which has its place among the arms and scopes that nobody is told of.
-pub(crate) fn note(note: Note) {
-    let untold = |now: &Now| now.scopes.borrow().as_ref().map(|t| t.deadlines().untold());
-    let untold = now().and_then(untold).unwrap_or(0);
-    post(Post::Note { note, untold });
-}
-
 /// Tells the kernel that runs on this thread that a task's waker was called.
 pub fn post_woken(task: TaskRef) {
-    post(Post::Woken(task));
+    super::post(Post::Woken(task));
 }
 
 /// Tells the kernel that runs on this thread that a ticket was woken from outside its task.
 pub fn post_wake_ticket(ticket: Ticket) {
-    post(Post::WakeTicket(ticket));
+    super::post(Post::WakeTicket(ticket));
 }
 
 impl Gate {
@@ -363,6 +355,6 @@ impl Gate {
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("epoch", &epoch()).finish_non_exhaustive()
+        f.debug_struct("Gate").field("epoch", &super::epoch()).finish_non_exhaustive()
     }
 }

@@ -22,14 +22,13 @@ mod slot;
 mod tables;
 
 pub use kernel_side::{Completion, First, is_running, post_wake_ticket, post_woken};
-pub(crate) use kernel_side::{note, polled_by};
 use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
-pub(crate) use now::is_live;
 use now::{Current, Now, now};
+pub(crate) use now::{is_live, polled_by};
 use outside::Outsides;
-pub(crate) use outside::{is_polling, kernel_runs, outside_waker, post_unread};
+pub(crate) use outside::outside_waker;
 use register::Stage;
 pub(crate) use register::take_task;
 pub(crate) use scopes::{close_scope, deadline_of, make_deadline, open_timeout, time_by_now};
@@ -43,7 +42,7 @@ use std::task::{Context, Waker};
 
 use crate::interrupt::Interrupt;
 use crate::protocol::{
-    Failure, Filed, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+    Failure, Filed, HandleId, Note, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
 };
 
 /// The meeting place of the tasks and the kernels of one thread.
@@ -286,6 +285,13 @@ pub(crate) fn post(post: Post) {
     let refused = now.tables.borrow_mut().post(running, post);
     now.any_filed.set(true);
     drop(refused);
+}
+
+/// A line for the log, which has its place among the arms and scopes that nobody is told of.
+pub(crate) fn note(note: Note) {
+    let untold = |now: &Now| now.scopes.borrow().as_ref().map(|t| t.deadlines().untold());
+    let untold = now().and_then(untold).unwrap_or(0);
+    post(Post::Note { note, untold });
 }
 
 /// The scope in force, `None` outside a poll.

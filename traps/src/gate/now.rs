@@ -70,6 +70,12 @@ pub(crate) fn is_live(ticket: Ticket) -> bool {
     now().is_some_and(is_live)
 }
 
+/// The task that is being polled, and whether `waker` is its own; `None` outside a poll.
+pub(crate) fn polled_by(waker: &Waker) -> Option<(TaskRef, bool)> {
+    let now = now()?;
+    Some((now.task.get()?, now.is_own(waker)))
+}
+
 impl Now {
     /// That of this thread, made if it is new.
     pub(super) fn of_this_thread() -> &'static Now {

@@ -5,10 +5,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::{GATE, Gate, post};
-use crate::interrupt::Interrupt;
+use super::{GATE, Gate};
 use crate::outside::{Outside, OutsideWaker};
-use crate::protocol::{Post, Ticket};
+use crate::protocol::Ticket;
 
 /// The carriers of the kernels of one thread, which are few.
 pub(super) struct Outsides(RefCell<Vec<(u32, Arc<dyn Outside>)>>);
@@ -46,19 +45,4 @@ impl Gate {
 pub(crate) fn outside_waker(ticket: Ticket) -> OutsideWaker {
     let outside = GATE.with(|gate| gate.outsides.of(ticket.epoch));
     OutsideWaker::new(ticket, outside.expect("rule: a kernel says who carries its wakes"))
-}
-
-/// Whether a task is being polled on this thread.
-pub(crate) fn is_polling() -> bool {
-    super::task().is_some()
-}
-
-/// Whether a kernel runs on this thread.
-pub(crate) fn kernel_runs() -> bool {
-    super::epoch() != 0
-}
-
-/// An interrupt came for an operation that was done by then: it is pending again.
-pub(crate) fn post_unread(interrupt: Interrupt) {
-    post(Post::Unread(interrupt));
 }

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -12,7 +11,7 @@ use pin_project_lite::pin_project;
 use crate::call::Call;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{Limit, ROOT, ScopeId, Site};
+use crate::protocol::{Limit, Site, TaskRef};
 use crate::queue::{Wait, WaitQueue};
 use crate::time::Time;
 use crate::timeout::TimeoutAfter;
@@ -147,7 +146,5 @@ where
 /// Whether it is the cancellation of the task that is being polled, and not one that came to it as
 /// the result of another task.
 fn is_own_cancellation(interrupt: &Interrupt) -> bool {
-    let root =
-        gate::task().map(|task| ScopeId { index: ROOT, epoch: task.epoch, serial: task.serial });
-    interrupt.is_cancelled() && Some(interrupt.source()) == root
+    interrupt.is_cancelled() && Some(interrupt.source()) == gate::task().map(TaskRef::root)
 }

@@ -13,7 +13,6 @@ pub use spawn::{GroupSpawn, Member};
 
 use std::borrow::Cow;
 use std::fmt;
-use std::future::Future;
 use std::mem;
 use std::panic::Location;
 use std::rc::Rc;

@@ -5,21 +5,18 @@
 //! unread. While a job has it, whoever asks waits to be woken by that job.
 
 use std::fmt;
-use std::future::Future;
-use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::call::Call;
 use crate::combine::Either;
 use crate::outside::Wait;
 use crate::protocol::Site;
 
 use super::item_slot::{Look, NextJob, Slot, look};
-use super::{LimiterCore, RunInThread, ThreadError, Work};
+use super::{LimiterCore, RunInThread, ThreadError};
 
 /// Makes a source of the items of an iterator that blocks, as one that reads a file piece by piece
 /// does. Each item is a job of its own, as with [`run_in_thread`](crate::run_in_thread()): it takes
@@ -179,13 +176,5 @@ where
     I::Item: Send + 'static,
 {
     // What came of it lies in the slot.
-    let result = |_: Box<dyn Work>| Ok(());
-    RunInThread {
-        work: Some(Box::new(job)),
-        limiter,
-        result,
-        call: Call::at(site),
-        task: None,
-        output: PhantomData,
-    }
+    RunInThread::new(Box::new(job), limiter, |_| Ok(()), site)
 }

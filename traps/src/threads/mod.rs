@@ -12,8 +12,6 @@ mod limiter;
 
 use std::any::Any;
 use std::fmt;
-use std::future::Future;
-use std::marker::PhantomData;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
@@ -25,7 +23,7 @@ use crate::call::Call;
 use crate::cancellable::NotStarted;
 use crate::error::wrong_answer;
 use crate::gate;
-use crate::interrupt::{Interrupt, Interruptible};
+use crate::interrupt::{Interrupt, carries_interrupt};
 use crate::protocol::{Answer, Failure, Post, Request, Site, TaskRef};
 
 pub use context::{NobodyWaits, Outlook, ThreadContext, ThreadDeadline, thread_deadline};
@@ -118,32 +116,13 @@ impl fmt::Display for ThreadError {
 
 impl std::error::Error for ThreadError {}
 
-impl From<Interrupt> for ThreadError {
-    fn from(interrupt: Interrupt) -> ThreadError {
-        ThreadError::Interrupt(interrupt)
-    }
-}
-
 impl From<NotStarted> for ThreadError {
     fn from(error: NotStarted) -> ThreadError {
         ThreadError::NotStarted(error)
     }
 }
 
-impl Interruptible for ThreadError {
-    fn interrupt(&self) -> Option<&Interrupt> {
-        match self {
-            ThreadError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        match self {
-            ThreadError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-}
+carries_interrupt!(ThreadError);
 
 impl From<ThreadError> for std::io::Error {
     fn from(error: ThreadError) -> std::io::Error {
@@ -190,8 +169,7 @@ where
         let job = work.into_any().downcast::<Job<F, T>>().expect("a job comes back as it went");
         value_of(job.result)
     };
-    let call = Call::at(site);
-    RunInThread { work: Some(work), limiter, result, call, task: None, output: PhantomData }
+    RunInThread::new(work, limiter, result, site)
 }
 
 /// The future of [`run_in_thread`].
@@ -203,7 +181,18 @@ pub struct RunInThread<T> {
     call: Call,
     /// Who asked.
     task: Option<TaskRef>,
-    output: PhantomData<T>,
+}
+
+impl<T> RunInThread<T> {
+    /// `result` gets the value out of the job, or the message of its panic.
+    fn new(
+        work: Box<dyn Work>,
+        limiter: Option<Rc<LimiterCore>>,
+        result: fn(Box<dyn Work>) -> Result<T, String>,
+        site: Site,
+    ) -> RunInThread<T> {
+        RunInThread { work: Some(work), limiter, result, call: Call::at(site), task: None }
+    }
 }
 
 impl<T> Drop for RunInThread<T> {
@@ -231,7 +220,7 @@ impl<T> Future for RunInThread<T> {
     type Output = Result<T, ThreadError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let RunInThread { work, limiter, result, call, task, .. } = &mut *self;
+        let RunInThread { work, limiter, result, call, task } = &mut *self;
         if !call.is_filed() {
             *task = gate::task();
             if is_in_job() {

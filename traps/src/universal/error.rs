@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::interrupt::{Interrupt, Interruptible};
+use crate::interrupt::{Interrupt, Interruptible, carries_interrupt};
 
 /// Why an operation on a [`UniversalQueue`](super::UniversalQueue) was not done. Nothing was:
 /// whatever the reason, no item went in or out.
@@ -36,26 +36,7 @@ impl fmt::Display for QueueError {
 
 impl std::error::Error for QueueError {}
 
-impl From<Interrupt> for QueueError {
-    fn from(interrupt: Interrupt) -> QueueError {
-        QueueError::Interrupt(interrupt)
-    }
-}
-
-impl Interruptible for QueueError {
-    fn interrupt(&self) -> Option<&Interrupt> {
-        match self {
-            QueueError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        match self {
-            QueueError::Interrupt(interrupt) => Some(interrupt),
-            _ => None,
-        }
-    }
-}
+carries_interrupt!(QueueError);
 
 /// `TimedOut`, `BrokenPipe` for `Closed`, `WouldBlock` for `Full` and `Empty`.
 impl From<QueueError> for io::Error {

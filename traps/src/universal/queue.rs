@@ -1,7 +1,6 @@
 //! The universal queue: a lock around its [core](super::core), and the operations on it.
 
 use std::fmt;
-use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};

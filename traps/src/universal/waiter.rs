@@ -13,6 +13,7 @@ use crate::combine::Either;
 use crate::gate;
 use crate::interrupt::Interrupt;
 use crate::outside::{OutsideWaker, Wait};
+use crate::protocol::Post;
 use crate::verbs::{Budget, budget};
 
 use super::error::QueueError;
@@ -114,7 +115,7 @@ impl TaskWait {
 fn interrupted<O: Operation>(operation: &mut O, interrupt: Interrupt) -> O::Output {
     let (output, unused) = operation.leave(QueueError::Interrupt(interrupt));
     if let Some(QueueError::Interrupt(interrupt)) = unused {
-        gate::post_unread(interrupt);
+        gate::post(Post::Unread(interrupt));
     }
     output
 }
@@ -126,14 +127,14 @@ fn interrupted<O: Operation>(operation: &mut O, interrupt: Interrupt) -> O::Outp
 /// Inside a task, and where a kernel would have to wait.
 pub(super) fn block<O: Operation>(operation: &mut O, deadline: Option<Instant>) -> O::Output {
     assert!(
-        !gate::is_polling(),
+        gate::task().is_none(),
         "rule: a task does not block its kernel's thread; await the operation"
     );
     if let Some(output) = operation.attempt() {
         return output;
     }
     assert!(
-        !gate::kernel_runs(),
+        gate::epoch() == 0,
         "rule: a thread does not block while a kernel runs on it, which may have to wake it"
     );
     if let Some(output) = operation.join(Waiter::Thread(thread::current())) {

@@ -23,10 +23,10 @@ impl Oracle {
         for ticket in open.into_iter().filter(|_| tickets == 0) {
             self.report(line, "ticket", format!("k={ticket} is open"));
         }
-        let armed = |(timer, alarm): &(Timer, Alarm)| {
-            *alarm == Alarm::Armed && !matches!(timer, Timer::Sleep(_))
+        let is_armed = |(timer, alarm): &(&Timer, &Alarm)| {
+            **alarm == Alarm::Armed && !matches!(timer, Timer::Sleep(_))
         };
-        let armed: Vec<Timer> = self.alarms.values().filter(|a| armed(a)).map(|a| a.0).collect();
+        let armed: Vec<Timer> = self.alarms.iter().filter(is_armed).map(|a| *a.0).collect();
         for timer in armed.into_iter().filter(|_| timers == 0) {
             self.report(line, "timer", format!("{timer} is armed"));
         }
