@@ -40,6 +40,13 @@ pub(crate) struct Skipped {
 impl Skipped {
     /// After an idle wait.
     pub(crate) const NONE: Skipped = Skipped { turns: 0, since: u64::MAX };
+
+    /// The first turn after an idle wait, or one that is to look: whether it goes by.
+    fn begin(&mut self, mark: u64) -> bool {
+        let skips = self.since == u64::MAX;
+        *self = Skipped { turns: u32::from(skips), since: mark };
+        skips
+    }
 }
 
 /// What a task was ready for.
@@ -176,13 +183,9 @@ impl<M: Machine> Kernel<M> {
         // The last run's end, where it was read.
         let measured = self.longrun.limit != u64::MAX;
         let mark = if measured { self.longrun.since } else { self.machine.mark() };
-        let Skipped { turns, since } = &mut self.skipped;
-        if *since == u64::MAX {
-            *since = mark;
-        }
-        let skips = *turns < SKIPPED && *since == mark;
-        (*turns, *since) = if skips { (*turns + 1, mark) } else { (0, mark) };
-        skips
+        let skips = self.skipped.since == mark && self.skipped.turns < SKIPPED;
+        self.skipped.turns += 1;
+        skips || self.skipped.begin(mark)
     }
 
     /// Says that a run was too long, if it surely was.
