@@ -26,7 +26,7 @@ use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
 use now::{Current, Now, now};
-pub(crate) use now::{is_live, polled_by};
+pub(crate) use now::{is_live, polled_by, spend, spend_more};
 use outside::Outsides;
 pub(crate) use outside::outside_waker;
 use register::Stage;
@@ -368,22 +368,6 @@ fn take_any_bare(now: &Now, scope: ScopeId, before: usize) -> Option<Interrupt> 
     let tables = &mut *now.tables.borrow_mut();
     let place = tables.bare.iter().position(|(bare, _)| *bare == scope)?;
     Some(tables.bare.remove(place).1)
-}
-
-/// Takes one operation from the task's budget; false if it is spent.
-#[inline]
-pub(crate) fn spend() -> bool {
-    let Some(now) = now() else { return false };
-    let left = now.budget.get();
-    now.budget.set(left.saturating_sub(1));
-    left > 0
-}
-
-/// Takes so many more of them, as far as there are any.
-pub(crate) fn spend_more(operations: u32) {
-    if let Some(now) = now() {
-        now.budget.set(now.budget.get().saturating_sub(operations));
-    }
 }
 
 /// A name for a descriptor, in the kernel that runs.

@@ -162,3 +162,19 @@ impl Now {
 pub(super) fn identity(waker: &Waker) -> (*const (), *const ()) {
     (waker.data(), ptr::from_ref(waker.vtable()).cast())
 }
+
+/// Takes one operation from the task's budget; false if it is spent.
+#[inline]
+pub(crate) fn spend() -> bool {
+    let Some(now) = now() else { return false };
+    let left = now.budget.get();
+    now.budget.set(left.saturating_sub(1));
+    left > 0
+}
+
+/// Takes so many more of them, as far as there are any.
+pub(crate) fn spend_more(operations: u32) {
+    if let Some(now) = now() {
+        now.budget.set(now.budget.get().saturating_sub(operations));
+    }
+}
