@@ -20,7 +20,7 @@ pub fn cases() -> Vec<Case> {
         limits,
     };
     let turn = "one turn for each, and what a turn looks at";
-    let task = "one allocation, one place in the table, one turn";
+    let task = "seven events with a number, places in five tables, a turn";
     vec![
         case("yield", "yield, 1 task", 1, 200_000, &[Bar::AtMost(60.0)], YIELD, turn),
         case(

@@ -115,9 +115,8 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
     }
 
     /// Makes a new task that runs `future` as a member, under the deadline in force here.
-    /// *Answers*, twice: which deadline, then the task. Costs one allocation, as
-    /// [`spawn`](crate::spawn) does, and a place in the group; a scope in the member if there is a
-    /// deadline.
+    /// *Answers*, twice: which deadline, then the task. Costs what a [`spawn`](crate::spawn) does,
+    /// and a place in the group; a scope in the member if there is a deadline.
     #[track_caller]
     pub fn spawn<F>(
         &mut self,
