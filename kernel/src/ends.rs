@@ -104,6 +104,7 @@ impl<M: Machine> Kernel<M> {
         if detached {
             let (body, rare) = self.tasks.remove(index);
             quietly(|| {
+                // Few tasks have it, and even to drop nothing is a call.
                 if rare.is_some() {
                     drop(rare);
                 }

@@ -1,6 +1,7 @@
 //! An answer that ends with its connection, as one to HTTP/1.0 does, and breaks off: the client is
 //! never to take it for a whole one.
 
+#[macro_use]
 mod common;
 
 use std::future::Future;
@@ -32,25 +33,7 @@ impl Drop for Socket {
 }
 
 impl Stream for Socket {
-    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.end.read(buf)
-    }
-
-    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.end.write(buf)
-    }
-
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        self.end.write_vectored(bufs)
-    }
-
-    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        self.end.readable()
-    }
-
-    fn shutdown(&mut self) -> io::Result<()> {
-        self.end.shutdown()
-    }
+    as_its_end_does!();
 
     fn reset(&mut self) -> io::Result<()> {
         self.resets = true;

@@ -198,6 +198,34 @@ fn talk_over(
     seen.expect("nothing hangs")
 }
 
+/// What a stream of a test does as the end of a pipe does that it has: all but a reset.
+macro_rules! as_its_end_does {
+    () => {
+        fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+            self.end.read(buf)
+        }
+
+        fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+            self.end.write(buf)
+        }
+
+        fn write_vectored(
+            &mut self,
+            bufs: &[IoSlice<'_>],
+        ) -> impl Future<Output = io::Result<usize>> {
+            self.end.write_vectored(bufs)
+        }
+
+        fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+            self.end.readable()
+        }
+
+        fn shutdown(&mut self) -> io::Result<()> {
+            self.end.shutdown()
+        }
+    };
+}
+
 /// The server's end of a pipe, which says what a connection on it is to begin with.
 struct Server {
     end: PipeEnd,
@@ -205,28 +233,10 @@ struct Server {
 }
 
 impl Stream for Server {
-    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.end.read(buf)
-    }
-
-    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.end.write(buf)
-    }
-
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        self.end.write_vectored(bufs)
-    }
-
-    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        self.end.readable()
-    }
+    as_its_end_does!();
 
     fn reads_first(&self) -> bool {
         self.reads_first
-    }
-
-    fn shutdown(&mut self) -> io::Result<()> {
-        self.end.shutdown()
     }
 
     fn reset(&mut self) -> io::Result<()> {
