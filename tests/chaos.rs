@@ -375,8 +375,13 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             Box::pin(async move {
                 if w.spawned.get() < 40 {
                     w.spawned.set(w.spawned.get() + 1);
-                    let task = spawn("child", inner).await;
-                    w.handles.borrow_mut().push(task);
+                    let task = spawn("child", inner);
+                    if w.roll(3) == 0 {
+                        task.detached().await;
+                    } else {
+                        let task = task.await;
+                        w.handles.borrow_mut().push(task);
+                    }
                 }
                 Ok(())
             })

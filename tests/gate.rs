@@ -1226,7 +1226,7 @@ fn what_a_poll_that_panicked_has_asked_for_is_not_done() {
     let ran = Rc::new(Cell::new(0));
     let request = || {
         let ran = ran.clone();
-        let unborn = spawn("unborn", async move { ran.set(ran.get() + 1) }).detached();
+        let unborn = spawn("unborn", async move { ran.set(ran.get() + 1) });
         Shared::new(async { futures_util::join!(unborn, sleep(secs(1))) })
     };
     let (mains, childs) = (request(), request());
@@ -1244,6 +1244,30 @@ fn what_a_poll_that_panicked_has_asked_for_is_not_done() {
     assert_lines(&trace, "unborn", 0);
     assert_lines(&trace, "sleep", 0);
     drop((mains, childs));
+}
+
+#[test]
+fn what_a_poll_that_panicked_has_told_is_done() {
+    let ran = Rc::new(Cell::new(0));
+    let counts = || {
+        let ran = ran.clone();
+        async move { ran.set(ran.get() + 1) }
+    };
+    let (told, beside) = (counts(), counts());
+    let (joined, _) = on_sim(async move {
+        let mut child = spawn("child", async move {
+            spawn("told", told).detached().await;
+            WaitQueue::new().wake_soon(1);
+            spawn("beside", beside).detached().await;
+            panic!("by the test");
+        })
+        .await;
+        let joined = child.join().await;
+        yield_now().await.unwrap();
+        joined
+    });
+    assert!(matches!(joined, Err(JoinError::Panicked(_))), "{joined:?}");
+    assert_eq!(ran.get(), 2);
 }
 
 #[test]

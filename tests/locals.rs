@@ -324,6 +324,22 @@ fn two_runs_of_one_program_are_the_same_bytes() {
 }
 
 #[test]
+fn a_detached_child_gets_the_values_as_they_were_when_it_was_spawned() {
+    static USER: InheritedLocal<u32> = InheritedLocal::new();
+    let (seen, _) = on_sim(async {
+        let seen = Rc::new(Cell::new(None));
+        let sees = seen.clone();
+        USER.set(1);
+        let child = async move { sees.set(USER.get().map(|user| *user)) };
+        spawn("child", child).detached().await;
+        USER.set(2);
+        yield_now().await.unwrap();
+        seen.get()
+    });
+    assert_eq!(seen, Some(1));
+}
+
+#[test]
 fn tasks_of_a_kernel_that_is_dropped_have_no_values_of_the_task_that_drops_it() {
     static NAME: TaskLocal<&str> = TaskLocal::new();
     let seen = Rc::new(Cell::new(None));

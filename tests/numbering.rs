@@ -103,6 +103,12 @@ async fn program() {
     connection_deadline().await.arm(MS);
     note_warning(format!("at its time, {}", told.reading()));
     join(connection(), connection()).await;
+    connection_deadline().await.arm(MS);
+    spawn("told", connection()).detached().await;
+    note_warning("between");
+    connection_deadline().await.arm(MS);
+    spawn("told", async { note_warning("in a child") }).detached().await;
+    sleep(100 * SECOND).await.unwrap();
     let mut panicked = spawn("panics", panics()).await;
     panicked.join().await.unwrap_err();
     let watchdog = idle_watchdog(SECOND, || note_warning("idle")).await;

@@ -9,8 +9,8 @@ use common_kernel::*;
 use kernel::{Error, Kernel, Options, Real, Sim};
 use traps::io::{Io, Scripted};
 use traps::{
-    Interrupt, JoinError, Kind, Signal, Task, TaskId, Time, WaitQueue, budget, clock, current_task,
-    foreign, shield, sleep, spawn, timeout_after, wait_signal, yield_now,
+    Interrupt, JoinError, Kind, Signal, SpawnDetached, Task, Time, WaitQueue, budget, clock,
+    current_task, foreign, shield, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 fn at(seconds: u64) -> Time {
@@ -118,48 +118,115 @@ fn a_task_spawned_detached_is_one_whose_handle_was_dropped_line_by_line() {
     };
     let run = |detached: bool| {
         let drops = Rc::new(Cell::new(0));
-        let (numbers, trace) = on_sim(async {
-            let mut numbers = Vec::new();
+        let ((), trace) = on_sim(async {
             for panics in [false, true, false] {
                 let spawned = spawn("child", live(drops.clone(), panics));
-                numbers.push(match detached {
+                match detached {
                     true => spawned.detached().await,
-                    false => spawned.await.id(),
-                });
+                    false => drop(spawned.await),
+                }
             }
             sleep(secs(2)).await.unwrap();
-            numbers
         });
         // All three are gone, and their outputs with them.
-        assert_eq!((drops.get(), numbers), (3, [TaskId(3), TaskId(4), TaskId(5)].to_vec()));
+        assert_eq!(drops.get(), 3);
         let lines = trace.lines().map(|line| line.split(" at=").next().unwrap().to_owned());
         lines.collect::<Vec<_>>()
     };
     assert_eq!(run(true), run(false));
 }
 
+/// Whether a detached spawn was asked for, as any other is, and not told in passing.
+async fn is_asked(mut spawned: SpawnDetached) -> bool {
+    let asked = poll_once(&mut spawned).await.is_pending();
+    if asked {
+        spawned.await;
+    }
+    asked
+}
+
+/// A body that counts how often it ran.
+fn counts(ran: &Rc<Cell<u32>>) -> impl Future<Output = ()> + use<> {
+    let ran = ran.clone();
+    async move { ran.set(ran.get() + 1) }
+}
+
+#[test]
+fn a_detached_spawn_is_told_in_passing_and_asked_for_when_much_was_told() {
+    let (asked, _) = on_sim(async {
+        let (mut asked, ran) = (Vec::new(), Rc::new(Cell::new(0)));
+        for n in 0..200 {
+            if is_asked(spawn("child", counts(&ran)).detached()).await {
+                asked.push(n);
+            }
+        }
+        assert_eq!(ran.get(), 0, "a child first runs in the next turn");
+        yield_now().await.unwrap();
+        assert_eq!(ran.get(), 200);
+        // Other things that are told count too.
+        let queue = WaitQueue::new();
+        for n in 200..300 {
+            queue.wake_soon(1);
+            if is_asked(spawn("child", counts(&ran)).detached()).await {
+                asked.push(n);
+            }
+        }
+        yield_now().await.unwrap();
+        assert_eq!(ran.get(), 300);
+        asked
+    });
+    assert_eq!(asked, [64, 128, 192, 232, 264, 296]);
+}
+
+#[test]
+fn a_detached_spawn_has_its_place_among_what_its_poll_asks_and_tells() {
+    let ((), trace) = on_sim(async {
+        let queue = WaitQueue::new();
+        let waits = queue.clone();
+        spawn("waits", async move { waits.wait().await.unwrap() }).detached().await;
+        yield_now().await.unwrap();
+        let mut first = Box::pin(sleep(secs(1)));
+        let _ = poll_once(&mut first).await;
+        spawn("second", async {}).detached().await;
+        queue.wake_soon(1);
+        spawn("third", async {}).detached().await;
+        sleep(secs(2)).await.unwrap();
+    });
+    let lines = ["block    sleep 1s", "trap     spawn second", "wake     ", "trap     spawn third"];
+    let first = trace.find(lines[0]).expect("it sleeps");
+    let places = lines.map(|line| trace[first..].find(line).expect("it is there"));
+    assert!(places.is_sorted(), "{places:?} {trace}");
+}
+
 #[test]
 fn a_detached_spawn_that_is_given_up_makes_its_task_or_not() {
-    let ran = Rc::new(Cell::new(0));
-    on_sim(async {
-        let count = |ran: &Rc<Cell<u32>>| {
-            let ran = ran.clone();
-            async move { ran.set(ran.get() + 1) }
-        };
-        // Dropped in the poll that filed it: the kernel never hears of it.
-        let mut spawned = spawn("never", count(&ran)).detached();
+    // One that is asked for, as so many were told.
+    async fn asked(ran: &Rc<Cell<u32>>) -> SpawnDetached {
+        yield_now().await.unwrap();
+        for _ in 0..64 {
+            spawn("told", async {}).detached().await;
+        }
+        let mut spawned = spawn("asked", counts(ran)).detached();
         assert!(poll_once(&mut spawned).await.is_pending());
-        drop(spawned);
+        spawned
+    }
+    let ran = Rc::new(Cell::new(0));
+    let mut kernel = sim();
+    kernel.go(async {
+        drop(spawn("never", counts(&ran)).detached());
+        // Dropped in the poll that filed it: the kernel never hears of it.
+        drop(asked(&ran).await);
         sleep(secs(1)).await.unwrap();
         assert_eq!(ran.get(), 0);
-        // Dropped when the task was made, and before anybody read its number.
-        let mut spawned = spawn("made", count(&ran)).detached();
-        assert!(poll_once(&mut spawned).await.is_pending());
+        // Dropped when the task was made, and before anybody took note.
+        let spawned = asked(&ran).await;
         clock().await;
         drop(spawned);
         sleep(secs(1)).await.unwrap();
         assert_eq!(ran.get(), 1);
     });
+    assert_eq!(kernel.tasks().len(), 0, "nobody can join it: {:?}", kernel.tasks());
+    kernel.end();
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use traps::deadline_table::DeadlineTable;
 use traps::gate::Gate;
-use traps::protocol::{Filed, Site};
+use traps::protocol::{Birth, Filed, Site};
 use traps::scope_table::ScopeTable;
 use traps::threads::Outlook;
 
@@ -99,6 +99,7 @@ pub(crate) struct Wakeup {
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) inbox: Vec<Filed>,
+    pub(crate) births: Vec<Birth>,
     pub(crate) arrivals: Arrivals,
     pub(crate) due: Vec<Due>,
     pub(crate) messages: Vec<Message>,

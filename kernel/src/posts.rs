@@ -62,6 +62,7 @@ impl<M: Machine> Kernel<M> {
             Post::Release { handle, descriptor, owner, sole } => {
                 self.release(handle, descriptor, owner, sole);
             }
+            Post::Spawn(birth) => self.spawn_posted(birth),
             Post::Detach(task) => {
                 if let Some(index) = self.tasks.find(task) {
                     self.tasks.get_mut(index).detached = true;

@@ -231,11 +231,22 @@ impl<M: Machine> Kernel<M> {
                     Some(post) => self.heed(post),
                     None => match self.gate.take_opening() {
                         Some(opening) => self.open_timeout(opening),
+                        None if self.serve_births() => {}
                         None => self.serve_all(),
                     },
                 },
             }
         }
+    }
+
+    /// Makes the tasks that were told of, if nothing else was filed.
+    fn serve_births(&mut self) -> bool {
+        let mut births = mem::take(&mut self.scratch.births);
+        self.gate.take_births(&mut births);
+        let any = !births.is_empty();
+        births.drain(..).for_each(|birth| self.spawn_posted(birth));
+        self.scratch.births = births;
+        any
     }
 
     fn serve_all(&mut self) {
@@ -315,7 +326,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Makes a parked task ready, for the line `cause`, which ended `came`; one that runs is
     /// polled on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make_ready(&mut self, index: u32, cause: Seq, came: Came) {
         let task = self.tasks.get_mut(index);
         task.make_ready(index, (cause, came), self.log.now, &mut self.ready);

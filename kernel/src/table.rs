@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use traps::gate::{Completion, First};
 use traps::protocol::{
-    Answer, Body, Failure, ROOT, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+    Answer, Birth, Body, Failure, ROOT, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
 };
 
-use crate::emit::{apart, drop_quietly, emit, quietly};
+use crate::emit::{apart, drop_quietly, emit, emit_for, quietly};
 use crate::kernel::Kernel;
 use crate::log;
 use crate::longrun::Came;
@@ -62,7 +62,7 @@ impl<M: Machine> Kernel<M> {
                 self.wait_for_io(at, handle, descriptor, kind, direction);
             }
             Request::OpenScope { limit, kind } => self.open_scope(at, limit, kind),
-            Request::Spawn { body, detached } => self.spawn(at, body, detached),
+            Request::Spawn { body } => self.spawn(at, body),
             Request::Join { task, take } => self.join(at, task, take),
             Request::Clock => {
                 mem::forget(request);
@@ -160,12 +160,12 @@ impl<M: Machine> Kernel<M> {
     }
 
     #[inline(never)]
-    fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>, detached: bool) {
+    fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>) {
         let parent = self.tasks.get(at.task).id.get();
-        let child = self.add_task(body, parent, detached);
+        let child = self.add_task(body, parent, false);
         self.gate.inherit_locals(self.tasks.name_of(at.task), child);
         if self.log.is_listening() {
-            self.tell_spawn(at, child, parent);
+            self.tell_spawn(self.tasks.name_of(at.task), child);
         } else {
             self.log.seq += 2;
         }
@@ -173,9 +173,29 @@ impl<M: Machine> Kernel<M> {
         self.make_ready(child.index, self.log.seq, Came::Spawn);
     }
 
+    /// The same where nobody waits for the answer.
+    #[inline(never)]
+    pub(crate) fn spawn_posted(&mut self, Birth { body, parent }: Birth) {
+        self.counts.traps += 1;
+        if self.counts.traps >= self.inject.from
+            && let Some(by) = self.tasks.find(parent)
+        {
+            self.before_trap(by, body.site(), &Op::Spawn { name: body.name().into() });
+        }
+        let child = self.add_task(body, parent.serial.get(), true);
+        if self.log.is_listening() {
+            self.tell_spawn(parent, child);
+        } else {
+            self.log.seq += 2;
+        }
+        self.make_ready(child.index, self.log.seq, Came::Spawn);
+    }
+
     #[cold]
-    fn tell_spawn(&mut self, at: &At, child: TaskRef, parent: u64) {
-        emit!(self, at.task, {
+    fn tell_spawn(&mut self, parent: TaskRef, child: TaskRef) {
+        let by = self.tasks.find(parent);
+        let parent = parent.serial.get();
+        emit_for!(self, by.map_or((parent, "-"), |by| self.tasks.label(by)), {
             let op = Op::Spawn { name: self.tasks.label(child.index).1.into() };
             let outcome = Outcome::Number(child.serial.get());
             Event::Trap { op, outcome, cause: None, at: None }

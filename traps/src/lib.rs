@@ -51,6 +51,7 @@
 
 pub mod admission;
 mod answer;
+mod body;
 mod call;
 mod cancellable;
 mod combine;

@@ -2,16 +2,15 @@
 //!
 //! Plain data: nothing here files, answers or decides anything.
 
-use std::any::Any;
 use std::num::NonZeroU64;
 use std::os::fd::{OwnedFd, RawFd};
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 pub use crate::answer::{Answer, Ended, Failure, InForce, TrapResult};
+pub use crate::body::{Birth, Body};
 use crate::interrupt::Interrupt;
 pub use crate::queue_core::QueueCore;
 pub use crate::scope_terms::{DeadlineName, Left, Limit, Opening, Reading, ScopeKind};
@@ -110,8 +109,6 @@ pub enum Request {
     Spawn {
         /// It, boxed.
         body: Pin<Box<dyn Body>>,
-        /// Nobody will join it.
-        detached: bool,
     },
     /// *Blocks* until the task has ended; *answers* if it has.
     Join {
@@ -281,6 +278,8 @@ pub enum Post {
         /// Whether closing `owner` ends its registration (no duplicate of it exists).
         sole: bool,
     },
+    /// A task that nobody can join is to be made.
+    Spawn(Birth),
     /// Nobody will join the task.
     Detach(TaskRef),
     /// The task is to be cancelled; whoever asks does not wait.
@@ -336,6 +335,7 @@ impl Post {
             Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
             Post::Detach(task) | Post::Woken(task) | Post::Drop(task) => Some(task.epoch),
             Post::Cancel { task, .. } | Post::Orphan { task, .. } => Some(task.epoch),
+            Post::Spawn(birth) => Some(birth.parent.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
             Post::Note { .. } | Post::Keep(_) => None,
         }
@@ -379,20 +379,4 @@ pub enum Descriptor {
     Real(RawFd),
     /// One that a simulated machine makes ready by script.
     Scripted(u32),
-}
-
-/// The body of a task: its future, then its output, in one allocation.
-pub trait Body {
-    /// Polls the future; keeps its output.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
-    /// Moves the output into `slot`, an `Option` of the output's type.
-    fn take(self: Pin<&mut Self>, slot: &mut dyn Any);
-    /// Drops the future or the output; the name and the place stay.
-    fn clear(self: Pin<&mut Self>);
-    /// The task is gone: drops what is left, but for memory that others may use.
-    fn retire(self: Pin<Box<Self>>);
-    /// The task's name.
-    fn name(&self) -> &str;
-    /// Where it was spawned.
-    fn site(&self) -> Site;
 }

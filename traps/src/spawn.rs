@@ -14,9 +14,10 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 
 use crate::call::Call;
+use crate::gate;
 use crate::label::Label;
-use crate::protocol::{Answer, Body, Request, Site, TaskRef};
-use crate::task::{Task, TaskId};
+use crate::protocol::{Answer, Body, Request, Site};
+use crate::task::Task;
 
 pin_project! {
     // The label is in both: what is no label tells them apart, in place of 8 bytes beside. Only a
@@ -151,10 +152,14 @@ impl<T: 'static> Spawn<T> {
 }
 
 impl<T> Spawn<T> {
-    /// The same for a task that nobody will join or cancel: `spawn` gives its number, and no handle
-    /// that tells the kernel of its own end. For a task for each connection, say. Its output is
-    /// thrown away, an `Err` too (its line is `exit ok`): what is to be known is said inside. A
-    /// future that was polled already has no task to offer any more, and panics.
+    /// The same for a task that nobody will join or cancel: no handle tells the kernel of its own
+    /// end. For a task for each connection, say. Its output is thrown away, an `Err` too (its line
+    /// is `exit ok`): what is to be known is said inside. A future that was polled already has no
+    /// task to offer any more, and panics.
+    ///
+    /// It is a *post*: ready at once, and told to the kernel when this poll is over, in the order
+    /// in which it was made among the rest. It *answers*, as `spawn` does, where tasks of the
+    /// thread have local values and once for each 64 of a poll.
     ///
     /// ```no_run
     /// # async fn example() {
@@ -163,7 +168,8 @@ impl<T> Spawn<T> {
     /// ```
     #[inline(always)]
     pub fn detached(mut self) -> SpawnDetached {
-        let detached = SpawnDetached { body: self.body.take(), call: Call::at(self.call.site()) };
+        let (body, call) = (self.body.take(), Call::at(self.call.site()));
+        let detached = SpawnDetached(Spawn { body, call, output: PhantomData });
         if !self.call.is_filed() {
             // Nothing is left to drop.
             mem::forget(self);
@@ -191,7 +197,7 @@ impl<T> Future for Spawn<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Task<T>> {
         let Spawn { body, call, .. } = &mut *self;
-        call.poll_task(cx, || Request::Spawn { body: offer(body), detached: false }).map(Task::new)
+        call.poll_task(cx, || Request::Spawn { body: offer(body) }).map(Task::new)
     }
 }
 
@@ -210,26 +216,31 @@ impl<T> Drop for Spawn<T> {
 }
 
 /// The future of [`Spawn::detached`].
+#[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made: the task does not exist"]
-pub struct SpawnDetached {
-    body: Option<Pin<Box<dyn Body>>>,
-    call: Call,
-}
+pub struct SpawnDetached(Spawn<()>);
 
-impl fmt::Debug for SpawnDetached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnDetached").field("call", &self.call).finish_non_exhaustive()
+impl SpawnDetached {
+    /// The task as a request, for when it may not be a post.
+    #[cold]
+    fn ask(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx).map(drop)
     }
 }
 
 impl Future for SpawnDetached {
-    type Output = TaskId;
+    type Output = ();
 
     #[inline(always)]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TaskId> {
-        let SpawnDetached { body, call } = &mut *self;
-        let request = || Request::Spawn { body: offer(body), detached: true };
-        call.poll_task(cx, request).map(TaskRef::id)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Spawn { body, call, .. } = &mut self.0;
+        if !call.is_filed() {
+            *body = gate::post_task(offer(body), call.site());
+            if body.is_none() {
+                return Poll::Ready(());
+            }
+        }
+        self.ask(cx)
     }
 }
 

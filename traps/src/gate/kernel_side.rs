@@ -10,7 +10,7 @@ use super::slot::State;
 use super::tables::is_unit;
 use crate::interrupt::Interrupt;
 use crate::protocol::{
-    Filed, HOME, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+    Birth, Filed, HOME, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
 };
 
 /// What became of a result.
@@ -130,6 +130,17 @@ impl Gate {
         self.now.any_filed.set(false);
         self.now.register.behind.set(false);
         Some(post)
+    }
+
+    /// Takes what is filed, if that is nothing but tasks to be made, in exchange for an empty list.
+    #[inline]
+    pub fn take_births(&self, into: &mut Vec<Birth>) {
+        let births = &mut *self.now.births.borrow_mut();
+        if !births.is_empty() {
+            mem::swap(births, into);
+            self.now.any_filed.set(false);
+            self.now.register.behind.set(false);
+        }
     }
 
     /// Takes what is filed, in order, in exchange for an empty `inbox`.

@@ -43,6 +43,12 @@ impl Locals {
         Locals { tasks: RefCell::new(BTreeMap::new()), any: Cell::new(false) }
     }
 
+    /// Whether any task has values.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.any.get()
+    }
+
     /// Takes out all values of a kernel's tasks.
     pub(super) fn close(&self, epoch: u32) -> Vec<TaskLocals> {
         let mut tasks = self.tasks.borrow_mut();

@@ -16,6 +16,7 @@ mod kernels;
 mod locals;
 mod now;
 mod outside;
+mod posts;
 mod register;
 mod scopes;
 mod slot;
@@ -29,20 +30,20 @@ use now::{Current, Now, now};
 pub(crate) use now::{is_live, polled_by, spend, spend_more};
 use outside::Outsides;
 pub(crate) use outside::outside_waker;
+pub(crate) use posts::{note, post, post_task};
 use register::Stage;
 pub(crate) use register::take_task;
 pub(crate) use scopes::{close_scope, deadline_of, make_deadline, open_timeout, time_by_now};
 use slot::State;
 use tables::{END, Tables};
 
-use std::mem;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU32;
 use std::task::{Context, Waker};
 
 use crate::interrupt::Interrupt;
 use crate::protocol::{
-    Failure, Filed, HandleId, Note, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+    Failure, Filed, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
 };
 
 /// The meeting place of the tasks and the kernels of one thread.
@@ -66,7 +67,8 @@ thread_local! {
 impl Drop for Gate {
     fn drop(&mut self) {
         let tables = self.now.tables.replace(Tables::new());
-        drop(tables);
+        let births = self.now.births.take();
+        drop((tables, births));
     }
 }
 
@@ -269,29 +271,6 @@ fn unread(result: Option<TrapResult>) -> Option<TrapResult> {
         }
         other => other,
     }
-}
-
-/// Tells the kernel something. Harmless outside a kernel and while a thread ends.
-pub(crate) fn post(post: Post) {
-    let Some(now) = now() else { return drop(post) };
-    let running = now.epoch.get();
-    if running != 0 && !now.any_filed.get() && post.epoch().is_none_or(|epoch| epoch == running) {
-        now.any_filed.set(true);
-        let earlier = now.only.replace(Some(post));
-        debug_assert!(earlier.is_none(), "an empty list has no post");
-        return mem::forget(earlier);
-    }
-    now.keep_order();
-    let refused = now.tables.borrow_mut().post(running, post);
-    now.any_filed.set(true);
-    drop(refused);
-}
-
-/// A line for the log, which has its place among the arms and scopes that nobody is told of.
-pub(crate) fn note(note: Note) {
-    let untold = |now: &Now| now.scopes.borrow().as_ref().map(|t| t.deadlines().untold());
-    let untold = now().and_then(untold).unwrap_or(0);
-    post(Post::Note { note, untold });
 }
 
 /// The scope in force, `None` outside a poll.

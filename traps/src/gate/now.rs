@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use super::register::Register;
 use super::tables::Tables;
-use crate::protocol::{HOME, Opening, Post, ScopeId, TaskRef, Ticket, TrapResult};
+use crate::protocol::{Birth, HOME, Opening, Post, ScopeId, TaskRef, Ticket, TrapResult};
 use crate::scope_table::ScopeTable;
 
 /// What is being polled now, and for whom.
@@ -43,6 +43,8 @@ pub(super) struct Now {
     pub(super) only: Cell<Option<Post>>,
     /// The same, as long as the list consists of one timeout that opened.
     pub(super) opening: Cell<Option<Opening>>,
+    /// The same, as long as it consists of tasks to be made.
+    pub(super) births: RefCell<Vec<Birth>>,
     /// The scopes and deadlines of the kernel that runs.
     pub(super) scopes: RefCell<Option<Rc<ScopeTable>>>,
     /// The last serial number that was given out.
@@ -99,6 +101,7 @@ impl Now {
             any_filed: Cell::new(false),
             only: Cell::new(None),
             opening: Cell::new(None),
+            births: RefCell::new(Vec::new()),
             scopes: RefCell::new(None),
             serial: Cell::new(0),
             register: Register::new(),

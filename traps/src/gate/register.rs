@@ -10,7 +10,9 @@ use super::now::{Current, Now, now};
 use super::slot::{Slot, State};
 use super::tables::END;
 use super::{First, unread};
-use crate::protocol::{Answer, Filed, HOME, Request, ScopeId, Site, TaskRef, Ticket, TrapResult};
+use crate::protocol::{
+    Answer, Filed, HOME, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+};
 
 /// How far the request in the register has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -214,7 +216,7 @@ impl Now {
         register.begin(task, register.is_home_free.get());
     }
 
-    /// Puts the one post, or opening, that was kept beside the list into it.
+    /// Puts the one post, or opening, or the births that were kept beside the list into it.
     #[inline]
     pub(super) fn unfold(&self) {
         if !self.any_filed.get() {
@@ -224,6 +226,10 @@ impl Now {
             self.tables.borrow_mut().filed.push(Filed::Post(post));
         } else if let Some(opening) = self.opening.take() {
             self.tables.borrow_mut().filed.push(Filed::Opening(opening));
+        } else {
+            let births = &mut *self.births.borrow_mut();
+            let births = births.drain(..).map(|birth| Filed::Post(Post::Spawn(birth)));
+            self.tables.borrow_mut().filed.extend(births);
         }
     }
 

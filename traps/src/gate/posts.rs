@@ -1,0 +1,63 @@
+//! Posts: what a task tells its kernel, which looks at it when the poll is over.
+//!
+//! Files and never waits. A post that nobody will heed is dropped here, outside of every table.
+
+use std::mem;
+use std::pin::Pin;
+
+use super::now::Now;
+use super::register::Stage;
+use super::{GATE, now, refuse_outside_a_task};
+use crate::protocol::{Birth, Body, Note, Post, Site};
+
+/// Tells the kernel something. Harmless outside a kernel and while a thread ends.
+pub(crate) fn post(post: Post) {
+    let Some(now) = now() else { return drop(post) };
+    let running = now.epoch.get();
+    if running != 0 && !now.any_filed.get() && post.epoch().is_none_or(|epoch| epoch == running) {
+        now.any_filed.set(true);
+        let earlier = now.only.replace(Some(post));
+        debug_assert!(earlier.is_none(), "an empty list has no post");
+        return mem::forget(earlier);
+    }
+    now.keep_order();
+    let refused = now.tables.borrow_mut().post(running, post);
+    now.any_filed.set(true);
+    drop(refused);
+}
+
+/// So much at the most is told in one poll before the next task is asked for.
+const AHEAD: usize = 64;
+
+/// Tells the kernel of a task that nobody will join. Gives it back where it is to be asked for: if
+/// tasks have local values, which the child gets as they are now, or if much was told already.
+#[inline]
+pub(crate) fn post_task(body: Pin<Box<dyn Body>>, site: Site) -> Option<Pin<Box<dyn Body>>> {
+    let current = now().and_then(|now| Some((now, now.task.get()?)));
+    let Some((now, parent)) = current else { refuse_outside_a_task(site) };
+    if GATE.with(|gate| gate.locals.is_any()) {
+        return Some(body);
+    }
+    let is_last = now.register.stage.get() != Stage::Filed;
+    {
+        let births = &mut *now.births.borrow_mut();
+        let others = now.any_filed.get() && births.is_empty();
+        if is_last && !others && births.len() < AHEAD {
+            now.any_filed.set(true);
+            births.push(Birth { body, parent });
+            return None;
+        }
+    }
+    if now.filed() >= AHEAD {
+        return Some(body);
+    }
+    post(Post::Spawn(Birth { body, parent }));
+    None
+}
+
+/// A line for the log, which has its place among the arms and scopes that nobody is told of.
+pub(crate) fn note(note: Note) {
+    let untold = |now: &Now| now.scopes.borrow().as_ref().map(|t| t.deadlines().untold());
+    let untold = now().and_then(untold).unwrap_or(0);
+    post(Post::Note { note, untold });
+}
