@@ -201,6 +201,39 @@ fn d7_what_comes_in_the_turn_of_the_deadline_is_late_and_stays() {
 }
 
 #[test]
+fn d7_a_request_that_came_while_the_process_stood_still_is_answered() {
+    for asked_before in [false, true] {
+        let sim = Sim::new();
+        let time = sim.clock();
+        let ran = check_quietly("stood still", sim, async {
+            let (server, mut client) = pipe();
+            let mut conn = spawn("conn", serve(server)).await;
+            if asked_before {
+                client.write_all(GET).await.unwrap();
+                client.read(&mut [0; 4096]).await.unwrap();
+            }
+            let time = time.clone();
+            let stops = async move {
+                sleep(SECOND).await.unwrap();
+                time.advance(60 * SECOND);
+            };
+            spawn("stops", stops).detached().await;
+            // Both are due when the process goes on: this, and the end of the silence.
+            sleep(4 * SECOND).await.unwrap();
+            client.write_all(GET).await.unwrap();
+            let answer = read_for(&mut client, SECOND).await;
+            // Silence still ends it.
+            let rest = read_for(&mut client, 5 * SECOND).await;
+            conn.join().await.unwrap().unwrap();
+            (answer, rest)
+        });
+        let ((answer, closed), rest) = &ran.output;
+        assert_eq!((statuses(answer), *closed), (vec!["200"], false), "{}", ran.trace);
+        assert_eq!(*rest, (String::new(), true));
+    }
+}
+
+#[test]
 fn d8_after_its_deadline_the_task_answers() {
     let ran = check("d8_after_its_deadline_the_task_answers", Sim::new(), async {
         let (server, mut client) = pipe();

@@ -163,19 +163,25 @@ pub(super) fn live<S: Stream, C: Server>(
         let mut reads_first = line.stream.reads_first();
         loop {
             let todo = if take(&mut reads_first) {
-                Todo::Next
+                Some(Todo::Next)
             } else {
                 if line.seat.is_new() {
                     line.seat.begin().await;
                 }
                 match line.wait().await {
-                    Ok(()) => Todo::Next,
+                    Ok(()) => Some(Todo::Next),
                     Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
-                    Err(_) if line.seat.config.is_draining() => Todo::Leave,
-                    Err(_) => break line.end(Ok(())),
+                    Err(_) if line.seat.config.is_draining() => Some(Todo::Leave),
+                    Err(_) => None,
                 }
             };
-            let begin = |cx: &mut Context<'_>| Poll::Ready(begin(&mut line, todo, cx));
+            let begin = |cx: &mut Context<'_>| {
+                Poll::Ready(match todo {
+                    // What came while nobody looked, in a process that stood still, is no silence.
+                    None if !line.has_come(cx) => Ok(Break(After::Close)),
+                    todo => begin(&mut line, todo.unwrap_or(Todo::Next), cx),
+                })
+            };
             let buffers = match poll_fn(begin).await {
                 Ok(Break(After::Next)) => continue,
                 Ok(Continue(buffers)) => buffers,

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Deref;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -69,6 +69,12 @@ impl<S: Stream, C: Server> Line<S, C> {
         };
         seat.waits.set(waits);
         C::limited(limit, deadline, stream.readable())
+    }
+
+    /// Whether there is something to read. A wait for it that begins is given up at once.
+    #[cold]
+    pub(super) fn has_come(&mut self, cx: &mut Context<'_>) -> bool {
+        matches!(pin!(self.stream.readable()).poll(cx), Poll::Ready(Ok(())))
     }
 }
 
