@@ -64,6 +64,12 @@ fn f29_every_example_prints_the_defaults_and_ends() {
 }
 
 #[test]
+fn c1_an_example_prints_the_list_of_traps_and_ends() {
+    let wanted: String = kernel::trace::TRAPS.iter().map(|trap| format!("{trap}\n")).collect();
+    assert_eq!(printed("hello", &["--list-traps"]), wanted);
+}
+
+#[test]
 fn f29_the_example_http_lists_the_bounds_of_its_own_options() {
     let find = |args: &[&str]| {
         let found = read(&printed("http", &[args, &["--print-limits"]].concat()));

@@ -113,6 +113,7 @@ impl About {
         text += "  --watchdog MS     a thread says on standard error when a task holds the CPU\n";
         text += "                    for longer, while it does\n";
         text += "  --print-limits    print every number that bounds something, and end\n";
+        text += "  --list-traps      print all that a task can ask of its kernel, and end\n";
         text += "  --help            print this\n";
         text
     }
@@ -167,6 +168,7 @@ impl About {
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--print-limits" => print_limits = true,
+                "--list-traps" => print_all(kernel::trace::TRAPS),
                 "--trace" => args.trace = Some(value()?),
                 "--timed" => args.timed = true,
                 "--workers" if self.server => args.workers = count(&word, &value()?, 1, 64)?,
@@ -195,6 +197,14 @@ impl About {
         }
         Ok(Some(args))
     }
+}
+
+/// Prints a list, a line each, and ends the process.
+fn print_all(list: &[impl Display]) -> ! {
+    let text: String = list.iter().map(|each| format!("{each}\n")).collect();
+    // Whoever closed our standard output does not want to know.
+    let _ = io::stdout().write_all(text.as_bytes());
+    std::process::exit(0);
 }
 
 /// A number within bounds.
@@ -245,10 +255,7 @@ impl Args {
         all.extend(kernel::limits(&self.options()));
         all.extend(net::limits(&self.listener(), &flags.config()));
         all.extend(flags.bounds());
-        let text: String = all.iter().map(|bound| format!("{bound}\n")).collect();
-        // Whoever closed our standard output does not want to know.
-        let _ = io::stdout().write_all(text.as_bytes());
-        std::process::exit(0);
+        print_all(&all)
     }
 
     /// The operating system below, with these options.

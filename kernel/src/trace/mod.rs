@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `event.rs` | the events, as the kernel makes them |
 //! | `op.rs` | what stands behind their verbs |
+//! | `listed.rs` | the traps among these, for a reader |
 //! | `phase.rs` | the phases of a shutdown |
 //! | `words.rs` | the closed list of words, and what free text may look like |
 //! | `text.rs` | a line as text |
@@ -18,6 +19,7 @@
 mod check;
 mod cursor;
 mod event;
+mod listed;
 mod op;
 mod parse;
 mod pen;
@@ -35,6 +37,7 @@ mod text_tests;
 
 pub use check::check;
 pub use event::{Alias, Answered, Event, Line, Seq, Site, Stop, Text, Timed};
+pub use listed::{Listed, TRAPS};
 pub use op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
 pub use phase::{After, Phase};

@@ -1,12 +1,13 @@
 //! Text and events, both ways: by the samples of the grammar, and by random events.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use traps::time::Time;
 
 use super::any_event::{Parts, VERBS, parts, text};
-use super::{Span, check, header, line, mask_times, trace};
+use super::{Event, Span, TRAPS, check, header, line, mask_times, trace};
 
 const GRAMMAR: &str = include_str!("grammar.md");
 
@@ -75,6 +76,44 @@ fn every_word_has_its_entry_in_the_grammar() {
         });
         assert!(found, "no entry for {word}");
     }
+}
+
+#[test]
+fn c1_the_list_of_traps_is_that_of_the_log() {
+    let source = include_str!("words.rs");
+    let (begins, ends) = (source.find("impl Op").unwrap(), source.find("impl WakeOp").unwrap());
+    let words = source[begins..ends].split("=> \"").skip(1);
+    let mut words: Vec<_> = words.map(|word| word.split('"').next().unwrap()).collect();
+    // A task that is parked in these has made no trap.
+    words.retain(|word| !["waker", "parked"].contains(word));
+    let mut listed: Vec<_> = TRAPS.iter().map(|trap| trap.word).collect();
+    words.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(listed, words);
+}
+
+#[test]
+fn c1_who_is_parked_in_the_golden_traces_made_a_trap_that_blocks() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
+    let mut seen = BTreeSet::new();
+    for file in std::fs::read_dir(golden).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let text: String = text
+            .lines()
+            .filter(|line| !line.starts_with("# "))
+            .fold(String::new(), |text, line| text + line + "\n");
+        for line in trace(&text).unwrap() {
+            if let Event::Block { op, .. } = line.event {
+                seen.insert(op.word());
+            }
+        }
+    }
+    for word in ["waker", "parked"] {
+        assert!(seen.remove(word));
+    }
+    let blocking: BTreeSet<_> =
+        TRAPS.iter().filter(|trap| trap.blocks).map(|trap| trap.word).collect();
+    assert_eq!(seen, blocking);
 }
 
 #[test]
