@@ -30,12 +30,12 @@ pub(crate) fn post(post: Post) {
 const AHEAD: usize = 64;
 
 /// Tells the kernel of a task that nobody will join. Gives it back where it is to be asked for: if
-/// tasks have local values, which the child gets as they are now, or if much was told already.
+/// the child gets local values, as they are now, or if much was told already.
 #[inline]
 pub(crate) fn post_task(body: Pin<Box<dyn Body>>, site: Site) -> Option<Pin<Box<dyn Body>>> {
     let current = now().and_then(|now| Some((now, now.task.get()?)));
     let Some((now, parent)) = current else { refuse_outside_a_task(site) };
-    if GATE.with(|gate| gate.locals.is_any()) {
+    if GATE.with(|gate| gate.locals.hands_down(parent)) {
         return Some(body);
     }
     let is_last = now.register.stage.get() != Stage::Filed;
