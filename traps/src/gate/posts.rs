@@ -35,7 +35,8 @@ const AHEAD: usize = 64;
 pub(crate) fn post_task(body: Pin<Box<dyn Body>>, site: Site) -> Option<Pin<Box<dyn Body>>> {
     let current = now().and_then(|now| Some((now, now.task.get()?)));
     let Some((now, parent)) = current else { refuse_outside_a_task(site) };
-    if GATE.with(|gate| gate.locals.hands_down(parent)) {
+    // While the thread ends, nobody can read values any more.
+    if GATE.try_with(|gate| gate.locals.hands_down(parent)).unwrap_or(false) {
         return Some(body);
     }
     let is_last = now.register.stage.get() != Stage::Filed;
