@@ -250,6 +250,21 @@ impl Now {
         first + self.tables.borrow().filed.len()
     }
 
+    /// How many waits this poll has begun or moved, or woken its own task for. What else is told
+    /// is no wait.
+    pub(super) fn asked(&self) -> usize {
+        self.unfold();
+        let first = usize::from(self.register.stage.get() == Stage::Filed);
+        let tables = self.tables.borrow();
+        let asks = |filed: &&Filed| match filed {
+            Filed::Request { .. } => true,
+            Filed::Post(Post::Woken(task)) => self.task.get() == Some(*task),
+            Filed::Post(post) => matches!(post, Post::Rehome(..) | Post::RehomeScope { .. }),
+            Filed::Opening(_) => false,
+        };
+        first + tables.filed.iter().filter(asks).count()
+    }
+
     /// Files a request in a slot of its own.
     pub(super) fn file_in_table(
         &self,
