@@ -15,8 +15,8 @@ use futures_util::{join, select_biased};
 use kernel::{Options, Sim};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Either, Interrupt, Kind, Time, branch, clock, foreign, ignore_after, join_all, race, shield,
-    sleep, spawn, timeout_after, timeout_at, yield_now,
+    Either, Interrupt, Kind, Time, WaitQueue, branch, clock, foreign, ignore_after, join_all, race,
+    shield, sleep, spawn, timeout_after, timeout_at, yield_now,
 };
 
 fn at(seconds: u64) -> Time {
@@ -403,6 +403,45 @@ async fn five_at_three_seconds() -> Oneshot<u32> {
     };
     drop(spawn("sender", send).await);
     channel
+}
+
+#[test]
+fn a_bare_wait_ends_though_its_poll_told_the_kernel_something() {
+    for what in ["child", "handle", "wake", "waker", "timeout"] {
+        let (end, _) = on_sim(async move {
+            let (channel, other) = (five_at_three_seconds().await, Oneshot::new());
+            spawn("other", other.clone().receive()).detached().await;
+            timeout_after(secs(3), async move {
+                // It comes in the turn in which the timeout fires.
+                assert_eq!(channel.receive().await, 5);
+                match what {
+                    "child" => spawn("child", async {}).detached().await,
+                    "handle" => drop(spawn("child", async {}).await),
+                    "wake" => WaitQueue::new().wake_soon(1),
+                    "waker" => other.send(()),
+                    _ => return timeout_after(secs(9), never::<Result<(), Interrupt>>()).await,
+                }
+                never().await
+            })
+            .await
+        });
+        assert_eq!(told(end), (Kind::TaskTimeout, at(3)), "{what}");
+    }
+}
+
+#[test]
+fn a_value_that_a_poll_hands_to_its_own_task_wins_against_a_timeout_around_a_bare_wait() {
+    let (end, _) = on_sim(async {
+        let (channel, second) = (five_at_three_seconds().await, Oneshot::new());
+        let receives = second.clone().receive();
+        let sends = async move {
+            second.send(channel.receive().await + 1);
+            never::<()>().await;
+        };
+        let both = async { Ok::<_, Interrupt>(race(receives, sends).await) };
+        timeout_after(secs(3), both).await
+    });
+    assert!(matches!(end, Ok(Either::Left(6))), "{end:?}");
 }
 
 #[test]

@@ -340,6 +340,31 @@ fn a_detached_child_gets_the_values_as_they_were_when_it_was_spawned() {
 }
 
 #[test]
+fn values_of_other_tasks_change_no_line_of_one_that_spawns_detached() {
+    static USER: InheritedLocal<u32> = InheritedLocal::new();
+    static NAME: TaskLocal<&str> = TaskLocal::new();
+    let program = || {
+        on_sim(async {
+            let both = (sleep(secs(1)), spawn("child", async {}).detached());
+            futures_util::join!(both.0, both.1).0.unwrap();
+        })
+    };
+    let alone = program().1;
+    let mut other = sim();
+    other.go(async {
+        let has = async {
+            USER.set(1);
+            NAME.set("other");
+            never::<()>().await;
+        };
+        spawn("has", has).detached().await;
+        yield_now().await.unwrap();
+    });
+    assert_eq!(Gate::of_this_thread().tasks_with_locals(), 1);
+    assert_eq!(program().1, alone);
+}
+
+#[test]
 fn tasks_of_a_kernel_that_is_dropped_have_no_values_of_the_task_that_drops_it() {
     static NAME: TaskLocal<&str> = TaskLocal::new();
     let seen = Rc::new(Cell::new(None));

@@ -2,6 +2,7 @@
 //! another's. Servers with several workers are in `servers.rs`.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -112,5 +113,40 @@ fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
         assert!(heard);
         // The branch that lost was in a sleep.
         assert_eq!((counters.tasks, counters.jobs), (0, 0), "of {tasks}");
+    }
+}
+
+/// A kernel that runs when it is dropped.
+struct Last(Kernel<Sim>, mpsc::Sender<bool>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        let program = async {
+            spawn("told", async {}).detached().await;
+            spawn("asked", async {}).await.join().await.is_ok()
+        };
+        let ran = catch_unwind(AssertUnwindSafe(|| self.0.run(program).unwrap()));
+        self.1.send(ran.unwrap_or(false)).unwrap();
+    }
+}
+
+#[test]
+fn a_kernel_that_runs_while_its_thread_ends_spawns_as_ever() {
+    thread_local! {
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    let (tell, told) = mpsc::channel();
+    // What a thread has for itself is dropped in an order that hangs on which was used first.
+    for first in [false, true] {
+        let tell = tell.clone();
+        let ends = thread::spawn(move || {
+            if first {
+                LAST.with(|last| assert!(last.borrow().is_none()));
+            }
+            let kernel = Kernel::new(Sim::new());
+            LAST.with(|last| *last.borrow_mut() = Some(Last(kernel, tell)));
+        });
+        ends.join().unwrap();
+        assert!(told.recv().unwrap(), "first: {first}");
     }
 }

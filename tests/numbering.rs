@@ -2,11 +2,14 @@
 //!
 //! One test in a program of its own: the `log` facade is one for all threads.
 
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use kernel::{Kernel, Options, Sim, SimClock};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use traps::io::{Direction, Io, Scripted};
@@ -93,6 +96,19 @@ async fn at_once(clock: SimClock) {
     note_warning("after one that was late");
 }
 
+/// Tasks that a poll tells of, with arms between them that it tells only where somebody listens.
+async fn tells_of_many() {
+    let deadline = connection_deadline().await;
+    let mut told = 0;
+    for _ in 0..100 {
+        deadline.arm(20 * SECOND);
+        // One that is asked for is given up.
+        let mut spawned = spawn("many", async {}).detached();
+        told += poll_fn(|cx| Poll::Ready(u32::from(spawned.poll_unpin(cx).is_ready()))).await;
+    }
+    note_warning(format!("of {told} tasks"));
+}
+
 async fn program() {
     // Nothing has a timer while this waits.
     Io::new(Scripted(1)).readable().await.unwrap();
@@ -109,6 +125,7 @@ async fn program() {
     connection_deadline().await.arm(MS);
     spawn("told", async { note_warning("in a child") }).detached().await;
     sleep(100 * SECOND).await.unwrap();
+    tells_of_many().await;
     let mut panicked = spawn("panics", panics()).await;
     panicked.join().await.unwrap_err();
     let watchdog = idle_watchdog(SECOND, || note_warning("idle")).await;

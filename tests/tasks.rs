@@ -152,7 +152,7 @@ fn counts(ran: &Rc<Cell<u32>>) -> impl Future<Output = ()> + use<> {
 }
 
 #[test]
-fn a_detached_spawn_is_told_in_passing_and_asked_for_when_much_was_told() {
+fn a_detached_spawn_is_told_in_passing_and_asked_for_when_many_were_told() {
     let (asked, _) = on_sim(async {
         let (mut asked, ran) = (Vec::new(), Rc::new(Cell::new(0)));
         for n in 0..200 {
@@ -163,7 +163,7 @@ fn a_detached_spawn_is_told_in_passing_and_asked_for_when_much_was_told() {
         assert_eq!(ran.get(), 0, "a child first runs in the next turn");
         yield_now().await.unwrap();
         assert_eq!(ran.get(), 200);
-        // Other things that are told count too.
+        // Other things that are told do not count.
         let queue = WaitQueue::new();
         for n in 200..300 {
             queue.wake_soon(1);
@@ -175,7 +175,7 @@ fn a_detached_spawn_is_told_in_passing_and_asked_for_when_much_was_told() {
         assert_eq!(ran.get(), 300);
         asked
     });
-    assert_eq!(asked, [64, 128, 192, 232, 264, 296]);
+    assert_eq!(asked, [64, 129, 194, 264]);
 }
 
 #[test]

@@ -239,7 +239,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Makes the tasks that were told of, if nothing else was filed.
+    /// Makes the tasks that were told of, if nothing else was filed. Whether there were any.
     fn serve_births(&mut self) -> bool {
         let mut births = mem::take(&mut self.scratch.births);
         self.gate.take_births(&mut births);

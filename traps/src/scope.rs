@@ -158,7 +158,7 @@ pub(crate) fn poll_inside<F: Future>(
     is_timeout: bool,
     cx: &mut Context<'_>,
 ) -> Poll<Inner<F::Output>> {
-    let before = gate::filed_so_far();
+    let before = gate::asked_so_far();
     let polled = {
         let _scope = gate::enter_scope(scope, is_timeout);
         let inner = inner.as_mut().as_pin_mut();

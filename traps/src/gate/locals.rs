@@ -43,10 +43,17 @@ impl Locals {
         Locals { tasks: RefCell::new(BTreeMap::new()), any: Cell::new(false) }
     }
 
-    /// Whether any task has values.
+    /// Whether a child of that task gets values. What other tasks have, perhaps of other kernels,
+    /// changes nothing for this one.
     #[inline]
-    pub(super) fn is_any(&self) -> bool {
-        self.any.get()
+    pub(super) fn hands_down(&self, task: TaskRef) -> bool {
+        self.any.get() && self.has_inherited(task)
+    }
+
+    #[cold]
+    fn has_inherited(&self, task: TaskRef) -> bool {
+        let tasks = self.tasks.borrow();
+        tasks.get(&key_of(task)).is_some_and(|found| found.inherited.is_some())
     }
 
     /// Takes out all values of a kernel's tasks.

@@ -322,17 +322,17 @@ impl Drop for ScopeGuard {
     }
 }
 
-/// How much the current poll has filed so far.
+/// How many waits the current poll has begun so far.
 #[inline]
-pub(crate) fn filed_so_far() -> usize {
+pub(crate) fn asked_so_far() -> usize {
     match now() {
-        Some(now) if now.any_bare.get() => now.filed(),
+        Some(now) if now.any_bare.get() => now.asked(),
         _ => 0,
     }
 }
 
-/// The interrupt of `scope`, if it fired around a wait on a bare waker and the poll filed nothing
-/// since it had filed `before`.
+/// The interrupt of `scope`, if it fired around a wait on a bare waker and the poll has begun no
+/// wait since there were `before`.
 #[inline]
 pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
     let now = now().filter(|now| now.any_bare.get())?;
@@ -341,7 +341,7 @@ pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
 
 #[cold]
 fn take_any_bare(now: &Now, scope: ScopeId, before: usize) -> Option<Interrupt> {
-    if now.filed() != before {
+    if now.asked() != before {
         return None;
     }
     let tables = &mut *now.tables.borrow_mut();

@@ -26,16 +26,17 @@ pub(crate) fn post(post: Post) {
     drop(refused);
 }
 
-/// So much at the most is told in one poll before the next task is asked for.
+/// So many tasks at the most are told of in one poll before the next is asked for.
 const AHEAD: usize = 64;
 
 /// Tells the kernel of a task that nobody will join. Gives it back where it is to be asked for: if
-/// tasks have local values, which the child gets as they are now, or if much was told already.
+/// the child gets local values, as they are now, or if many were told of already.
 #[inline]
 pub(crate) fn post_task(body: Pin<Box<dyn Body>>, site: Site) -> Option<Pin<Box<dyn Body>>> {
     let current = now().and_then(|now| Some((now, now.task.get()?)));
     let Some((now, parent)) = current else { refuse_outside_a_task(site) };
-    if GATE.with(|gate| gate.locals.is_any()) {
+    // While the thread ends, nobody can read values any more.
+    if GATE.try_with(|gate| gate.locals.hands_down(parent)).unwrap_or(false) {
         return Some(body);
     }
     let is_last = now.register.stage.get() != Stage::Filed;
@@ -48,7 +49,7 @@ pub(crate) fn post_task(body: Pin<Box<dyn Body>>, site: Site) -> Option<Pin<Box<
             return None;
         }
     }
-    if now.filed() >= AHEAD {
+    if now.has_births(AHEAD) {
         return Some(body);
     }
     post(Post::Spawn(Birth { body, parent }));

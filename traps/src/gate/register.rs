@@ -243,11 +243,28 @@ impl Now {
         }
     }
 
-    /// How much is filed now.
-    pub(super) fn filed(&self) -> usize {
+    /// Whether so many tasks to be made are filed now. Whatever else is told does not count: much
+    /// of it is told only where somebody listens.
+    pub(super) fn has_births(&self, many: usize) -> bool {
+        self.unfold();
+        let tables = self.tables.borrow();
+        let births = |filed: &&Filed| matches!(filed, Filed::Post(Post::Spawn(_)));
+        tables.filed.iter().filter(births).take(many).count() == many
+    }
+
+    /// How many waits this poll has begun or moved, or woken its own task for. What else is told
+    /// is no wait.
+    pub(super) fn asked(&self) -> usize {
         self.unfold();
         let first = usize::from(self.register.stage.get() == Stage::Filed);
-        first + self.tables.borrow().filed.len()
+        let tables = self.tables.borrow();
+        let asks = |filed: &&Filed| match filed {
+            Filed::Request { .. } => true,
+            Filed::Post(Post::Woken(task)) => self.task.get() == Some(*task),
+            Filed::Post(post) => matches!(post, Post::Rehome(..) | Post::RehomeScope { .. }),
+            Filed::Opening(_) => false,
+        };
+        first + tables.filed.iter().filter(asks).count()
     }
 
     /// Files a request in a slot of its own.
