@@ -155,27 +155,27 @@ fn counts(ran: &Rc<Cell<u32>>) -> impl Future<Output = ()> + use<> {
 fn a_detached_spawn_is_told_in_passing_and_asked_for_when_many_were_told() {
     let (asked, _) = on_sim(async {
         let (mut asked, ran) = (Vec::new(), Rc::new(Cell::new(0)));
-        for n in 0..200 {
+        for n in 0..1000 {
             if is_asked(spawn("child", counts(&ran)).detached()).await {
                 asked.push(n);
             }
         }
         assert_eq!(ran.get(), 0, "a child first runs in the next turn");
         yield_now().await.unwrap();
-        assert_eq!(ran.get(), 200);
+        assert_eq!(ran.get(), 1000);
         // Other things that are told do not count.
         let queue = WaitQueue::new();
-        for n in 200..300 {
+        for n in 1000..1300 {
             queue.wake_soon(1);
             if is_asked(spawn("child", counts(&ran)).detached()).await {
                 asked.push(n);
             }
         }
         yield_now().await.unwrap();
-        assert_eq!(ran.get(), 300);
+        assert_eq!(ran.get(), 1300);
         asked
     });
-    assert_eq!(asked, [64, 129, 194, 264]);
+    assert_eq!(asked, [256, 513, 770, 1256]);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_detached_spawn_that_is_given_up_makes_its_task_or_not() {
     // One that is asked for, as so many were told.
     async fn asked(ran: &Rc<Cell<u32>>) -> SpawnDetached {
         yield_now().await.unwrap();
-        for _ in 0..64 {
+        for _ in 0..256 {
             spawn("told", async {}).detached().await;
         }
         let mut spawned = spawn("asked", counts(ran)).detached();

@@ -159,7 +159,7 @@ impl<T> Spawn<T> {
     ///
     /// It is a *post*: ready at once, and told to the kernel when this poll is over, in the order
     /// in which it was made among the rest. It *answers*, as `spawn` does, where its task has an
-    /// [`InheritedLocal`](crate::InheritedLocal), and once for each 64 of a poll.
+    /// [`InheritedLocal`](crate::InheritedLocal), and once for each 256 of a poll.
     ///
     /// ```no_run
     /// # async fn example() {

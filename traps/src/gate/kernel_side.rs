@@ -139,6 +139,7 @@ impl Gate {
         if !births.is_empty() {
             mem::swap(births, into);
             self.now.any_filed.set(false);
+            self.now.born.set(0);
             self.now.register.behind.set(false);
         }
     }
@@ -150,6 +151,7 @@ impl Gate {
         self.now.unfold();
         let now = self.now;
         now.any_filed.set(false);
+        now.born.set(0);
         now.register.behind.set(false);
         mem::swap(&mut self.now.tables.borrow_mut().filed, inbox);
     }

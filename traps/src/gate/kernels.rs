@@ -83,6 +83,7 @@ impl Gate {
         now.unfold();
         now.epoch.set(0);
         now.any_filed.set(false);
+        now.born.set(0);
         let scopes = now.scopes.take();
         let mut requests = Vec::new();
         {

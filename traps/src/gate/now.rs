@@ -45,6 +45,9 @@ pub(super) struct Now {
     pub(super) opening: Cell<Option<Opening>>,
     /// The same, as long as it consists of tasks to be made.
     pub(super) births: RefCell<Vec<Birth>>,
+    /// How many of these are filed, there or in the list. Whatever else is told does not count:
+    /// much of it is told only where somebody listens.
+    pub(super) born: Cell<usize>,
     /// The scopes and deadlines of the kernel that runs.
     pub(super) scopes: RefCell<Option<Rc<ScopeTable>>>,
     /// The last serial number that was given out.
@@ -102,6 +105,7 @@ impl Now {
             only: Cell::new(None),
             opening: Cell::new(None),
             births: RefCell::new(Vec::new()),
+            born: Cell::new(0),
             scopes: RefCell::new(None),
             serial: Cell::new(0),
             register: Register::new(),

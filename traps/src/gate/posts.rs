@@ -8,7 +8,7 @@ use std::pin::Pin;
 use super::now::Now;
 use super::register::Stage;
 use super::{GATE, now, refuse_outside_a_task};
-use crate::protocol::{Birth, Body, Note, Post, Site};
+use crate::protocol::{Birth, Body, Filed, Note, Post, Site};
 
 /// Tells the kernel something. Harmless outside a kernel and while a thread ends.
 pub(crate) fn post(post: Post) {
@@ -27,7 +27,7 @@ pub(crate) fn post(post: Post) {
 }
 
 /// So many tasks at the most are told of in one poll before the next is asked for.
-const AHEAD: usize = 64;
+const AHEAD: usize = 256;
 
 /// Tells the kernel of a task that nobody will join. Gives it back where it is to be asked for: if
 /// the child gets local values, as they are now, or if many were told of already.
@@ -36,23 +36,23 @@ pub(crate) fn post_task(body: Pin<Box<dyn Body>>, site: Site) -> Option<Pin<Box<
     let current = now().and_then(|now| Some((now, now.task.get()?)));
     let Some((now, parent)) = current else { refuse_outside_a_task(site) };
     // While the thread ends, nobody can read values any more.
-    if GATE.try_with(|gate| gate.locals.hands_down(parent)).unwrap_or(false) {
+    let hands_down = GATE.try_with(|gate| gate.locals.hands_down(parent)).unwrap_or(false);
+    if hands_down || now.born.get() >= AHEAD {
         return Some(body);
     }
+    now.born.set(now.born.get() + 1);
     let is_last = now.register.stage.get() != Stage::Filed;
+    let is_alone = !now.any_filed.replace(true);
+    let birth = Birth { body, parent };
     {
         let births = &mut *now.births.borrow_mut();
-        let others = now.any_filed.get() && births.is_empty();
-        if is_last && !others && births.len() < AHEAD {
-            now.any_filed.set(true);
-            births.push(Birth { body, parent });
+        if is_last && (is_alone || !births.is_empty()) {
+            births.push(birth);
             return None;
         }
     }
-    if now.has_births(AHEAD) {
-        return Some(body);
-    }
-    post(Post::Spawn(Birth { body, parent }));
+    now.keep_order();
+    now.tables.borrow_mut().filed.push(Filed::Post(Post::Spawn(birth)));
     None
 }
 

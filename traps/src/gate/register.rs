@@ -243,15 +243,6 @@ impl Now {
         }
     }
 
-    /// Whether so many tasks to be made are filed now. Whatever else is told does not count: much
-    /// of it is told only where somebody listens.
-    pub(super) fn has_births(&self, many: usize) -> bool {
-        self.unfold();
-        let tables = self.tables.borrow();
-        let births = |filed: &&Filed| matches!(filed, Filed::Post(Post::Spawn(_)));
-        tables.filed.iter().filter(births).take(many).count() == many
-    }
-
     /// How many waits this poll has begun or moved, or woken its own task for. What else is told
     /// is no wait.
     pub(super) fn asked(&self) -> usize {
