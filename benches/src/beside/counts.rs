@@ -74,10 +74,9 @@ fn bar(target: Target, load: &Workload, calls: bool) -> Option<Bar> {
         (Kind::Http, false) if load.connections == 1 => return None,
         (Kind::Http, false) if small => 1200.0,
         (Kind::Http, false) => 2500.0,
-        (Kind::Pipe, false) if small => 800.0,
-        (Kind::Close, false) if small => 2500.0,
+        (Kind::Pipe, false) => 800.0,
+        (Kind::Close, false) => 2500.0,
         (Kind::Echo, false) => 300.0,
-        (Kind::Pipe | Kind::Close, false) => return None,
     };
     Some(Bar::AtMost(most))
 }
