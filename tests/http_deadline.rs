@@ -12,7 +12,7 @@ use net::Stream;
 use net::http::{Config, Handler, Method, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use support::{Ran, check, check_quietly};
-use traps::{clock, connection_deadline, sleep, spawn};
+use traps::{clock, connection_deadline, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -231,6 +231,45 @@ fn d7_a_request_that_came_while_the_process_stood_still_is_answered() {
         assert_eq!((statuses(answer), *closed), (vec!["200"], false), "{}", ran.trace);
         assert_eq!(*rest, (String::new(), true));
     }
+}
+
+/// Sets a timeout of its own, and passes it on.
+struct Hasty;
+
+impl Handler for Hasty {
+    async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+        timeout_after(SECOND, sleep(5 * SECOND)).await?;
+        Ok(Response::text("never"))
+    }
+}
+
+#[test]
+fn a_timeout_that_a_handler_passes_on_is_a_failure_with_an_answer_and_a_line() {
+    let ran = check_quietly("hasty", Sim::new(), async {
+        let (server, mut client) = pipe();
+        let serve = async { serve_connection(server, &Hasty, &Config::default()).await };
+        let mut conn = spawn("conn", serve).await;
+        client.write_all(GET).await.unwrap();
+        let (text, closed) = read_for(&mut client, 2 * SECOND).await;
+        drop(client);
+        conn.join().await.unwrap().unwrap();
+        (statuses(&text).join(" "), closed)
+    });
+    assert_eq!(ran.output, ("500".to_owned(), true));
+    assert_eq!(lines_with(&ran, " warn     a handler failed: "), 1, "{}", ran.trace);
+    // One from further out is not the handler's.
+    let ran = check_quietly("further out", Sim::new(), async {
+        let (server, mut client) = pipe();
+        let serve = async { serve_connection(server, &Hasty, &Config::default()).await };
+        let serve = async { timeout_after(SECOND / 2, serve).await };
+        let mut conn = spawn("conn", serve).await;
+        client.write_all(GET).await.unwrap();
+        let read = read_for(&mut client, 2 * SECOND).await;
+        conn.join().await.unwrap().unwrap_err();
+        read
+    });
+    assert_eq!(ran.output, (String::new(), true));
+    assert_eq!(lines_with(&ran, " warn     a handler failed: "), 0, "{}", ran.trace);
 }
 
 #[test]

@@ -124,7 +124,9 @@ const FLAGS: &[Flag] = &[
     }),
     // Zero makes sense for these two: the connection closes at once.
     flag("--deadline-idle", "between two requests", |f| Span(&mut f.deadlines.idle, 0)),
-    flag("--deadline-linger", "after an answer that refuses", |f| Span(&mut f.deadlines.linger, 0)),
+    flag("--deadline-linger", "after an answer that is the last", |f| {
+        Span(&mut f.deadlines.linger, 0)
+    }),
 ];
 
 impl Slot<'_> {

@@ -168,7 +168,7 @@ impl About {
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--print-limits" => print_limits = true,
-                "--list-traps" => print_all(kernel::trace::TRAPS),
+                "--list-traps" => print_all(&kernel::trace::listed()),
                 "--trace" => args.trace = Some(value()?),
                 "--timed" => args.timed = true,
                 "--workers" if self.server => args.workers = count(&word, &value()?, 1, 64)?,
@@ -177,7 +177,11 @@ impl About {
                 }
                 "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
                 "--addr" if self.server => args.addr = address(&value()?)?,
-                "--policy" if self.policy => args.policy = Policy::from_str(&value()?)?,
+                "--policy" if self.policy => {
+                    args.policy = {
+                        Policy::from_str(&value()?).map_err(|error| format!("--policy: {error}"))?
+                    }
+                }
                 "--virtual" if !self.server && flags.is_lesson() => args.virtual_clock = true,
                 other if flags.take(other, &mut value)? => {}
                 other => return Err(format!("unknown option `{other}`")),

@@ -107,7 +107,6 @@ pub fn boot_line(config: &Config) -> String {
     let shown = all.iter().filter(|bound| !bound.option.is_empty()).map(|bound| {
         let value = match &bound.value {
             Value::Count(count, _) => count.to_string(),
-            Value::Span(Duration::MAX) => "never".to_owned(),
             Value::Span(span) => format!("{span:?}"),
             Value::Off => "off".to_owned(),
         };
@@ -208,7 +207,7 @@ fn phases(deadlines: &Deadlines) -> Vec<Bound> {
         ),
         Bound::set("http.write.time", write, "Deadlines::write", "for each wait for room"),
         Bound::set("http.idle.time", idle, "Deadlines::idle", "between two requests"),
-        Bound::set("http.linger.time", linger, "Deadlines::linger", "after an answer that refuses"),
+        Bound::set("http.linger.time", linger, "Deadlines::linger", "after a last answer"),
     ]
 }
 
@@ -234,7 +233,7 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.reply.interim", (INTERIM as u64, "answers"), "before the final one"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
         Bound::fixed("http.cap.lines", (CAP_LINES, "hits"), "of a limit, counted between lines"),
-        Bound::fixed("http.cap.pause", CAP_PAUSE, "between two lines, at least"),
+        Bound::fixed("http.cap.pause", CAP_PAUSE, "between two lines of a connection, at least"),
         Bound::fixed("http.cap.span", CAP_SPAN, "after which a hit has a line again"),
         Bound::fixed(
             "http.refused",

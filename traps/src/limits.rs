@@ -58,7 +58,7 @@ impl Bound {
 
 impl From<Duration> for Value {
     fn from(span: Duration) -> Value {
-        Value::Span(span)
+        if span == Duration::MAX { Value::Off } else { Value::Span(span) }
     }
 }
 

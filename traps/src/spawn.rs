@@ -203,7 +203,7 @@ impl<T> Future for Spawn<T> {
 
 #[inline]
 fn offer(body: &mut Option<Pin<Box<dyn Body>>>) -> Pin<Box<dyn Body>> {
-    body.take().expect("rule: a spawn is offered once; the task or the kernel that had it is gone")
+    body.take().expect("rule: a spawn is offered once; it was polled before, or its kernel is gone")
 }
 
 impl<T> Drop for Spawn<T> {

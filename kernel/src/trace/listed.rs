@@ -23,8 +23,22 @@ impl fmt::Display for Listed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Listed { word, by, what, .. } = self;
         let does = if self.blocks { "blocks" } else { "answers" };
-        write!(f, "{word:<20} {does:<8} {by:<28} {what}")
+        write!(f, "{word:<19} {does:<7} {by:<25} {what}")
     }
+}
+
+/// The lines of `--list-traps`: all traps, and what their columns are.
+#[must_use]
+pub fn listed() -> Vec<String> {
+    let mut lines = vec![
+        "# trap              does    made by (crate traps)     comes to".to_owned(),
+        "# One that blocks answers where its result exists already; an interrupt can end it. What"
+            .to_owned(),
+        "# else stands in a log (arm, offload oN, register, ...) is the kernel's, and no trap."
+            .to_owned(),
+    ];
+    lines.extend(TRAPS.iter().map(Listed::to_string));
+    lines
 }
 
 const fn answers(word: &'static str, by: &'static str, what: &'static str) -> Listed {
@@ -42,23 +56,23 @@ pub const TRAPS: &[Listed] = &[
     answers("current_task", "current_task", "its own number"),
     answers("deadline", "current_deadline", "the nearest deadline in force, and whose it is"),
     answers("spawn", "spawn", "a new task, which first runs in the next turn"),
-    answers("cancel", "Task::cancel", "a task is interrupted, or will be at its next trap"),
+    answers("cancel", "Task::cancel", "a task is interrupted, now or at its next trap"),
     answers("wake", "WaitQueue::wake", "how many that wait there were made ready"),
-    answers("set_timeout", "timeout_after", "a scope with a deadline, inside the one in force"),
-    answers("unset_timeout", "its end", "the scope is closed"),
     answers("connection_deadline", "connection_deadline", "a deadline that is armed by stores"),
+    answers("set_timeout", "timeout_after", "a scope with a deadline, inside those open"),
     answers("guard", "ConnectionDeadline::guard", "the scope that it interrupts"),
-    answers("branch", "branch", "a scope of its own for one branch of a combinator"),
-    answers("shield", "shield", "a scope that holds interrupts from outside back"),
+    answers("branch", "branch", "a scope for one branch of a combinator"),
+    answers("shield", "shield", "a scope that holds outside interrupts back"),
+    answers("unset_timeout", "the end of any of these", "its scope is closed"),
     answers("check_interrupt", "check_interrupt", "that nothing is pending, or what was"),
     answers("held_interrupt", "held_interrupt", "what is pending or held back, and stays"),
     blocks("yield", "yield_now", "when all that are ready now have run once"),
     blocks("sleep", "sleep", "when so much time has passed"),
     blocks("io", "io::Io::readable", "when a descriptor looks ready, one way"),
-    blocks("join", "Task::join", "when a task has ended, with its output"),
-    blocks("wait", "WaitQueue::wait", "when a wake or a permit comes, first in, first out"),
-    blocks("offload", "run_in_thread", "when a worker thread has run a job, with its value"),
+    blocks("join", "Task::join", "when a task has ended: its output"),
+    blocks("wait", "WaitQueue::wait", "when a wake or a permit comes, in order"),
+    blocks("offload", "run_in_thread", "when a worker thread has run a job: its value"),
     blocks("signal", "wait_signal", "when one of some signals arrives"),
     blocks("outside", "outside", "when any thread, or a task, ends it"),
-    blocks("foreign", "foreign", "when interrupted: beside a wait on a waker alone"),
+    blocks("foreign", "foreign", "when interrupted: it stands beside a waker"),
 ];

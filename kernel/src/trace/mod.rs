@@ -37,7 +37,7 @@ mod text_tests;
 
 pub use check::check;
 pub use event::{Alias, Answered, Event, Line, Seq, Site, Stop, Text, Timed};
-pub use listed::{Listed, TRAPS};
+pub use listed::{Listed, TRAPS, listed};
 pub use op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
 pub use parse::{ParseError, line, trace};
 pub use phase::{After, Phase};

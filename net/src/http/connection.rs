@@ -56,9 +56,9 @@ pub trait Handler {
     /// An error of reading the body or writing the answer is to be passed on: it is the
     /// connection's, and leaves no line in the log. Any other error is answered with 500, or breaks
     /// an answer off that had begun, and is a `warn` line, `a handler failed: ...`, as a panic is;
-    /// so what a client can bring about as it likes is to be an answer (400, 404) and no error. An
-    /// interrupt ends the connection; a handler that sets a timeout answers for it. No deadline
-    /// covers the handler itself unless
+    /// so what a client can bring about as it likes is to be an answer (400, 404) and no error. A
+    /// timeout that the handler sets itself and passes on is such an error too; an interrupt from
+    /// further out ends the connection. No deadline covers the handler itself unless
     /// [`Deadlines::handler`](super::Deadlines::handler) is set, and nobody looks at the peer while
     /// it waits for something else: bound what it waits for.
     fn handle<S: Stream>(

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use traps::{Interruptible, note_warning};
+use traps::{Interruptible, Kind, note_warning};
 
 use super::caught::{has_panicked, is_late};
 use super::config::Config;
@@ -77,7 +77,7 @@ impl<S: Stream> Outlet<'_, S> {
             self.wire.borrow_mut().reset();
         }
         Ok(match (outcome, self.fault, self.streamed) {
-            (Err(error), ..) if error.interrupt().is_some() => return Err(error.into()),
+            (Err(error), ..) if is_from_outside(&error) => return Err(error.into()),
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
             (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
             (Ok(_), Some(Fault::Lost(None)), _) => None,
@@ -280,6 +280,13 @@ impl<S: Stream> Outlet<'_, S> {
 
 /// A line for an error of the handler's own. A fault of the connection has none: a client can bring
 /// it about as often as it likes.
+/// Whether an interrupt from around the connection ended the handler. A timeout that it has set
+/// itself, and passes on, is a failure of its own.
+fn is_from_outside(error: &io::Error) -> bool {
+    let outside = |kind| matches!(kind, Kind::Cancelled | Kind::TimeoutCancellation);
+    error.interrupt().is_some_and(|interrupt| outside(interrupt.kind()))
+}
+
 #[cold]
 fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
     let (Err(error), None) = (outcome, fault) else { return };
