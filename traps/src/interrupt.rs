@@ -54,6 +54,13 @@ struct About {
 }
 
 impl Interrupt {
+    /// Whether the timeout whose deadline passed is over: who meets this one stands further out.
+    /// Never so of a cancellation.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.0.passed
+    }
+
     /// Kernel side: the deadline of `source` fired; delivered to a trap in `delivered_in`, whose
     /// nearest timeout is `position`.
     #[must_use]

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use traps::{Interruptible, Kind, note_warning};
+use traps::{Interruptible, note_warning};
 
 use super::caught::{has_panicked, is_late};
 use super::config::Config;
@@ -283,8 +283,7 @@ impl<S: Stream> Outlet<'_, S> {
 /// Whether an interrupt from around the connection ended the handler. A timeout that it has set
 /// itself, and passes on, is a failure of its own.
 fn is_from_outside(error: &io::Error) -> bool {
-    let outside = |kind| matches!(kind, Kind::Cancelled | Kind::TimeoutCancellation);
-    error.interrupt().is_some_and(|interrupt| outside(interrupt.kind()))
+    error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }
 
 #[cold]
