@@ -178,9 +178,8 @@ impl About {
                 "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
                 "--addr" if self.server => args.addr = address(&value()?)?,
                 "--policy" if self.policy => {
-                    args.policy = {
-                        Policy::from_str(&value()?).map_err(|error| format!("--policy: {error}"))?
-                    }
+                    let found = Policy::from_str(&value()?);
+                    args.policy = found.map_err(|error| format!("--policy: {error}"))?;
                 }
                 "--virtual" if !self.server && flags.is_lesson() => args.virtual_clock = true,
                 other if flags.take(other, &mut value)? => {}

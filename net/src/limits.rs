@@ -233,7 +233,7 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.reply.interim", (INTERIM as u64, "answers"), "before the final one"),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
         Bound::fixed("http.cap.lines", (CAP_LINES, "hits"), "of a limit, counted between lines"),
-        Bound::fixed("http.cap.pause", CAP_PAUSE, "between two lines of a connection, at least"),
+        Bound::fixed("http.cap.pause", CAP_PAUSE, "between two lines of a connection's limit"),
         Bound::fixed("http.cap.span", CAP_SPAN, "after which a hit has a line again"),
         Bound::fixed(
             "http.refused",

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ptr;
 use std::rc::Rc;
 
+use crate::limits::NAMES;
 use crate::protocol::Site;
 
 /// The name of a task and its place.
@@ -19,10 +20,6 @@ pub(crate) struct Label {
     /// What its tasks lay in that are gone, for the next ones: a list of one type.
     spares: RefCell<Option<Box<dyn Any>>>,
 }
-
-/// So many are shared on a thread. A program that makes up more names than that, and leaks them,
-/// has a label for each further task.
-const SHARED: usize = 1024;
 
 thread_local! {
     static LABELS: RefCell<Labels> = const { RefCell::new(Labels::new()) };
@@ -101,9 +98,7 @@ impl Labels {
         let new = || Label::new(name.into(), site);
         let label = match self.shared.get(&key) {
             Some(label) => label.clone(),
-            None if self.shared.len() < SHARED => {
-                self.shared.entry(key).or_insert_with(new).clone()
-            }
+            None if self.shared.len() < NAMES => self.shared.entry(key).or_insert_with(new).clone(),
             None => return new(),
         };
         self.last = Some(label.clone());
@@ -158,10 +153,10 @@ mod tests {
     #[test]
     fn names_without_end_are_not_kept() {
         let here = Location::caller();
-        for n in 0..2 * SHARED {
+        for n in 0..2 * NAMES {
             let name: &'static str = n.to_string().leak();
             assert_eq!(Label::of(name.into(), here).name, name);
         }
-        LABELS.with_borrow(|labels| assert_eq!(labels.shared.len(), SHARED));
+        LABELS.with_borrow(|labels| assert_eq!(labels.shared.len(), NAMES));
     }
 }

@@ -13,6 +13,17 @@ pub(crate) const GROUP_GRACE: Duration = Duration::from_secs(5);
 /// first refusal has one.
 pub(crate) const GATE_PAUSE: Duration = Duration::from_secs(10);
 
+/// So many tasks at the most are told of in one poll before the next is asked for: what the kernel
+/// has not looked at yet takes memory.
+pub(crate) const TOLD: usize = 256;
+
+/// So many names and places of tasks are shared on a thread. A program that makes up more names
+/// than that, and leaks them, has a label for each further task.
+pub(crate) const NAMES: usize = 1024;
+
+/// Bytes of what tasks lay in that are gone, at the most, for each name and place.
+pub(crate) const SPARES: usize = 64 << 10;
+
 /// One number that bounds something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
@@ -101,6 +112,9 @@ pub fn limits() -> Vec<Bound> {
     let what = "clean-up of a group's members, after the first failure";
     vec![
         Bound::set("group.grace", GROUP_GRACE, "TaskGroup::grace", what),
+        Bound::fixed("spawn.told", (TOLD as u64, "tasks"), "in one poll, then one is asked for"),
+        Bound::fixed("spawn.names", (NAMES as u64, "names"), "of tasks, shared on a thread"),
+        Bound::fixed("spawn.spares", (SPARES as u64, "bytes"), "kept for the tasks of one name"),
         Bound::fixed("gate.pause", GATE_PAUSE, "between two lines about first refusals, at least"),
     ]
 }

@@ -16,6 +16,7 @@ use pin_project_lite::pin_project;
 use crate::call::Call;
 use crate::gate;
 use crate::label::Label;
+use crate::limits::SPARES;
 use crate::protocol::{Answer, Body, Request, Site};
 use crate::task::Task;
 
@@ -33,9 +34,6 @@ impl<F> Job<F>
 where
     F: Future + 'static,
 {
-    /// How many bytes of spare ones a label keeps at the most.
-    const KEPT: usize = 64 << 10;
-
     /// Where one has ended at this place, another one may lie: that saves an allocation.
     #[inline]
     fn pinned(label: Rc<Label>, future: F) -> Pin<Box<Job<F>>> {
@@ -98,7 +96,7 @@ where
         let JobProjection::Ended { label, output } = self.as_mut().project() else { return };
         *output = None;
         if let Some(label) = label.take() {
-            label.keep_spare(self, Self::KEPT / size_of::<Self>());
+            label.keep_spare(self, SPARES / size_of::<Self>());
         }
     }
 

@@ -132,8 +132,8 @@ pub struct Deadlines {
     pub write: Duration,
     /// For the wait between two requests. Then the connection ends silently. Default 5 s.
     pub idle: Duration,
-    /// For the whole wait, after an answer that is the last (one that
-    /// refuses, or a server that stops), until the peer stops sending. Default 2 s.
+    /// For the whole wait, after a last answer (one that refuses, or that of a server that stops),
+    /// until the peer stops sending. Default 2 s.
     pub linger: Duration,
 }
 

@@ -278,14 +278,14 @@ impl<S: Stream> Outlet<'_, S> {
     }
 }
 
-/// A line for an error of the handler's own. A fault of the connection has none: a client can bring
-/// it about as often as it likes.
 /// Whether an interrupt from around the connection ended the handler. A timeout that it has set
 /// itself, and passes on, is a failure of its own.
 fn is_from_outside(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }
 
+/// A line for an error of the handler's own. A fault of the connection has none: a client can bring
+/// it about as often as it likes.
 #[cold]
 fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
     let (Err(error), None) = (outcome, fault) else { return };

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use super::now::Now;
 use super::register::Stage;
 use super::{GATE, now, refuse_outside_a_task};
+use crate::limits::TOLD;
 use crate::protocol::{Birth, Body, Filed, Note, Post, Site};
 
 /// Tells the kernel something. Harmless outside a kernel and while a thread ends.
@@ -26,9 +27,6 @@ pub(crate) fn post(post: Post) {
     drop(refused);
 }
 
-/// So many tasks at the most are told of in one poll before the next is asked for.
-const AHEAD: usize = 256;
-
 /// Tells the kernel of a task that nobody will join. Gives it back where it is to be asked for: if
 /// the child gets local values, as they are now, or if many were told of already.
 #[inline]
@@ -37,7 +35,7 @@ pub(crate) fn post_task(body: Pin<Box<dyn Body>>, site: Site) -> Option<Pin<Box<
     let Some((now, parent)) = current else { refuse_outside_a_task(site) };
     // While the thread ends, nobody can read values any more.
     let hands_down = GATE.try_with(|gate| gate.locals.hands_down(parent)).unwrap_or(false);
-    if hands_down || now.born.get() >= AHEAD {
+    if hands_down || now.born.get() >= TOLD {
         return Some(body);
     }
     now.born.set(now.born.get() + 1);
