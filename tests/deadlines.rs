@@ -617,6 +617,23 @@ fn d19_a_million_arms_are_no_trap_no_scan_and_no_turn() {
     assert_eq!((counters.traps, counters.scans, counters.turns), (1, 0, 1));
 }
 
+/// A re-arm leaves the kernel a look at the time of the arm before it: one that the log does not
+/// show, nor a gap in its turns.
+#[test]
+fn d16_a_scan_that_moves_nothing_is_no_turn() {
+    let mut kernel = Kernel::new(Sim::new());
+    let main = async {
+        let deadline = connection_deadline().await;
+        deadline.arm(10 * SECOND);
+        deadline.arm(100 * SECOND);
+        sleep(50 * SECOND).await.unwrap();
+    };
+    kernel.run(main).unwrap();
+    let counters = kernel.counters();
+    // At ten seconds, where nothing is due, and at fifty.
+    assert_eq!((counters.scans, counters.polls, counters.turns), (2, 2, 2));
+}
+
 #[test]
 fn d30_an_error_made_of_the_timeout_leaves_nothing_pending() {
     let ran = check_quietly("d30", Sim::new(), async {

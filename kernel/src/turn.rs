@@ -126,6 +126,15 @@ impl<M: Machine> Kernel<M> {
             self.take_due();
             return Ok(());
         }
+        while self.wait_once(busy)? {}
+        Ok(())
+    }
+
+    /// Waits for the machine. True if the wait is to go on: it was over for a look at the far
+    /// timers, and none had come near. How often there is such a look hangs on the order of the
+    /// arms, so it is no turn.
+    #[inline(always)]
+    fn wait_once(&mut self, busy: bool) -> Result<bool, Error> {
         self.look();
         let outside = self.is_awaited_outside();
         let by = [self.timers.next(), self.bound].into_iter().flatten().min();
@@ -145,7 +154,7 @@ impl<M: Machine> Kernel<M> {
         // Also where nothing has a timer: lines, interrupts and arms have this time.
         self.log.now = self.machine.now();
         self.timers.table().set_exact(self.log.now);
-        self.take_due();
+        let in_vain = self.take_due() && sleeps && arrivals.are_none();
         for arrival in arrivals.io.drain(..) {
             self.arrive(arrival);
         }
@@ -160,7 +169,7 @@ impl<M: Machine> Kernel<M> {
             self.drop_messages();
             return Err(Error::Machine(error));
         }
-        if hang { Err(Error::Hang(self.report())) } else { Ok(()) }
+        if hang { Err(Error::Hang(self.report())) } else { Ok(in_vain) }
     }
 
     /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
@@ -218,15 +227,15 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from
-    /// their owners before the first of them acts.
+    /// their owners before the first of them acts. Whether it looked for them in vain.
     #[inline]
-    fn take_due(&mut self) {
-        if self.timers.next().is_some_and(|next| next <= self.log.now) {
-            self.take_expired();
-        }
+    fn take_due(&mut self) -> bool {
+        self.timers.next().is_some_and(|next| next <= self.log.now) && !self.take_expired()
     }
 
-    fn take_expired(&mut self) {
+    /// Whether any came near or is due.
+    #[inline(never)]
+    fn take_expired(&mut self) -> bool {
         let mut due = mem::take(&mut self.scratch.due);
         let before = due.len();
         let (waits, scopes) = (&self.waits, &self.scopes);
@@ -258,8 +267,10 @@ impl<M: Machine> Kernel<M> {
                 Whose::Phase => self.ending.timer = None,
             }
         }
+        let any = moved.is_some() || !due.is_empty();
         self.scratch.due = due;
         self.mark_expiring();
+        any
     }
 
     /// Step 4: expired deadlines, in the order of their deadlines and ranks.

@@ -52,6 +52,11 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
+    /// Nobody but a timer can have ended the wait.
+    pub(crate) fn are_none(&self) -> bool {
+        self.io.is_empty() && self.signals.is_empty() && !self.bell && !self.hang
+    }
+
     pub(crate) fn clear(&mut self) {
         self.io.clear();
         self.signals.clear();
