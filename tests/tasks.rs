@@ -3,7 +3,9 @@
 mod common_kernel;
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
 use common_kernel::*;
 use kernel::{Error, Kernel, Options, Real, Sim};
@@ -106,6 +108,49 @@ fn an_output_that_nobody_wants_is_dropped_when_the_last_of_the_two_goes() {
         yield_now().await.unwrap();
         assert_eq!(drops.get(), 2);
     });
+}
+
+/// The kernel forgets a task when its output is given out; the handle knows, and means nobody else.
+#[test]
+fn a_handle_that_has_the_output_says_so_and_is_none_of_the_next_task_in_that_place() {
+    let (ends, trace) = on_sim(async {
+        let mut ends = Vec::new();
+        for waits in [true, false] {
+            let mut first = spawn("first", async { "output" }).await;
+            if waits {
+                yield_now().await.unwrap();
+            }
+            ends.push(first.join().await);
+            let mut second = spawn("second", async { "another" }).await;
+            ends.push(first.join().await);
+            first.wait().await.unwrap();
+            first.cancel("late").await.unwrap();
+            drop(first);
+            // A task whose handle was dropped has no output to give.
+            yield_now().await.unwrap();
+            ends.push(second.join().await);
+        }
+        ends
+    });
+    let each = [Ok("output"), Err(JoinError::Taken), Ok("another")];
+    assert_eq!(ends, [each.clone(), each].concat());
+    assert!(!trace.contains("second  cancel"), "{trace}");
+}
+
+/// Also by a join that was given up when the output had come, which is then with the handle.
+#[test]
+fn an_output_that_came_for_a_join_that_was_given_up_is_there_for_the_next() {
+    let (ends, _) = on_sim(async {
+        let mut task = spawn("task", async { "output" }).await;
+        {
+            let mut given_up = Box::pin(task.join());
+            assert!(poll_fn(|cx| Poll::Ready(given_up.as_mut().poll(cx).is_pending())).await);
+            yield_now().await.unwrap();
+            yield_now().await.unwrap();
+        }
+        [task.join().await, task.join().await]
+    });
+    assert_eq!(ends, [Ok("output"), Err(JoinError::Taken)]);
 }
 
 #[test]

@@ -98,20 +98,23 @@ impl<M: Machine> Kernel<M> {
         // What was dropped may have given up a join, or the last handle.
         let task = self.tasks.get(index);
         let detached = task.detached;
-        if task.first_joiner != NONE {
-            self.wake_joiners(index, exit);
+        let is_taken = task.first_joiner != NONE && self.wake_joiners(index, exit);
+        if detached || is_taken {
+            self.remove_task(index);
         }
-        if detached {
-            let (body, rare) = self.tasks.remove(index);
-            quietly(|| {
-                // Few tasks have it, and even to drop nothing is a call.
-                if rare.is_some() {
-                    drop(rare);
-                }
-                if let Some(body) = body {
-                    body.retire();
-                }
-            });
+    }
+
+    /// Frees the place of a task that has ended, and of which nobody will ask any more: its handle
+    /// is gone, or has its output.
+    #[inline]
+    pub(crate) fn remove_task(&mut self, index: u32) {
+        let (body, rare) = self.tasks.remove(index);
+        // Few tasks have it, and even to drop nothing is a call.
+        if rare.is_some() {
+            drop_quietly(rare);
+        }
+        if let Some(body) = body {
+            quietly(|| body.retire());
         }
     }
 

@@ -32,8 +32,9 @@ impl<M: Machine> Kernel<M> {
                 let taken = matches!(ended, Ended::Output(Some(_)));
                 let result = Ok(Answer::Ended(ended));
                 self.answer(at, result, op);
-                if taken {
+                if let Some(task) = found.filter(|_| taken) {
                     emit!(self, at.task, Event::Join { task: wanted.serial.get() });
+                    self.remove_task(task);
                 }
             }
         }
@@ -72,8 +73,10 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// First come, first served: the first joiner that asked for the output has it.
-    pub(crate) fn wake_joiners(&mut self, task: u32, exit: Seq) {
+    /// First come, first served: the first joiner that asked for the output has it. Whether there
+    /// was one.
+    pub(crate) fn wake_joiners(&mut self, task: u32, exit: Seq) -> bool {
+        let mut is_taken = false;
         let joined = self.tasks.get(task);
         let (id, mut index) = (joined.id.get(), joined.first_joiner);
         while index != NONE {
@@ -96,8 +99,10 @@ impl<M: Machine> Kernel<M> {
             if taken {
                 emit!(self, joiner, Event::Join { task: id });
             }
+            is_taken |= taken;
             index = after;
         }
+        is_taken
     }
 
     pub(crate) fn queue_number(&mut self, queue: &QueueCore) -> u64 {

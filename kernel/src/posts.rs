@@ -67,7 +67,7 @@ impl<M: Machine> Kernel<M> {
                 if let Some(index) = self.tasks.find(task) {
                     self.tasks.get_mut(index).detached = true;
                     if self.tasks.get(index).is_ended() {
-                        drop_quietly(self.tasks.remove(index));
+                        self.remove_task(index);
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -43,15 +44,25 @@ impl TaskRef {
 #[derive(Debug)]
 pub struct Task<T> {
     task: TaskRef,
-    /// Taken by a join whose future was dropped before it was read.
-    output: Option<T>,
+    output: Output<T>,
     local: PhantomData<Rc<()>>,
+}
+
+/// Where the output of a task is, as far as its handle knows.
+#[derive(Debug)]
+enum Output<T> {
+    /// With the task.
+    There,
+    /// Taken by a join whose future was dropped before it was read.
+    Here(T),
+    /// Given out. As in the case before, the kernel has nothing of the task any more.
+    Gone,
 }
 
 impl<T> Task<T> {
     #[inline]
     pub(crate) fn new(task: TaskRef) -> Task<T> {
-        Task { task, output: None, local: PhantomData }
+        Task { task, output: Output::There, local: PhantomData }
     }
 }
 
@@ -110,8 +121,11 @@ impl<T: 'static> Task<T> {
 }
 
 impl<T> Drop for Task<T> {
+    #[inline]
     fn drop(&mut self) {
-        gate::post(Post::Detach(self.task));
+        if let Output::There = self.output {
+            gate::post(Post::Detach(self.task));
+        }
     }
 }
 
@@ -137,12 +151,17 @@ impl<T> Future for Join<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Join { task, call } = &mut *self;
-        if let Some(output) = task.output.take() {
+        if let Output::Here(_) = task.output
+            && let Output::Here(output) = mem::replace(&mut task.output, Output::Gone)
+        {
             return Poll::Ready(Ok(output));
         }
         let name = task.task;
         call.poll(cx, || Request::Join { task: name, take: true }).map(|result| match result {
-            Ok(Answer::Ended(Ended::Output(body))) => output(body).ok_or(JoinError::Taken),
+            Ok(Answer::Ended(Ended::Output(body))) => {
+                task.output = Output::Gone;
+                output(body).ok_or(JoinError::Taken)
+            }
             Ok(Answer::Ended(Ended::Panicked(message))) => Err(JoinError::Panicked(*message)),
             Ok(Answer::Ended(Ended::Dropped)) => Err(JoinError::Dropped),
             Ok(Answer::Ended(Ended::Taken)) => Err(JoinError::Taken),
@@ -157,7 +176,7 @@ impl<T: 'static> Join<'_, T> {
     #[cold]
     fn give_up(&mut self) {
         if let Some(Ok(Answer::Ended(Ended::Output(body)))) = self.call.abandon() {
-            self.task.output = output(body);
+            self.task.output = output(body).map_or(Output::Gone, Output::Here);
         }
     }
 }
