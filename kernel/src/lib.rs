@@ -39,8 +39,7 @@
 //! can be chosen, in `options.rs` and `limits.rs`. [`testing`] is for the tests of programs;
 //! `inject.rs` is all that the kernel does for it.
 //!
-//! What is absent: priorities, preemption, a second thread that runs tasks, a hash map; and, so
-//! far, a seed for the simulated machine.
+//! What is absent: priorities, preemption, a second thread that runs tasks, a hash map.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 

@@ -1,7 +1,8 @@
 //! The simulated machine: a clock that jumps, and a world that follows a script.
 //!
-//! Its liberties so far: lateness ([`Sim::late_by`]) and spurious readiness ([`Sim::ready_at`] with
-//! nothing behind it). Ties are always in the order of the script.
+//! Its liberties, on request: lateness ([`Sim::late_by`]), spurious readiness ([`Sim::ready_at`]
+//! with nothing behind it), any order of what happens at one instant ([`Sim::seed`]). Short reads
+//! are a matter of who reads: of the pipe in memory.
 //!
 //! Reads no real clock and no environment; only a real thread without a script, or a wait that
 //! was marked external, makes it stand still.
@@ -42,7 +43,8 @@ type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
 pub struct Sim {
     clock: SimClock,
     late: Duration,
-    /// What is to happen, by time and then in the order in which it was written.
+    seed: u64,
+    /// What is to happen, by time and then by place.
     script: BTreeMap<(Time, u64), Step>,
     steps: u64,
     /// Registered descriptors, and readiness that came before its registration.
@@ -145,6 +147,16 @@ impl Sim {
         self
     }
 
+    /// Has things that happen at one instant (descriptors, the ends of jobs) happen in an order
+    /// drawn from `seed`, as a system may report them in any; the head of a trace shows it. What is
+    /// scripted before this has been drawn already. 0: in the order of the script, as without this.
+    /// Timers of one deadline have an order of their own, which is the same on all machines.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Sim {
+        self.seed = seed;
+        self
+    }
+
     /// Makes a scripted descriptor ready at `time`. Like the real edge, it tells of a change: a
     /// task that finds nothing there has met a spurious one.
     #[must_use]
@@ -195,7 +207,8 @@ impl Sim {
 
     fn write(&mut self, time: Time, step: Step) {
         self.steps += 1;
-        self.script.insert((time, self.steps), step);
+        let place = if self.seed == 0 { self.steps } else { drawn(self.seed, self.steps) };
+        self.script.insert((time, place), step);
     }
 
     fn play(&mut self, arrivals: &mut Arrivals) {
@@ -226,6 +239,15 @@ impl Sim {
     }
 }
 
+/// A number for each `step`, no two the same: the output function of SplitMix64, which is one to
+/// one, at `step` strides from the seed.
+fn drawn(seed: u64, step: u64) -> u64 {
+    let mut z = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 fn arrival(token: u64, direction: Direction) -> Arrival {
     let readable = direction == Direction::Read;
     Arrival { token, readable, writable: !readable, closed: false }
@@ -234,6 +256,10 @@ fn arrival(token: u64, direction: Direction) -> Arrival {
 impl Machine for Sim {
     fn clock_name(&self) -> &'static str {
         "virtual"
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
     fn now(&mut self) -> Time {
