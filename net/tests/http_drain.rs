@@ -110,6 +110,12 @@ fn f18_a_new_connection_without_a_request_has_half_a_second() {
 }
 
 #[test]
+fn f17_a_head_that_begins_within_the_half_second_has_the_time_of_any_head() {
+    let got = stop_during(&[(1400 * MS, &GET[..9]), (3000 * MS, &GET[9..])]);
+    assert_eq!((got.statuses(), got.end), (vec!["503"], at(3000)));
+}
+
+#[test]
 fn f17_a_request_in_hand_is_answered_and_the_connection_closed() {
     let got = stop_during(&[(700 * MS, SLOW)]);
     assert_eq!(got.statuses(), ["200"]);
