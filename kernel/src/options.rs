@@ -80,10 +80,11 @@ impl Options {
         chosen.max(LEAST_TICK)
     }
 
-    /// With another budget; 0 becomes 1.
+    /// With another budget; less than 2 becomes 2, which is what it takes to look whether something
+    /// is there and to read it.
     #[must_use]
     pub fn budget(mut self, budget: u32) -> Options {
-        self.budget = budget.max(1);
+        self.budget = budget.max(2);
         self
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use common::App;
-use kernel::{Kernel, Sim};
+use kernel::{Kernel, Options, Sim};
 use net::Stream;
 use net::http::{Config, serve_connection};
 use net::pipe::duplex;
@@ -110,6 +110,12 @@ fn f18_a_new_connection_without_a_request_has_half_a_second() {
 }
 
 #[test]
+fn f17_a_head_that_begins_within_the_half_second_has_the_time_of_any_head() {
+    let got = stop_during(&[(1400 * MS, &GET[..9]), (3000 * MS, &GET[9..])]);
+    assert_eq!((got.statuses(), got.end), (vec!["503"], at(3000)));
+}
+
+#[test]
 fn f17_a_request_in_hand_is_answered_and_the_connection_closed() {
     let got = stop_during(&[(700 * MS, SLOW)]);
     assert_eq!(got.statuses(), ["200"]);
@@ -133,6 +139,35 @@ fn f17_a_request_that_crosses_the_end_is_refused_not_lost() {
     let got = stop_during(&[(500 * MS, GET), (1000 * MS, GET)]);
     assert_eq!(got.statuses(), ["200", "503"]);
     assert_eq!(got.end, at(1000));
+}
+
+/// It begins to stop while the client takes an answer, whose last piece may cost all of the budget.
+#[test]
+fn f17_a_request_that_crosses_the_end_is_found_whatever_is_left_of_the_budget() {
+    for budget in [2, 8, 128] {
+        let mut kernel = Kernel::with_options(Sim::new(), Options::new().budget(budget));
+        let (server, mut client) = duplex(34_000);
+        let text = kernel.run(async {
+            let config = Rc::new(Config::default());
+            let theirs = config.clone();
+            let serve = async move { serve_connection(server, &App, &theirs).await };
+            spawn("conn", serve).detached().await;
+            client.write(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            sleep(MS).await.unwrap();
+            config.drain();
+            client.write(GET).await.unwrap();
+            let (mut text, mut buf) = (String::new(), [0; 34_000]);
+            loop {
+                match client.read(&mut buf).await.unwrap() {
+                    0 => break text,
+                    n => text.push_str(&String::from_utf8_lossy(&buf[..n])),
+                }
+            }
+        });
+        let got = Got { text: text.unwrap(), end: Time::ZERO };
+        assert_eq!(got.statuses(), ["200", "503"], "{budget}");
+        kernel.shutdown().unwrap();
+    }
 }
 
 #[test]

@@ -5,9 +5,12 @@ mod common;
 use std::io;
 use std::time::Duration;
 
-use common::{Act, limits, talk, talk_in_pieces, talk_to, talk_with};
+use common::{Act, App, limits, talk, talk_in_pieces, talk_to, talk_with};
+use kernel::{Kernel, Options, Sim};
 use net::Stream;
-use net::http::{Config, Handler, Limits, Request, Response};
+use net::http::{Config, Handler, Limits, Request, Response, serve_connection};
+use net::pipe::duplex;
+use traps::{Either, race, spawn, yield_now};
 
 /// The statuses of the answers, and whether the server closed.
 fn fate(request: &[u8]) -> (Vec<u16>, bool) {
@@ -424,4 +427,37 @@ fn a_connection_that_waits_is_small() {
     let serving = net::http::serve_connection(server, &common::App, &config);
     let size = size_of_val(&serving);
     assert!(size <= 1024, "{size} bytes, and no buffer beside them");
+}
+
+/// To look whether something is there, and to read it, is two operations.
+#[test]
+fn a_connection_gets_on_with_the_smallest_budget() {
+    let mut kernel = Kernel::with_options(Sim::new(), Options::new().budget(1));
+    let (server, mut client) = duplex(64);
+    let talked = kernel.run(async {
+        let serve = async move { serve_connection(server, &App, &Config::default()).await };
+        spawn("conn", serve).detached().await;
+        let talk = async {
+            let (mut text, mut buf) = (String::new(), [0; 64]);
+            for part in
+                ["POST /echo HTTP/1.1\r\n", "Host: a\r\nContent-Length: 6\r\n\r\nabc", "def"]
+            {
+                client.write(part.as_bytes()).await.unwrap();
+                yield_now().await.unwrap();
+            }
+            while !text.ends_with("abcdef") {
+                let n = client.read(&mut buf).await.unwrap();
+                text.push_str(&String::from_utf8_lossy(&buf[..n]));
+            }
+        };
+        let patience = async {
+            for _ in 0..1000 {
+                yield_now().await.unwrap();
+            }
+        };
+        matches!(race(talk, patience).await, Either::Left(()))
+    });
+    assert!(talked.unwrap(), "it does not turn round and round");
+    // No shutdown: what turns does not come to its end.
+    drop(kernel);
 }

@@ -105,9 +105,9 @@ pub(super) fn begin<S: Stream, C: Server>(
 ) -> Result<ControlFlow<After, Box<Buffers>>, Trouble> {
     let Line { stream, seat: Taken { seat, config: server } } = line;
     let (config, handler) = (&**server, server.handler());
-    seat.waits.set(Waits::Busy);
+    let waited = seat.waits.replace(Waits::Busy);
     let mut buffers = config.pool.take();
-    let watch = Watch::new(seat.clone(), !seat.has_asked());
+    let watch = Watch::new(seat.clone(), waited == Waits::First);
     let wire = RefCell::new(Wire::new(stream, take(&mut buffers.out), watch));
     let mut connection = Connection { wire, buffers, seat, config };
     let done = connection.go_on_at_once(todo, handler, cx);

@@ -141,6 +141,14 @@ impl Chunks {
         }
     }
 
+    /// The same; where it is refused it stays as it was, so that it is refused again.
+    pub(crate) fn next_or_stay(&mut self, bytes: &[u8]) -> Result<Piece, Refusal> {
+        let mut next = *self;
+        let piece = next.next(bytes)?;
+        *self = next;
+        Ok(piece)
+    }
+
     fn step(&mut self, byte: u8) -> Result<At, Refusal> {
         const SIZE: Refusal = Refusal::bad("a chunk size is malformed\n");
         const END: Refusal = Refusal::bad("a chunk does not end where its size says\n");

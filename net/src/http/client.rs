@@ -11,6 +11,7 @@ use traps::Interruptible;
 
 use super::chunked::{Chunks, Piece, is_token};
 use super::head::values;
+use super::host::is_host;
 use super::response::{InvalidHeader, Response, write_decimal};
 use super::whole::none_lost;
 use crate::buffer::BufReader;
@@ -47,8 +48,9 @@ impl Call {
         if method.is_empty() || !method.bytes().all(is_token) {
             return Err(InvalidHeader::Name);
         }
-        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        if !plain(host) || !plain(target) || !target.starts_with(['/', '*']) {
+        let plain = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+        let is_target = plain && (target == "*" || target.starts_with('/'));
+        if !is_target || !is_host(host.as_bytes()) {
             return Err(InvalidHeader::Value);
         }
         let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n").into_bytes();
@@ -166,6 +168,7 @@ impl<S: Stream> Client<S> {
             self.reader.consume(len);
             let (status, body, keep) = read_head(&head, call.is_head)?;
             if status >= 200 {
+                let keep = keep && written.is_ok();
                 return Ok(Reply { client: self, status, head, body, keep, given: 0, held: 0 });
             }
         }
@@ -290,7 +293,7 @@ impl<S: Stream> Reply<'_, S> {
                     (0, len)
                 }
                 Body::UntilClose => (0, bytes.len()),
-                Body::Chunks(chunks) => match chunks.next(bytes) {
+                Body::Chunks(chunks) => match chunks.next_or_stay(bytes) {
                     Ok(Piece::Data { skip, len }) => (skip, len),
                     Ok(Piece::Trailers { skip, .. }) => (skip, 0),
                     Ok(Piece::End { skip, .. }) => {
@@ -324,17 +327,17 @@ impl<S: Stream> Reply<'_, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. An interrupt
-    /// loses what had come, and every later read says so, as of a [request](super::Request).
+    /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. That and an
+    /// interrupt lose what had come; every later read says so, as of a [request](super::Request).
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
         let mut body = Vec::new();
         while let Some(piece) = self.next_piece().await? {
-            if piece.len() > most - body.len() {
-                return Err(invalid("the answer is too long"));
-            }
             body.extend_from_slice(piece);
             self.held = body.len();
+            if self.held > most {
+                return Err(invalid("the answer is too long"));
+            }
         }
         self.held = 0;
         Ok(body)
@@ -343,10 +346,6 @@ impl<S: Stream> Reply<'_, S> {
 
 fn invalid(why: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why)
-}
-
-fn is_bare_lf(head: &[u8], at: usize, byte: u8) -> bool {
-    byte == b'\n' && (at == 0 || head[at - 1] != b'\r')
 }
 
 /// Status, body, and whether the server keeps the connection.
@@ -360,7 +359,8 @@ fn read_head(head: &[u8], no_body: bool) -> io::Result<(u16, Body, bool)> {
     else {
         return Err(invalid("the head of the answer is malformed"));
     };
-    if len != head.len() || head.iter().enumerate().any(|(at, byte)| is_bare_lf(head, at, *byte)) {
+    let mut lines = head.split_inclusive(|byte| *byte == b'\n');
+    if len != head.len() || !lines.all(|line| line.ends_with(b"\r\n")) {
         return Err(invalid("a line of the answer's head does not end in CRLF"));
     }
     if status == 101 || !(100..600).contains(&status) {

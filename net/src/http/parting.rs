@@ -166,7 +166,7 @@ impl<S: Stream> Connection<'_, S> {
                 return Ok(After::Close);
             }
             let room = self.buffers.inbox.room(self.config.limits.head);
-            wire.read_now(room).await?.unwrap_or(0)
+            wire.look(room).await?.unwrap_or(0)
         };
         self.buffers.inbox.filled(came);
         if came > 0 {

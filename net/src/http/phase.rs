@@ -101,7 +101,7 @@ impl Limit {
 
 impl Watch {
     /// Of a connection on which something came. If it has waited for the first byte of its first
-    /// head, the limit of that wait is the head's.
+    /// head, and was not hurried, the limit of that wait is the head's.
     pub(crate) fn new(seat: Rc<Seat>, first: bool) -> Watch {
         let total = first.then(|| (Phase::Head, seat.until()));
         Watch { seat, total, rate: None, counting: false, begun: Time::ZERO }

@@ -27,6 +27,8 @@ pub(crate) enum Waits {
     Busy,
     /// The first byte of its first request.
     First,
+    /// The same, for less time than the head may take.
+    Hurried,
     /// The first byte of its next request.
     Next,
     /// The peer to read that there are too many.
@@ -128,8 +130,11 @@ impl Seats {
     }
 
     /// How long a wait for a first byte may last, which was to last `span`.
-    pub(crate) fn first_byte(&self, span: Duration) -> Duration {
-        if self.is_draining() { span.min(FIRST_BYTE) } else { span }
+    pub(crate) fn first_byte(&self, span: Duration) -> (Waits, Duration) {
+        match self.is_draining() {
+            true => (Waits::Hurried, span.min(FIRST_BYTE)),
+            false => (Waits::First, span),
+        }
     }
 
     /// How many are taken by connections that are served.
@@ -147,7 +152,7 @@ impl Seats {
     pub(crate) fn drain(&self) {
         self.draining.set(true);
         self.caps.finish(self.numbers.get());
-        self.press(|waits| matches!(waits, Waits::First | Waits::Next));
+        self.press(|waits| matches!(waits, Waits::First | Waits::Hurried | Waits::Next));
     }
 
     /// The process has run out of descriptors, and somebody is at the door: those who keep one for
@@ -164,8 +169,12 @@ impl Seats {
             match seat.waits.get() {
                 waits if !whom(waits) => {}
                 Waits::Busy => {}
-                Waits::First => {
-                    deadline.arm_at(deadline.until().min(deadline.now() + FIRST_BYTE));
+                Waits::First | Waits::Hurried => {
+                    let soon = deadline.now() + FIRST_BYTE;
+                    if soon < deadline.until() {
+                        deadline.arm_at(soon);
+                        seat.waits.set(Waits::Hurried);
+                    }
                 }
                 Waits::Next | Waits::Refused => deadline.arm_at(deadline.now()),
             }

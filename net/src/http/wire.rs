@@ -62,7 +62,8 @@ impl<S: Stream, C: Server> Line<S, C> {
             (true, _) if config.is_draining() => (Waits::Next, Limit::After(Duration::ZERO)),
             (true, _) => (Waits::Next, Limit::After(config.deadlines.idle)),
             (false, Time::NEVER) => {
-                (Waits::First, Limit::After(config.seats.first_byte(config.deadlines.head)))
+                let (waits, span) = config.seats.first_byte(config.deadlines.head);
+                (waits, Limit::After(span))
             }
             // The last wait ended for nothing.
             (false, until) => (Waits::First, Limit::At(until)),

@@ -203,7 +203,8 @@ impl Process {
     ///
     /// The interrupt that ended it: `input` is then what was not written, `into` has what came so
     /// far, and a second call goes on. [`FileTooLarge`](ErrorKind::FileTooLarge) beyond the limit
-    /// of `into`; the process goes on, until it is killed or dropped. Else the system's.
+    /// of `into`, and some of what came is lost then; the process goes on, until it is killed or
+    /// dropped. Else the system's.
     #[track_caller]
     pub fn communicate<'a, 'b>(
         &'a mut self,

@@ -78,7 +78,8 @@ impl PipeReader {
     /// # Errors
     ///
     /// Those of [`PipeReader::read`]; what came before is in `into`, and a second call goes on.
-    /// [`FileTooLarge`](ErrorKind::FileTooLarge) when more than `limit` came; `into` is full then.
+    /// [`FileTooLarge`](ErrorKind::FileTooLarge) when more than `limit` came; `into` is full then,
+    /// and what came beyond it is lost: a call with a larger limit would leave a gap.
     #[track_caller]
     pub fn read_to_end<'a>(
         &'a mut self,
