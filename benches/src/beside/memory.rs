@@ -73,6 +73,7 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
         rows.push(Row {
             section: "Memory",
             figure: format!("{short} {FIGURE}, {limits}"),
+            note: String::new(),
             unit: "bytes",
             bar: bar.then_some(Bar::AtMost(512.0)),
             ours: *ours,

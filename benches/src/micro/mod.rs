@@ -157,6 +157,7 @@ fn measure(case: &Case, rounds: usize) -> Vec<Row> {
     let row = |bar: Option<Bar>| Row {
         section: case.section,
         figure: case.figure.to_owned(),
+        note: String::new(),
         unit: case.unit,
         bar,
         ours: Spread::of(samples[0].clone()),
