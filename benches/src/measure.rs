@@ -85,7 +85,7 @@ impl Command {
         }
         if self.timed {
             rows.extend(memory::rows(&self.asked).map_err(say)?);
-            rows.extend(speed::rows(&self.asked).map_err(say)?);
+            speed::measure(&self.asked, rows).map_err(say)?;
         }
         Ok(())
     }

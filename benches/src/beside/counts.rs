@@ -152,7 +152,9 @@ fn rows_of_deadlines(load: &Workload, found: &[(Target, Spread)], rows: &[Row]) 
     let row = |ours: &Target| {
         let others = limited.iter().filter(|other| other.server.name != ours.server.name);
         let bare = Target { deadlines: false, ..*ours };
-        let has_bar = ours.server.name == SMALL && load.kind == Kind::Http;
+        // Of one connection it is a turn of its own, and no share of one.
+        let many = load.kind == Kind::Http && load.connections > 1;
+        let has_bar = ours.server.name == SMALL && many;
         Some(Row {
             section: INSTRUCTIONS,
             figure: format!("{}, less those with none", figure(*ours, load)),

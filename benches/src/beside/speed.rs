@@ -138,16 +138,15 @@ impl Compared {
     }
 }
 
-/// The rows of the workloads that are asked for.
+/// Measures the workloads that are asked for. The rows of those that came before an error are there.
 ///
 /// # Errors
 ///
 /// The floor does not run; a peer that does not is left out.
-pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
+pub fn measure(asked: &Asked, rows: &mut Vec<Row>) -> io::Result<()> {
     let millis = if asked.quick { 250 } else { 1000 };
     let pairs = if asked.quick { 3 } else { 11 };
     let measure = Measure { span: Duration::from_millis(millis), pairs };
-    let mut rows = Vec::new();
     for load in WORKLOADS.iter().filter(|load| asked.wants(load.name)) {
         out::note(load.name);
         let targets = asked.targets(load.kind == Kind::Echo);
@@ -161,7 +160,7 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
             }
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// What is measured in time: of each round a multiple of the floor's.
