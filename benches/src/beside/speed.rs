@@ -138,7 +138,7 @@ impl Compared {
     }
 }
 
-/// Measures the workloads that are asked for. The rows of those that came before an error are there.
+/// Measures the workloads that are asked for. Rows of those that came before an error are there.
 ///
 /// # Errors
 ///
