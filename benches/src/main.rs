@@ -115,7 +115,7 @@ fn load(words: &mut Words<'_>) -> Result<(), String> {
 /// Whether the words ask for the help, behind whatever command.
 fn asks_for_help(words: &[String]) -> bool {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let named = matches!(words[..], ["help"] | ["micro" | "counts" | "serve" | "load", "help"]);
+    let named = matches!(words[..], ["help", ..] | ["micro" | "counts" | "serve" | "load", "help"]);
     named || words.iter().any(|word| ["--help", "-h"].contains(word))
 }
 

@@ -85,7 +85,7 @@ impl Command {
         }
         if self.timed {
             rows.extend(memory::rows(&self.asked).map_err(say)?);
-            rows.extend(speed::rows(&self.asked).map_err(say)?);
+            speed::measure(&self.asked, rows).map_err(say)?;
         }
         Ok(())
     }
@@ -111,6 +111,7 @@ fn can_be_written(path: &Path) -> Result<(), String> {
 pub fn measure(words: &mut Words<'_>) -> Result<(), String> {
     let command = command(words)?;
     command.check()?;
+    out::warn_of_debugging();
     let mut rows = Vec::new();
     let done = command.measure(&mut rows);
     if rows.is_empty() {

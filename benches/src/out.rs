@@ -20,6 +20,13 @@ pub fn say(text: &str) -> Result<(), String> {
     }
 }
 
+/// Says it where this is a build whose figures mean nothing.
+pub fn warn_of_debugging() {
+    if cfg!(debug_assertions) {
+        note("a build for debugging: its figures mean nothing; build it with --release");
+    }
+}
+
 /// Prints a line to standard error, if anybody reads it.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");

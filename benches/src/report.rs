@@ -46,6 +46,8 @@ pub enum Bar {
 pub struct Row {
     pub section: &'static str,
     pub figure: String,
+    /// What else was measured and is no figure of ours; may be empty.
+    pub note: String,
     pub unit: &'static str,
     pub bar: Option<Bar>,
     pub ours: Spread,
@@ -165,9 +167,13 @@ pub fn table(rows: &[Row]) -> String {
         let doubled = row.doubled.as_ref().map_or(String::new(), |twice| {
             format!("{} (x {})", number(twice.median), number(twice.median / row.ours.median))
         });
+        let note = match row.note.as_str() {
+            "" => String::new(),
+            note => format!(" ({note})"),
+        };
         let _ = writeln!(
             text,
-            "| {}, {} | {} | {} | {} | {doubled} | {} | {} |",
+            "| {}{note}, {} | {} | {} | {} | {doubled} | {} | {} |",
             row.figure,
             row.unit,
             spread(&row.ours),
@@ -193,11 +199,12 @@ fn json_row(row: &Row) -> String {
         all.collect::<Vec<_>>().join(", ")
     };
     format!(
-        "  {{\"section\": {}, \"figure\": {}, \"unit\": {}, \"bar\": {}, \"verdict\": {}, \
-         \"ours\": {}, \"doubled\": {}, \"peers\": {{{}}}, \
+        "  {{\"section\": {}, \"figure\": {}, \"note\": {}, \"unit\": {}, \"bar\": {}, \
+         \"verdict\": {}, \"ours\": {}, \"doubled\": {}, \"peers\": {{{}}}, \
          \"ratios\": {{{}}}, \"limits\": {}}}",
         quoted(row.section),
         quoted(&row.figure),
+        quoted(&row.note),
         quoted(row.unit),
         quoted(&row.bar_text()),
         quoted(row.verdict().word()),
@@ -240,6 +247,7 @@ mod tests {
         Row {
             section: "s",
             figure: "a \"figure\"".to_owned(),
+            note: String::new(),
             unit: "ns",
             bar: Some(bar),
             ours: Spread::of(ours.to_vec()),
@@ -267,6 +275,13 @@ mod tests {
         assert!((Spread::of(vec![4.0, 1.0]).median - 2.5).abs() < 1e-9);
         assert!((Spread::of(vec![4.0, 1.0, 2.0]).median - 2.0).abs() < 1e-9);
         assert!(Spread::of(Vec::new()).median.is_nan());
+    }
+
+    #[test]
+    fn a_note_stands_beside_the_figure_and_not_in_it() {
+        let noted = Row { note: "floor 2".to_owned(), ..row([1.0; 3], Bar::AtMost(1.0)) };
+        assert!(json(std::slice::from_ref(&noted)).contains("\"note\": \"floor 2\""));
+        assert!(table(&[noted]).contains("| a \"figure\" (floor 2), ns |"));
     }
 
     #[test]

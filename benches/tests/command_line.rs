@@ -77,6 +77,7 @@ fn what_is_unknown_or_too_much_is_refused_by_name() {
         (&["micro", "trapline", "answer:3", "10"], "a depth of [1, 2, 5, 10], not 3"),
         (&["micro", "trapline", "spawn_join:0", "10"], "1 or more, not 0"),
         (&["counts", "clock", "answer"], "`answer`"),
+        (&["micro", "trapline", "answer", "0"], "a count of 1 or more, not 0"),
         (&["counts", "--list", "answer"], "alone"),
         (&["figures", "nosuch"], "`nosuch`"),
     ] {
@@ -120,7 +121,9 @@ fn every_command_has_the_help() {
             assert_eq!(bench(&[command, word]).stdout, help, "{command} {word}");
         }
     }
-    assert_eq!((bench(&["help"]).stdout, bench(&["-h"]).stdout), (help.clone(), help));
+    for words in [&["help"][..], &["help", "counts"], &["-h"]] {
+        assert_eq!(bench(words).stdout, help, "{words:?}");
+    }
 }
 
 #[test]

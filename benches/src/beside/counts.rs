@@ -14,12 +14,15 @@ use crate::report::{Bar, Row, Spread};
 use crate::servers::{FLOOR, SMALL};
 
 /// Requests of the shorter and of the longer run: both have as many connections, and in both all
-/// has grown to its size: queues, tables, buffers.
+/// has grown to its size: queues, tables, buffers. The longer one is long enough that how the last
+/// turns fall is nothing beside it.
 fn lengths(load: &Workload) -> [u64; 2] {
     let short = 512.max(4 * load.connections as u64);
     let turn = if load.kind == Kind::Pipe { crate::load::DEPTH } else { 1 };
-    [short * turn, 4 * short * turn]
+    [short * turn, short * turn + (3 * short * turn).max(8192)]
 }
+
+const INSTRUCTIONS: &str = "Instructions in user space";
 
 fn drive(process: &Process, load: &Workload, requests: u64) -> io::Result<()> {
     let mut clients = Load::connect(process.addr, load.kind, load.connections)?;
@@ -112,21 +115,68 @@ pub fn rows(asked: &Asked) -> Vec<Row> {
             out::note(format!("  {}: {}", target.name(), listed.join(", ")));
             calls.get("total").copied().ok_or_else(|| io::Error::other("strace counted nothing"))
         };
-        let one = rows_of(load, &measured(&targets, load, instructions_each), false);
-        rows.extend(one);
+        let instructions = measured(&targets, load, instructions_each);
+        let of_instructions = rows_of(load, &instructions, false);
+        let of_deadlines = rows_of_deadlines(load, &instructions, &of_instructions);
+        rows.extend(of_instructions.into_iter().chain(of_deadlines));
         rows.extend(rows_of(load, &measured(&targets, load, of_calls), true));
     }
     rows.sort_by_key(|row| row.section);
     rows
 }
 
+fn figure(target: Target, load: &Workload) -> String {
+    let short = OURS.iter().find(|(name, _)| *name == target.server.name);
+    let short = short.map_or("", |(_, short)| short);
+    let limits = if target.deadlines { "all deadlines" } else { "no deadlines" };
+    format!("{short} {}, {limits}", load.name)
+}
+
+/// What the deadlines add to an instruction count, from the rows of one load.
+fn rows_of_deadlines(load: &Workload, found: &[(Target, Spread)], rows: &[Row]) -> Vec<Row> {
+    let added = |with: &Target| {
+        let count = |deadlines| {
+            let same = |(other, _): &&(Target, Spread)| {
+                other.server.name == with.server.name && other.deadlines == deadlines
+            };
+            found.iter().find(same).map(|(_, count)| count.median)
+        };
+        Some(Spread::exact(count(true)? - count(false)?))
+    };
+    let doubled = |target: Target| {
+        let row = rows.iter().find(|row| row.figure == figure(target, load));
+        row.and_then(|row| row.doubled).map(|twice| twice.median)
+    };
+    let limited: Vec<Target> =
+        found.iter().map(|(target, _)| *target).filter(|target| target.deadlines).collect();
+    let row = |ours: &Target| {
+        let others = limited.iter().filter(|other| other.server.name != ours.server.name);
+        let bare = Target { deadlines: false, ..*ours };
+        // Of one connection it is a turn of its own, and no share of one.
+        let many = load.kind == Kind::Http && load.connections > 1;
+        let has_bar = ours.server.name == SMALL && many;
+        Some(Row {
+            section: INSTRUCTIONS,
+            figure: format!("{}, less those with none", figure(*ours, load)),
+            note: String::new(),
+            unit: "each request",
+            bar: has_bar.then_some(Bar::AtMost(120.0)),
+            ours: added(ours)?,
+            peers: others.filter_map(|other| Some((other.name(), added(other)?))).collect(),
+            ratios: Vec::new(),
+            doubled: doubled(*ours)
+                .zip(doubled(bare))
+                .map(|(with, without)| Spread::exact(with - without)),
+            limits: "an arm for each phase; what the vDSO does for its clock is not counted",
+        })
+    };
+    limited.iter().filter(|target| target.is_ours()).filter_map(row).collect()
+}
+
 fn rows_of(load: &Workload, found: &[(Target, Spread)], calls: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     let ours = found.iter().filter(|(target, _)| target.is_ours());
     for (target, count) in ours {
-        let short = OURS.iter().find(|(name, _)| *name == target.server.name);
-        let limits = if target.deadlines { "all deadlines" } else { "no deadlines" };
-        let short = short.map_or("", |(_, short)| short);
         let same = |(other, _): &&(Target, Spread)| {
             let same = other.deadlines == target.deadlines || other.server.name == FLOOR;
             same && other.name() != target.name()
@@ -143,8 +193,9 @@ fn rows_of(load: &Workload, found: &[(Target, Spread)], calls: bool) -> Vec<Row>
             instructions_each(*target, &twice)
         };
         rows.push(Row {
-            section: if calls { "System calls" } else { "Instructions in user space" },
-            figure: format!("{short} {}, {limits}", load.name),
+            section: if calls { "System calls" } else { INSTRUCTIONS },
+            figure: figure(*target, load),
+            note: String::new(),
             unit: "each request",
             bar: bar(*target, load, calls),
             ours: *count,

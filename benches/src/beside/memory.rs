@@ -34,11 +34,24 @@ fn bytes(target: Target, connections: usize) -> io::Result<f64> {
     Ok((after as f64 - before as f64) / connections as f64)
 }
 
+/// The same; `None` where it cannot be measured, and why goes to standard error. On a machine that
+/// is busy with other things the first connections are idle for too long before the last ask.
+fn measured(target: Target, connections: usize) -> Option<Spread> {
+    match bytes(target, connections) {
+        Ok(bytes) => Some(Spread::exact(bytes)),
+        Err(error) => {
+            let name = target.name();
+            out::note(format!("  {name} with {connections} connections left out: {error}"));
+            None
+        }
+    }
+}
+
 /// The rows of our two programs, with deadlines and without.
 ///
 /// # Errors
 ///
-/// The system does not allow so many descriptors.
+/// The system's: it does not tell how many descriptors there may be.
 pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
     if !asked.wants(FIGURE) {
         return Ok(Vec::new());
@@ -46,26 +59,20 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
     out::note(FIGURE);
     let mut targets = asked.targets(false);
     targets.insert(0, Asked::floor());
-    let measured = targets.iter().filter_map(|target| match bytes(*target, CONNECTIONS) {
-        Ok(bytes) => Some((*target, Spread::exact(bytes))),
-        Err(error) => {
-            out::note(format!("  {} left out: {error}", target.name()));
-            None
-        }
-    });
-    let measured: Vec<(Target, Spread)> = measured.collect();
+    let each = |target: &Target| Some((*target, measured(*target, CONNECTIONS)?));
+    let all: Vec<(Target, Spread)> = targets.iter().filter_map(each).collect();
     let limit = usize::try_from(sys::raise_descriptors()?).unwrap_or(usize::MAX);
     let twice = (2 * CONNECTIONS).min(limit.saturating_sub(500) / BATCH * BATCH);
     if twice < 2 * CONNECTIONS {
         out::note(format!("  no more than {limit} descriptors: doubled is {twice} connections"));
     }
     let mut rows = Vec::new();
-    for (target, ours) in measured.iter().filter(|(target, _)| target.is_ours()) {
+    for (target, ours) in all.iter().filter(|(target, _)| target.is_ours()) {
         let same = |(other, _): &&(Target, Spread)| {
             let floor = other.server.name == FLOOR;
             (other.deadlines == target.deadlines || floor) && other.name() != target.name()
         };
-        let peers = measured.iter().filter(same).map(|(other, bytes)| (other.name(), *bytes));
+        let peers = all.iter().filter(same).map(|(other, bytes)| (other.name(), *bytes));
         let bar = target.server.name == HTTP && target.deadlines;
         let short = OURS.iter().find(|(name, _)| *name == target.server.name);
         let short = short.map_or("", |(_, short)| short);
@@ -73,12 +80,13 @@ pub fn rows(asked: &Asked) -> io::Result<Vec<Row>> {
         rows.push(Row {
             section: "Memory",
             figure: format!("{short} {FIGURE}, {limits}"),
+            note: String::new(),
             unit: "bytes",
             bar: bar.then_some(Bar::AtMost(512.0)),
             ours: *ours,
             peers: peers.collect(),
             ratios: Vec::new(),
-            doubled: Some(Spread::exact(bytes(*target, twice)?)),
+            doubled: measured(*target, twice),
             limits: "the task's future, its place in the kernel's tables",
         });
     }

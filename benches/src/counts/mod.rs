@@ -85,13 +85,19 @@ fn run(words: &[&str]) -> Result<bool, String> {
         return Err(format!("no count has `{word}` in its name; {list}"));
     }
     tools::check(["valgrind", "strace", "chrt", "taskset"])?;
-    tools::stay_on_one_cpu();
+    if cfg!(debug_assertions) {
+        return Err(
+            "this is a build for debugging; the counts are of one with --release".to_owned()
+        );
+    }
     if let Some(other) = asked.without_trace {
+        tools::stay_on_one_cpu();
         return probes::compare_trace(Path::new(other));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("counts.txt");
     let mut lines = File::read(&path)?;
     probes::build(&probes)?;
+    tools::stay_on_one_cpu();
     let same = lines.compiler == env!("BENCH_COMPILER");
     if asked.write {
         for probe in &probes {

@@ -238,11 +238,28 @@ fn examples() -> Result<[Server; 2], String> {
     }))
 }
 
+/// That this program is a bench without a trace: one that has no cases of it.
+fn has_no_trace(program: &Path) -> Result<(), String> {
+    let listed = Command::new(program).args(["micro", "cases"]).output();
+    let listed = listed.map_err(|error| format!("{}: {error}", program.display()))?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let has = |case: &str| listed.lines().any(|line| line.starts_with(case));
+    if !has("trace_off:") {
+        return Err(format!("{} is no bench", program.display()));
+    }
+    if has("trace_memory:") {
+        let how = "build it with --no-default-features";
+        return Err(format!("{} has a trace: {how}", program.display()));
+    }
+    Ok(())
+}
+
 /// The most that a build with the trace, switched off, may count more than one without: 2 %.
 const TRACE_OFF: f64 = 1.02;
 
 /// Holds this build, its trace off, against one without a trace.
 pub fn compare_trace(without: &Path) -> Result<bool, String> {
+    has_no_trace(without)?;
     let this = this_program()?;
     let mut sound = true;
     out::say(&format!("{:<20} {:>8} {:>8} {:>7}\n", "instructions", "with", "without", "ratio"))?;

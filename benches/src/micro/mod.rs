@@ -104,10 +104,13 @@ impl Case {
         if self.load > 0 && load == 0 {
             return Err(format!("`{name}`: expected a load of 1 or more, not 0"));
         }
+        if count == 0 {
+            return Err(format!("`{name}`: expected a count of 1 or more, not 0"));
+        }
         // There the load is tasks, threads or a batch, each with its part of the count.
         let sections = [tasks::SECTION, threads::SECTION, trace::SECTION];
         let parts = if sections.contains(&self.section) { load } else { 1 };
-        if count == 0 || !count.is_multiple_of(parts) {
+        if !count.is_multiple_of(parts) {
             return Err(format!("`{name}`: expected a count that {parts} divides, not {count}"));
         }
         Ok(())
@@ -154,6 +157,7 @@ fn measure(case: &Case, rounds: usize) -> Vec<Row> {
     let row = |bar: Option<Bar>| Row {
         section: case.section,
         figure: case.figure.to_owned(),
+        note: String::new(),
         unit: case.unit,
         bar,
         ours: Spread::of(samples[0].clone()),
@@ -239,11 +243,12 @@ pub fn command(words: &[&str]) -> ExitCode {
         ["cases"] => cases().into_iter().try_for_each(|case| {
             let peers: Vec<&str> = case.runners.iter().map(|(name, _)| *name).collect();
             let (name, load, figure) = (case.name, case.load, case.figure);
-            out::say(&format!("{name}:{load} {figure} ({})\n", peers.join(" ")))
+            out::say(&format!("{name}:{load} {figure} ({})\n", peers.join(", ")))
         }),
         ["figure", rest @ ..] => memory::figure(rest),
         [_, _, _] if words.iter().all(is_plain) => child(words).map(drop),
         _ => parse(words).and_then(|asked| {
+            out::warn_of_debugging();
             let rows = rows(asked.filter, asked.quick);
             out::say(&if asked.json { json(&rows) } else { table(&rows) })
         }),

@@ -20,8 +20,13 @@ pub fn cases() -> Vec<Case> {
         Case { section, name, figure, unit, load, count, bars, runners, limits }
     };
     let text = "the event as text";
+    let off = case("trace_off", "trace off: a yield", &[], OFF, "one test an event");
+    if cfg!(not(feature = "trace")) {
+        // There is none that could be on.
+        return vec![off];
+    }
     vec![
-        case("trace_off", "trace off: a yield", &[], OFF, "one test an event"),
+        off,
         case("trace_hook", "trace on, to a hook: an event", &[], HOOK, "the call"),
         case("trace_memory", "trace on, to memory: an event", MEMORY_BAR, MEMORY, text),
         case("trace_file", "trace on, to a file: an event", &[], FILE, "the text, and the system"),

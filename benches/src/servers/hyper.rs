@@ -35,7 +35,7 @@ pub fn serve(listener: std::net::TcpListener, how: How) -> io::Result<()> {
     } else {
         http.header_read_timeout(None);
     }
-    super::tokio::runtime()?.block_on(async {
+    super::tokio::runtime(how)?.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         loop {
             let (stream, _) = listener.accept().await?;

@@ -58,6 +58,8 @@ macro_rules! server {
 
 /// What everything is compared with.
 pub const FLOOR: &str = "epoll";
+/// The bare loop that CPU is held to.
+pub const MIO: &str = "mio";
 /// The small program on trapline.
 pub const SMALL: &str = "trapline";
 /// The `http` example on trapline.

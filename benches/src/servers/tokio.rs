@@ -12,24 +12,25 @@ use super::How;
 use super::phases::{Never, Timer, Tokio, under};
 use super::program::{Kept, Next, ROOM, WRITE};
 
-pub fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_io().enable_time().build()
+/// With its clock only where something has a deadline.
+pub fn runtime(how: How) -> io::Result<Runtime> {
+    let mut builder = Builder::new_current_thread();
+    if how.deadlines {
+        builder.enable_time();
+    }
+    builder.enable_io().build()
 }
 
 pub fn serve(listener: std::net::TcpListener, how: How) -> io::Result<()> {
-    if how.deadlines {
-        usual::<Tokio>(listener, how.echo)
-    } else {
-        usual::<Never>(listener, how.echo)
-    }
+    if how.deadlines { usual::<Tokio>(listener, how) } else { usual::<Never>(listener, how) }
 }
 
-fn usual<T: Timer + Send>(listener: std::net::TcpListener, echo: bool) -> io::Result<()> {
-    runtime()?.block_on(async {
+fn usual<T: Timer + Send>(listener: std::net::TcpListener, how: How) -> io::Result<()> {
+    runtime(how)?.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         loop {
             let (stream, _) = listener.accept().await?;
-            tokio::spawn(conn::<T>(stream, echo));
+            tokio::spawn(conn::<T>(stream, how.echo));
         }
     })
 }
@@ -62,11 +63,7 @@ async fn conn<T: Timer>(mut stream: TcpStream, echo: bool) -> io::Result<()> {
 }
 
 pub fn serve_lean(listener: std::net::TcpListener, how: How) -> io::Result<()> {
-    if how.deadlines {
-        lean::<Tokio>(listener, how.echo)
-    } else {
-        lean::<Never>(listener, how.echo)
-    }
+    if how.deadlines { lean::<Tokio>(listener, how) } else { lean::<Never>(listener, how) }
 }
 
 thread_local! {
@@ -76,12 +73,12 @@ thread_local! {
     static OUT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-fn lean<T: Timer + Send>(listener: std::net::TcpListener, echo: bool) -> io::Result<()> {
-    runtime()?.block_on(async {
+fn lean<T: Timer + Send>(listener: std::net::TcpListener, how: How) -> io::Result<()> {
+    runtime(how)?.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         loop {
             let (stream, _) = listener.accept().await?;
-            tokio::spawn(lean_conn::<T>(stream, echo));
+            tokio::spawn(lean_conn::<T>(stream, how.echo));
         }
     })
 }
@@ -103,9 +100,15 @@ async fn lean_conn<T: Timer>(mut stream: TcpStream, echo: bool) -> io::Result<()
             Ok(n)
         });
         match read {
-            Ok(0) => break,
+            Ok(0) => {
+                OUT.set(out);
+                break;
+            }
             Ok(_) => {}
-            Err(error) if io::Error::kind(&error) == ErrorKind::WouldBlock => continue,
+            Err(error) if io::Error::kind(&error) == ErrorKind::WouldBlock => {
+                OUT.set(out);
+                continue;
+            }
             Err(error) => return Err(error),
         }
         let Some(written) = under(&mut timer, WRITE, stream.write_all(&out)).await else { break };
