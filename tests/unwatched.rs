@@ -7,9 +7,10 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use kernel::{Kernel, Sim, SimClock};
 use traps::{
-    Interrupt, Kind, Time, clock, connection_deadline, current_deadline, ignore_after, sleep,
+    Interrupt, Kind, Task, Time, clock, connection_deadline, current_deadline, ignore_after, sleep,
     spawn, timeout_after, timeout_at, yield_now,
 };
 
@@ -316,6 +317,36 @@ fn a_timeout_that_just_opened_in_the_past_is_the_one_that_passed() {
         }
     });
     assert_eq!(notes, ["TaskTimeout true", "TaskTimeout true"]);
+}
+
+/// Where somebody listens, the kernel is told of the deadline between them.
+#[test]
+fn timeouts_that_open_in_one_poll_open_together_whatever_is_told_between_them() {
+    let notes = same_unwatched(|notes| async move {
+        let own: Rc<RefCell<Option<Task<()>>>> = Rc::default();
+        let handle = own.clone();
+        let child = spawn("child", async move {
+            let task = handle.take().unwrap();
+            let inner = async {
+                let deadline = connection_deadline().await;
+                deadline.arm(1000 * MS);
+                timeout_after(1000 * MS, pending::<Result<(), Interrupt>>()).await
+            };
+            let either = async {
+                futures_util::select_biased! {
+                    _ = inner.fuse() => unreachable!(),
+                    slept = sleep(MS).fuse() => slept.is_ok(),
+                }
+            };
+            let cancel = task.cancel_now("itself");
+            let all = async { Ok::<_, Interrupt>(futures_util::join!(cancel, either).1) };
+            notes.push(timeout_after(10_000 * MS, all).await.unwrap());
+        });
+        *own.borrow_mut() = Some(child.await);
+        sleep(2000 * MS).await.unwrap();
+    });
+    // The cancellation is for the inner one.
+    assert_eq!(notes, ["true"]);
 }
 
 /// It has no timer that the kernel would wake up for.
