@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
+use std::mem;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
@@ -366,6 +367,41 @@ fn timeouts_that_are_over_at_once_cost_no_turn() {
         );
         both.1.unwrap();
     });
+}
+
+/// What is pending in a guard is known in its own task alone.
+#[test]
+fn a_cancellation_outlives_a_guard_that_another_task_drops() {
+    type Begun = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
+    let notes = same_unwatched(|notes| async move {
+        let shelf: Rc<RefCell<Option<Begun>>> = Rc::default();
+        let begun = shelf.clone();
+        let victim = spawn("victim", async move {
+            let deadline = Rc::new(connection_deadline().await);
+            let guarded = deadline.clone();
+            let mut guard: Begun =
+                Box::pin(async move { guarded.guard(1000 * MS, pending()).await });
+            // Asked for, opened, and polled inside.
+            for _ in 0..2 {
+                poll_fn(|cx| Poll::Ready(guard.as_mut().poll(cx).is_pending())).await;
+                clock().await;
+            }
+            *begun.borrow_mut() = Some(guard);
+            // The cancellation lets it look once.
+            let mut looked = false;
+            poll_fn(
+                |_| if mem::replace(&mut looked, true) { Poll::Ready(()) } else { Poll::Pending },
+            )
+            .await;
+            notes.push(sleep(MS).await.is_err());
+        });
+        let victim = victim.await;
+        yield_now().await.unwrap();
+        victim.cancel_now("test").await;
+        shelf.take();
+        sleep(2 * MS).await.unwrap();
+    });
+    assert_eq!(notes, ["true"]);
 }
 
 /// The scope of a future from another kernel has a number that the kernel here gives too.

@@ -283,7 +283,12 @@ impl ConnectionDeadline {
                 }
                 return;
             }
-            Stage::Kept | Stage::Own(_) => self.leave(),
+            Stage::Kept | Stage::Own(_) if self.hangs_here() => self.leave(),
+            // What is pending in the task where it hung is not known here.
+            Stage::Kept | Stage::Own(_) => {
+                self.kept().guards.set(false);
+                self.post_leave(self.scope(), self.owner());
+            }
         }
         // A scope that is being opened for it is closed.
         if let Some(ticket) = self.ticket(stage) {
@@ -295,6 +300,11 @@ impl ConnectionDeadline {
     fn hang(&self) -> bool {
         let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else { return false };
         self.kept().hang(task, parent)
+    }
+
+    /// Whether the scope hangs in the task that is being polled.
+    fn hangs_here(&self) -> bool {
+        self.slot.name.epoch == gate::epoch() && self.kept().is_in(gate::task())
     }
 
     /// The deadline of a guard, for the labels of its interrupts.
