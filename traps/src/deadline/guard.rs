@@ -100,11 +100,26 @@ pin_project! {
     impl<F> PinnedDrop for Guard<'_, F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
+            let end = GivenUp { deadline: this.deadline, stage: *this.stage, site: this.site };
             // What is inside goes first, as in any scope.
             this.inner.set(None);
-            if this.stage.stage() != Stage::Free {
-                this.deadline.give_up(this.stage.stage(), this.site);
-            }
+            drop(end);
+        }
+    }
+}
+
+/// A guard that is dropped: it ends also where what is inside panics.
+struct GivenUp<'a> {
+    deadline: &'a ConnectionDeadline,
+    stage: Packed,
+    site: Site,
+}
+
+impl Drop for GivenUp<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.stage.stage() != Stage::Free {
+            self.deadline.give_up(self.stage.stage(), self.site);
         }
     }
 }
