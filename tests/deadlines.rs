@@ -4,9 +4,11 @@ mod support;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim};
@@ -19,6 +21,46 @@ use traps::{
 
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Panics when it is dropped.
+struct Dies;
+
+impl Drop for Dies {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("by design"));
+    }
+}
+
+#[test]
+fn a_guard_and_a_timeout_are_over_also_where_what_is_inside_panics_in_its_drop() {
+    let ran = check_quietly("dies", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let dies = || async {
+            let _dies = Dies;
+            sleep(9 * SECOND).await
+        };
+        let mut guard = Box::pin(deadline.guard(SECOND, dies()));
+        let mut timeout = Box::pin(timeout_after(SECOND, dies()));
+        for _ in 0..2 {
+            let both =
+                poll_fn(|cx| Poll::Ready((guard.as_mut().poll(cx), timeout.as_mut().poll(cx))));
+            assert_eq!(both.await, (Poll::Pending, Poll::Pending));
+            clock().await;
+        }
+        for dropped in [catch(|| drop(guard)), catch(|| drop(timeout))] {
+            dropped.unwrap_err();
+        }
+        // It is the task that it interrupts, as outside any guard.
+        deadline.arm(2 * SECOND);
+        short(&sleep(5 * SECOND).await)
+    });
+    assert_eq!(ran.output, "TT");
+    assert_eq!(ran.count("fire"), 1, "{}", ran.trace);
+}
+
+fn catch(code: impl FnOnce()) -> thread::Result<()> {
+    catch_unwind(AssertUnwindSafe(code))
+}
 
 /// Three phases on one deadline: the log shows `d1` in each of them, and the kernel was asked for
 /// it once.

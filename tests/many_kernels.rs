@@ -150,3 +150,44 @@ fn a_kernel_that_runs_while_its_thread_ends_spawns_as_ever() {
         assert!(told.recv().unwrap(), "first: {first}");
     }
 }
+
+/// A kernel that ran before, and is shut down with its thread.
+struct Old(Option<Kernel<Sim>>, mpsc::Sender<bool>);
+
+impl Drop for Old {
+    fn drop(&mut self) {
+        let mut kernel = self.0.take().expect("it is dropped once");
+        let program = async {
+            spawn("waits", traps::shutdown::until_begun(sleep(MS))).detached().await;
+            traps::shutdown::has_begun()
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let begun = kernel.run(program).unwrap();
+            kernel.shutdown().unwrap();
+            begun
+        }));
+        // A panic here would end the process.
+        self.1.send(ended.is_ok_and(|begun| !begun)).unwrap();
+    }
+}
+
+#[test]
+fn a_kernel_that_ran_before_runs_and_is_shut_down_while_its_thread_ends() {
+    thread_local! {
+        static OLD: RefCell<Option<Old>> = const { RefCell::new(None) };
+    }
+    let (tell, told) = mpsc::channel();
+    for first in [false, true] {
+        let tell = tell.clone();
+        let ends = thread::spawn(move || {
+            if first {
+                OLD.with(|old| assert!(old.borrow().is_none()));
+            }
+            let mut kernel = Kernel::new(Sim::new());
+            kernel.run(async {}).unwrap();
+            OLD.with(|old| *old.borrow_mut() = Some(Old(Some(kernel), tell)));
+        });
+        ends.join().unwrap();
+        assert!(told.recv().unwrap(), "first: {first}");
+    }
+}

@@ -2,14 +2,16 @@
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
+use std::mem;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use kernel::{Kernel, Sim, SimClock};
 use traps::{
-    Interrupt, Kind, Time, clock, connection_deadline, current_deadline, ignore_after, sleep,
+    Interrupt, Kind, Task, Time, clock, connection_deadline, current_deadline, ignore_after, sleep,
     spawn, timeout_after, timeout_at, yield_now,
 };
 
@@ -318,6 +320,36 @@ fn a_timeout_that_just_opened_in_the_past_is_the_one_that_passed() {
     assert_eq!(notes, ["TaskTimeout true", "TaskTimeout true"]);
 }
 
+/// Where somebody listens, the kernel is told of the deadline between them.
+#[test]
+fn timeouts_that_open_in_one_poll_open_together_whatever_is_told_between_them() {
+    let notes = same_unwatched(|notes| async move {
+        let own: Rc<RefCell<Option<Task<()>>>> = Rc::default();
+        let handle = own.clone();
+        let child = spawn("child", async move {
+            let task = handle.take().unwrap();
+            let inner = async {
+                let deadline = connection_deadline().await;
+                deadline.arm(1000 * MS);
+                timeout_after(1000 * MS, pending::<Result<(), Interrupt>>()).await
+            };
+            let either = async {
+                futures_util::select_biased! {
+                    _ = inner.fuse() => unreachable!(),
+                    slept = sleep(MS).fuse() => slept.is_ok(),
+                }
+            };
+            let cancel = task.cancel_now("itself");
+            let all = async { Ok::<_, Interrupt>(futures_util::join!(cancel, either).1) };
+            notes.push(timeout_after(10_000 * MS, all).await.unwrap());
+        });
+        *own.borrow_mut() = Some(child.await);
+        sleep(2000 * MS).await.unwrap();
+    });
+    // The cancellation is for the inner one.
+    assert_eq!(notes, ["true"]);
+}
+
 /// It has no timer that the kernel would wake up for.
 #[test]
 fn timeouts_that_are_over_at_once_cost_no_turn() {
@@ -335,6 +367,41 @@ fn timeouts_that_are_over_at_once_cost_no_turn() {
         );
         both.1.unwrap();
     });
+}
+
+/// What is pending in a guard is known in its own task alone.
+#[test]
+fn a_cancellation_outlives_a_guard_that_another_task_drops() {
+    type Begun = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
+    let notes = same_unwatched(|notes| async move {
+        let shelf: Rc<RefCell<Option<Begun>>> = Rc::default();
+        let begun = shelf.clone();
+        let victim = spawn("victim", async move {
+            let deadline = Rc::new(connection_deadline().await);
+            let guarded = deadline.clone();
+            let mut guard: Begun =
+                Box::pin(async move { guarded.guard(1000 * MS, pending()).await });
+            // Asked for, opened, and polled inside.
+            for _ in 0..2 {
+                poll_fn(|cx| Poll::Ready(guard.as_mut().poll(cx).is_pending())).await;
+                clock().await;
+            }
+            *begun.borrow_mut() = Some(guard);
+            // The cancellation lets it look once.
+            let mut looked = false;
+            poll_fn(
+                |_| if mem::replace(&mut looked, true) { Poll::Ready(()) } else { Poll::Pending },
+            )
+            .await;
+            notes.push(sleep(MS).await.is_err());
+        });
+        let victim = victim.await;
+        yield_now().await.unwrap();
+        victim.cancel_now("test").await;
+        shelf.take();
+        sleep(2 * MS).await.unwrap();
+    });
+    assert_eq!(notes, ["true"]);
 }
 
 /// The scope of a future from another kernel has a number that the kernel here gives too.

@@ -74,10 +74,19 @@ impl fmt::Debug for Orphan {
 #[derive(Default)]
 pub(crate) struct Jobs {
     pub(crate) on_orphan: Option<Box<dyn FnMut(Orphan)>>,
-    /// The timer for jobs that no thread took, and how long it ran.
-    pub(crate) retry: Option<(TimerId, Duration)>,
+    /// The timer for jobs that no thread took, until it is due, and how long it ran.
+    retry: Option<(Option<TimerId>, Duration)>,
     /// Threads could not be started, and a line has said so.
     failing: bool,
+}
+
+impl Jobs {
+    /// The timer came true, and has yet to act.
+    pub(crate) fn expire_retry(&mut self) {
+        if let Some((timer, _)) = &mut self.retry {
+            *timer = None;
+        }
+    }
 }
 
 impl<M: Machine> Kernel<M> {
@@ -166,7 +175,7 @@ impl<M: Machine> Kernel<M> {
     /// Nothing is left that would have to be tried again.
     fn forget_retry(&mut self) {
         if self.workers.stalled().is_empty()
-            && let Some((timer, _)) = self.jobs.retry.take()
+            && let Some((Some(timer), _)) = self.jobs.retry.take()
         {
             self.timers.disarm(timer);
         }
@@ -184,7 +193,10 @@ impl<M: Machine> Kernel<M> {
     /// The timer of those jobs has fired.
     #[cold]
     pub(crate) fn retry_threads(&mut self) {
-        let pause = self.jobs.retry.take().map_or(THREAD_PAUSE, |(_, pause)| pause);
+        // One that is armed came after another was forgotten, which was due in this turn.
+        let Some((_, pause)) = self.jobs.retry.take_if(|(timer, _)| timer.is_none()) else {
+            return;
+        };
         if self.retry_stalled().is_err() {
             self.try_again_after((pause * 2).min(THREAD_PAUSE_MOST));
         }
@@ -196,7 +208,7 @@ impl<M: Machine> Kernel<M> {
             let rank = || Rank { class: Class::Retry, seq: 0 };
             let at = self.log.now + pause;
             let timer = self.timers.arm(at, Owner::RETRY, self.log.now, rank);
-            self.jobs.retry = Some((timer, pause));
+            self.jobs.retry = Some((Some(timer), pause));
         }
     }
 
@@ -336,7 +348,7 @@ impl<M: Machine> Kernel<M> {
 mod tests {
     use super::*;
     use crate::{Kernel, Sim};
-    use traps::{clock, connection_deadline, run_in_thread, spawn, yield_now};
+    use traps::{clock, connection_deadline, run_in_thread, spawn, timeout_after, yield_now};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -346,6 +358,25 @@ mod tests {
         let ran = kernel.run(async { run_in_thread(|| 7).await.unwrap() });
         assert_eq!(ran.unwrap(), 7);
         assert!(kernel.timers.table().columns().is_empty());
+    }
+
+    /// All of it is due at one point, and the timer for the job that found no thread comes last.
+    #[test]
+    fn a_job_may_find_a_thread_or_be_given_up_in_the_turn_in_which_it_is_tried_again() {
+        for gives_up in [false, true] {
+            let spans = |job: &JobView| (job.number == 1).then_some(THREAD_PAUSE);
+            let sim = Sim::new().job_spans(spans).thread_starts_fail(1 + u32::from(gives_up));
+            let mut kernel = Kernel::new(sim);
+            let ran = kernel.run(async {
+                let mut scripted = spawn("scripted", run_in_thread(|| 1)).await;
+                yield_now().await.unwrap();
+                let limit = gives_up.then_some(THREAD_PAUSE);
+                let stalled = timeout_after(limit, run_in_thread(|| 2)).await;
+                (scripted.join().await.unwrap().unwrap(), stalled.ok())
+            });
+            assert_eq!(ran.unwrap(), (1, (!gives_up).then_some(2)));
+            assert!(kernel.timers.table().columns().is_empty());
+        }
     }
 
     #[test]

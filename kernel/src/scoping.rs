@@ -2,7 +2,7 @@
 
 use traps::Time;
 use traps::protocol::{
-    Answer, Filed, InForce, Left, Limit, Opening, ROOT, Reading, Request, ScopeId, ScopeKind,
+    Answer, Filed, InForce, Left, Limit, Opening, Post, ROOT, Reading, Request, ScopeId, ScopeKind,
 };
 
 use crate::emit::emit;
@@ -76,6 +76,13 @@ impl<M: Machine> Kernel<M> {
                     beside += 1;
                 }
                 Filed::Request { .. } => {}
+                // Where nobody listens most of these are stores.
+                Filed::Post(
+                    Post::MakeDeadline { .. }
+                    | Post::SetDeadline { .. }
+                    | Post::LeaveGuard { .. }
+                    | Post::DropDeadline { .. },
+                ) => {}
                 // What ended, or was told, before the next one opened.
                 Filed::Post(_) => break,
             }

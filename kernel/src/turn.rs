@@ -263,7 +263,8 @@ impl<M: Machine> Kernel<M> {
                     entry.wait = Wait::Sleep { timer: None };
                 }
                 Whose::Scope(index) => self.scopes.get_mut(index).set_timer(None),
-                Whose::Guard(_) | Whose::Bare(_) | Whose::Retry => {}
+                Whose::Guard(_) | Whose::Bare(_) => {}
+                Whose::Retry => self.jobs.expire_retry(),
                 Whose::Phase => self.ending.timer = None,
             }
         }

@@ -64,9 +64,20 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             // What is inside goes first, so that the kernel never sees a scope close around it.
             let mut this = this.project();
+            let opener = Abandoned(this.opener);
             this.inner.set(None);
-            this.opener.abandon();
+            drop(opener);
         }
+    }
+}
+
+/// A scope that is dropped: it closes also where what is inside panics.
+struct Abandoned<'a>(&'a mut Opener);
+
+impl Drop for Abandoned<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 

@@ -9,7 +9,7 @@
 //! Decides nothing: the phases are the kernel's.
 
 use std::cell::{Cell, RefCell};
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,14 +23,16 @@ use crate::protocol::{QueueCore, Site, TaskRef};
 use crate::queue::{Wait, WaitQueue};
 
 thread_local! {
-    /// That of the kernel that runs on this thread.
-    static CURRENT: RefCell<Option<Rc<Closing>>> = const { RefCell::new(None) };
+    /// That of the kernel that runs on this thread. Never dropped, so that a kernel may run while
+    /// its thread ends: whoever enters it leaves it.
+    static CURRENT: RefCell<ManuallyDrop<Option<Rc<Closing>>>> =
+        const { RefCell::new(ManuallyDrop::new(None)) };
     /// Its flag, to be read without a borrow.
     static BEGUN: Cell<bool> = const { Cell::new(false) };
 }
 
 fn current() -> Option<Rc<Closing>> {
-    CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
+    CURRENT.with_borrow(|current| Option::clone(current))
 }
 
 // ---- What tasks use --------------------------------------------------------------------------
@@ -40,7 +42,7 @@ fn current() -> Option<Rc<Closing>> {
 #[inline]
 #[must_use]
 pub fn has_begun() -> bool {
-    BEGUN.try_with(Cell::get).unwrap_or(false)
+    BEGUN.get()
 }
 
 /// Waits until the shutdown begins. *Blocks*; *answers*, without a trap, if it has begun.
@@ -272,14 +274,19 @@ struct Seats {
 impl Closing {
     /// Makes it the one of this thread, while its kernel runs.
     pub fn enter(self: &Rc<Closing>) {
-        CURRENT.set(Some(self.clone()));
+        Closing::replace(Some(self.clone()));
         BEGUN.set(self.begun.get());
     }
 
-    /// Its kernel stops running. Harmless while a thread ends.
+    /// Its kernel stops running.
     pub fn leave() {
-        let _ = BEGUN.try_with(|begun| begun.set(false));
-        drop(CURRENT.try_with(RefCell::take));
+        BEGUN.set(false);
+        Closing::replace(None);
+    }
+
+    fn replace(closing: Option<Rc<Closing>>) {
+        let before = CURRENT.replace(ManuallyDrop::new(closing));
+        drop(ManuallyDrop::into_inner(before));
     }
 
     /// Sets the flag; gives those who are to be woken, by their places. Who waits in the

@@ -100,11 +100,26 @@ pin_project! {
     impl<F> PinnedDrop for Guard<'_, F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
+            let end = GivenUp { deadline: this.deadline, stage: *this.stage, site: this.site };
             // What is inside goes first, as in any scope.
             this.inner.set(None);
-            if this.stage.stage() != Stage::Free {
-                this.deadline.give_up(this.stage.stage(), this.site);
-            }
+            drop(end);
+        }
+    }
+}
+
+/// A guard that is dropped: it ends also where what is inside panics.
+struct GivenUp<'a> {
+    deadline: &'a ConnectionDeadline,
+    stage: Packed,
+    site: Site,
+}
+
+impl Drop for GivenUp<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.stage.stage() != Stage::Free {
+            self.deadline.give_up(self.stage.stage(), self.site);
         }
     }
 }
@@ -283,7 +298,12 @@ impl ConnectionDeadline {
                 }
                 return;
             }
-            Stage::Kept | Stage::Own(_) => self.leave(),
+            Stage::Kept | Stage::Own(_) if self.hangs_here() => self.leave(),
+            // What is pending in the task where it hung is not known here.
+            Stage::Kept | Stage::Own(_) => {
+                self.kept().guards.set(false);
+                self.post_leave(self.scope(), self.owner());
+            }
         }
         // A scope that is being opened for it is closed.
         if let Some(ticket) = self.ticket(stage) {
@@ -295,6 +315,11 @@ impl ConnectionDeadline {
     fn hang(&self) -> bool {
         let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else { return false };
         self.kept().hang(task, parent)
+    }
+
+    /// Whether the scope hangs in the task that is being polled.
+    fn hangs_here(&self) -> bool {
+        self.slot.name.epoch == gate::epoch() && self.kept().is_in(gate::task())
     }
 
     /// The deadline of a guard, for the labels of its interrupts.
