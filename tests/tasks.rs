@@ -350,11 +350,14 @@ fn a_task_is_cancelled_once() {
         child.cancel_now("two").await;
         sleep(secs(1)).await.unwrap();
         child.cancel("three").await.unwrap();
-        let end = child.join().await;
         child.cancel("four").await.unwrap();
+        let end = child.join().await;
+        // There is nothing left of which a line could tell.
+        child.cancel("five").await.unwrap();
         end
     });
     assert_eq!(end, Ok((true, Ok(at(10)))));
+    assert!(!trace.contains("reason=five"), "{trace}");
     for (effect, n) in [("= delivered", 1), ("= again", 2), ("= ended", 1)] {
         assert_lines(&trace, effect, n);
     }
