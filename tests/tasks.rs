@@ -357,7 +357,7 @@ fn a_task_is_cancelled_once() {
         end
     });
     assert_eq!(end, Ok((true, Ok(at(10)))));
-    assert!(!trace.contains("reason=five"), "{trace}");
+    assert!(!trace.contains("by=2 reason=five"), "{trace}");
     for (effect, n) in [("= delivered", 1), ("= again", 2), ("= ended", 1)] {
         assert_lines(&trace, effect, n);
     }
