@@ -106,7 +106,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Frees the place of a task that has ended, and of which nobody will ask any more: its handle
     /// is gone, or has its output.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove_task(&mut self, index: u32) {
         let (body, rare) = self.tasks.remove(index);
         // Few tasks have it, and even to drop nothing is a call.
