@@ -82,7 +82,9 @@ impl Server {
     fn ends_well(self) {
         let trace = self.trace.clone();
         let log = self.log();
-        assert!(log.lines().count() < 10, "{log}");
+        // A machine that stands still for a while makes long runs of short ones.
+        let said = log.lines().filter(|line| !line.contains(" longrun "));
+        assert!(said.count() < 10, "{log}");
         assert_sound(&trace);
     }
 
@@ -530,7 +532,7 @@ fn fetch_keeps_its_connection_and_reads_chunks() {
     assert!(well && out.starts_with("HTTP/1.1 200 OK\r\n") && out.ends_with("\r\n\r\nback"));
     let (out, _, well) = fetch(&["--head", &url("/")]);
     assert!(well && out.contains("Content-Length: 21\r\n") && out.ends_with("\r\n\r\n"));
-    let (_, said, well) = fetch(&["--piece", "10", &url("/sleep?ms=2000"), &url("/")]);
+    let (_, said, well) = fetch(&["--piece", "500", &url("/sleep?ms=2000"), &url("/")]);
     assert!(!well && said.contains("1 of 2 failed") && said.contains("200, 21 bytes"), "{said}");
     let (_, said, well) = fetch(&["--timeout", "10", &url("/sleep?ms=2000")]);
     assert!(!well && said.contains("1 of 1 failed"), "{said}");

@@ -464,7 +464,7 @@ fn rfc9112_6_1_chunked_is_the_only_coding_and_is_last_and_alone() {
     for good in [" chunked", "chunked", " CHUNKED", " \tchunked \t"] {
         assert_eq!(with(good), (vec![200], KEPT), "{good:?}");
     }
-    for unknown in [" gzip, chunked", " x,chunked", " identity, chunked"] {
+    for unknown in [" gzip, chunked", " x,chunked", " identity, chunked", ", chunked"] {
         assert_eq!(with(unknown), (vec![501], CLOSED), "{unknown:?}");
     }
     let bad = [
