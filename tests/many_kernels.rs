@@ -116,22 +116,20 @@ fn d18_each_real_kernel_counts_its_own_and_each_hears_a_signal() {
     }
 }
 
-/// A kernel that runs when it is dropped.
-struct Last(Kernel<Sim>, mpsc::Sender<bool>);
+/// What is done with a kernel when it is dropped, and whether that went well.
+struct Last(Option<Kernel<Sim>>, fn(Kernel<Sim>) -> bool, mpsc::Sender<bool>);
 
 impl Drop for Last {
     fn drop(&mut self) {
-        let program = async {
-            spawn("told", async {}).detached().await;
-            spawn("asked", async {}).await.join().await.is_ok()
-        };
-        let ran = catch_unwind(AssertUnwindSafe(|| self.0.run(program).unwrap()));
-        self.1.send(ran.unwrap_or(false)).unwrap();
+        let (kernel, last) = (self.0.take().expect("it is dropped once"), self.1);
+        // A panic that leaves this would end the process.
+        let went_well = catch_unwind(AssertUnwindSafe(|| last(kernel)));
+        self.2.send(went_well.unwrap_or(false)).unwrap();
     }
 }
 
-#[test]
-fn a_kernel_that_runs_while_its_thread_ends_spawns_as_ever() {
+/// Leaves a kernel, after `before`, to the end of its thread, where `last` is done with it.
+fn at_the_end_of_a_thread(before: fn(&mut Kernel<Sim>), last: fn(Kernel<Sim>) -> bool) {
     thread_local! {
         static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
     }
@@ -143,51 +141,41 @@ fn a_kernel_that_runs_while_its_thread_ends_spawns_as_ever() {
             if first {
                 LAST.with(|last| assert!(last.borrow().is_none()));
             }
-            let kernel = Kernel::new(Sim::new());
-            LAST.with(|last| *last.borrow_mut() = Some(Last(kernel, tell)));
+            let mut kernel = Kernel::new(Sim::new());
+            before(&mut kernel);
+            LAST.with(|kept| *kept.borrow_mut() = Some(Last(Some(kernel), last, tell)));
         });
         ends.join().unwrap();
         assert!(told.recv().unwrap(), "first: {first}");
-    }
-}
-
-/// A kernel that ran before, and is shut down with its thread.
-struct Old(Option<Kernel<Sim>>, mpsc::Sender<bool>);
-
-impl Drop for Old {
-    fn drop(&mut self) {
-        let mut kernel = self.0.take().expect("it is dropped once");
-        let program = async {
-            spawn("waits", traps::shutdown::until_begun(sleep(MS))).detached().await;
-            traps::shutdown::has_begun()
-        };
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            let begun = kernel.run(program).unwrap();
-            kernel.shutdown().unwrap();
-            begun
-        }));
-        // A panic here would end the process.
-        self.1.send(ended.is_ok_and(|begun| !begun)).unwrap();
     }
 }
 
 #[test]
+fn a_kernel_that_runs_while_its_thread_ends_spawns_as_ever() {
+    at_the_end_of_a_thread(
+        |_| (),
+        |mut kernel| {
+            let program = async {
+                spawn("told", async {}).detached().await;
+                spawn("asked", async {}).await.join().await.is_ok()
+            };
+            kernel.run(program).unwrap()
+        },
+    );
+}
+
+#[test]
 fn a_kernel_that_ran_before_runs_and_is_shut_down_while_its_thread_ends() {
-    thread_local! {
-        static OLD: RefCell<Option<Old>> = const { RefCell::new(None) };
-    }
-    let (tell, told) = mpsc::channel();
-    for first in [false, true] {
-        let tell = tell.clone();
-        let ends = thread::spawn(move || {
-            if first {
-                OLD.with(|old| assert!(old.borrow().is_none()));
-            }
-            let mut kernel = Kernel::new(Sim::new());
-            kernel.run(async {}).unwrap();
-            OLD.with(|old| *old.borrow_mut() = Some(Old(Some(kernel), tell)));
-        });
-        ends.join().unwrap();
-        assert!(told.recv().unwrap(), "first: {first}");
-    }
+    at_the_end_of_a_thread(
+        |kernel| kernel.run(async {}).unwrap(),
+        |mut kernel| {
+            let program = async {
+                spawn("waits", traps::shutdown::until_begun(sleep(MS))).detached().await;
+                traps::shutdown::has_begun()
+            };
+            let begun = kernel.run(program).unwrap();
+            kernel.shutdown().unwrap();
+            !begun
+        },
+    );
 }

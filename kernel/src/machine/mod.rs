@@ -52,7 +52,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Nobody but a timer can have ended the wait.
+    /// There is none: no more than a point of time can have ended the wait.
     pub(crate) fn are_none(&self) -> bool {
         self.io.is_empty() && self.signals.is_empty() && !self.bell && !self.hang
     }

@@ -292,12 +292,9 @@ impl Machine for Sim {
     }
 
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
-        let empty = |arrivals: &Arrivals| {
-            arrivals.io.is_empty() && arrivals.signals.is_empty() && !arrivals.bell
-        };
         self.play(arrivals);
         let Until::Arrival { by: asked, outside } = until else { return Ok(()) };
-        if !empty(arrivals) || asked.is_some_and(|point| point <= self.clock.now()) {
+        if !arrivals.are_none() || asked.is_some_and(|point| point <= self.clock.now()) {
             return Ok(());
         }
         if outside {
@@ -317,7 +314,7 @@ impl Machine for Sim {
                 self.clock.set(next + late);
             }
             self.play(arrivals);
-            if !empty(arrivals) || asked.is_some_and(|point| point <= self.clock.now()) {
+            if !arrivals.are_none() || asked.is_some_and(|point| point <= self.clock.now()) {
                 return Ok(());
             }
         }

@@ -23,7 +23,8 @@
 //!
 //! - **The clock.** It moves only when every task waits. [`Sim::clock`] is a handle to it:
 //!   `advance` lets time pass while a task holds the CPU, as a long computation does;
-//!   [`Sim::late_by`] makes every deadline fire late, as a busy machine does.
+//!   [`Sim::late_by`] makes every deadline fire late, as a busy machine does; [`Sim::seed`] has
+//!   what happens at one instant happen in any order.
 //! - **Readiness.** `Io::new(Scripted(7))` waits like a socket; [`Sim::ready_at`] says when it
 //!   looks ready. There are no bytes behind it.
 //! - **Signals and threads.** [`Sim::signal_at`] sends a signal. After [`Sim::jobs_take`] a job of

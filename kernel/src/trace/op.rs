@@ -267,6 +267,6 @@ pub enum Effect {
     Pending,
     /// `again`: an earlier request stands.
     Again,
-    /// `ended`: the task had ended.
+    /// `ended`: the task had ended, and its output was not given out.
     Ended,
 }
