@@ -234,10 +234,18 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             }
             let which = w.roll(w.deadlines.borrow().len() as u64) as usize;
             let deadline = w.deadlines.borrow()[which].clone();
-            match w.roll(5) {
-                0 => deadline.disarm(),
-                1 => drop(w.deadlines.borrow_mut().swap_remove(which)),
-                _ => deadline.arm(w.span()),
+            let next = w.roll(9);
+            if next > 1 {
+                deadline.arm(w.span());
+            }
+            // More in the run of an arm, which is held back until that ends.
+            match next {
+                0 | 2 => deadline.disarm(),
+                1 | 3 => drop(w.deadlines.borrow_mut().swap_remove(which)),
+                4 => deadline.arm(w.span()),
+                5 => deadline.arm_at(deadline.now() + w.span()),
+                6 => return deadline.guard(w.span(), yield_now()).await,
+                _ => {}
             }
             Ok(())
         }),

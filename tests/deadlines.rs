@@ -659,21 +659,110 @@ fn d19_a_million_arms_are_no_trap_no_scan_and_no_turn() {
     assert_eq!((counters.traps, counters.scans, counters.turns), (1, 0, 1));
 }
 
-/// A re-arm leaves the kernel a look at the time of the arm before it: one that the log does not
-/// show, nor a gap in its turns.
+/// Nobody listens, so an arm is a store that is put off until the run ends; by then more is asked
+/// of the deadline.
+#[test]
+fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
+    let at = |seconds| Time::ZERO + seconds * SECOND;
+    let ran = Kernel::new(Sim::new()).run(async {
+        let deadline = connection_deadline().await;
+        // Armed anew inside a guard, it is the limit there, and the guard's end ends it.
+        let inside = deadline.guard(10 * SECOND, async {
+            deadline.arm(20 * SECOND);
+            Ok::<_, Interrupt>(current_deadline().await)
+        });
+        assert_eq!(inside.await.unwrap(), Some(at(20)));
+        assert_eq!(deadline.until(), at(20));
+        sleep(30 * SECOND).await.unwrap();
+        // A guard takes it over, a disarm takes it back, and so does an arm to a point.
+        deadline.arm(50 * SECOND);
+        let cut = deadline.guard(10 * SECOND, sleep(90 * SECOND)).await;
+        assert_eq!((cut.unwrap_err().reading(), deadline.until()), (at(40), at(40)));
+        // One that has not fired: else each arm is a post.
+        let deadline = connection_deadline().await;
+        yield_now().await.unwrap();
+        deadline.arm(10 * SECOND);
+        deadline.disarm();
+        assert_eq!(deadline.until(), Time::NEVER);
+        sleep(20 * SECOND).await.unwrap();
+        deadline.arm(10 * SECOND);
+        deadline.arm_at(at(90));
+        assert_eq!((deadline.until(), sleep(20 * SECOND).await.is_ok()), (at(90), true));
+        let cut = sleep(20 * SECOND).await;
+        assert_eq!((cut.unwrap_err().reading(), deadline.fired()), (at(90), true));
+        deadline.arm(10 * SECOND);
+        assert!(!deadline.fired());
+        // It goes, and its place is the sleep's.
+        drop(deadline);
+        sleep(20 * SECOND).await.unwrap();
+        clock().await
+    });
+    assert_eq!(ran.unwrap(), at(110));
+}
+
+#[test]
+fn d5_what_was_armed_inside_a_guard_is_known_after_it_was_given_up_in_another_task() {
+    let ran = Kernel::new(Sim::new()).run(async {
+        let deadline = Rc::new(connection_deadline().await);
+        let inside = deadline.clone();
+        let mut guarded = Box::pin(async move {
+            let wait = async {
+                inside.arm(20 * SECOND);
+                sleep(90 * SECOND).await
+            };
+            inside.guard(10 * SECOND, wait).await
+        });
+        // Its scope is opened, and what is inside is polled.
+        for _ in 0..2 {
+            let polled = poll_fn(|cx| Poll::Ready(guarded.as_mut().poll(cx))).await;
+            assert!(polled.is_pending());
+            yield_now().await.unwrap();
+        }
+        spawn("gives it up", async { drop(guarded) }).await.join().await.unwrap();
+        sleep(30 * SECOND).await.unwrap();
+        (deadline.until(), deadline.fired())
+    });
+    assert_eq!(ran.unwrap(), (Time::ZERO + 20 * SECOND, false));
+}
+
+/// Its place is free for others from the next turn on.
+#[test]
+fn d1_an_arm_of_a_deadline_that_goes_in_its_run_goes_with_it() {
+    for guards in [false, true] {
+        let mut kernel = Kernel::new(Sim::new());
+        let ran = kernel.run(async {
+            for _ in 0..3 {
+                let deadline = connection_deadline().await;
+                if guards {
+                    deadline.guard(5 * SECOND, sleep(SECOND)).await.unwrap();
+                }
+                deadline.arm(10 * SECOND);
+                drop(deadline);
+                sleep(20 * SECOND).await.unwrap();
+            }
+        });
+        ran.unwrap();
+        let counters = kernel.counters();
+        assert_eq!((counters.deadlines, counters.timers), (0, 0));
+    }
+}
+
+/// A re-arm leaves the kernel a look at the time of the arm before it, if that was of another run:
+/// one that the log does not show, nor a gap in its turns.
 #[test]
 fn d16_a_scan_that_moves_nothing_is_no_turn() {
     let mut kernel = Kernel::new(Sim::new());
     let main = async {
         let deadline = connection_deadline().await;
         deadline.arm(10 * SECOND);
+        sleep(5 * SECOND).await.unwrap();
         deadline.arm(100 * SECOND);
-        sleep(50 * SECOND).await.unwrap();
+        sleep(45 * SECOND).await.unwrap();
     };
     kernel.run(main).unwrap();
     let counters = kernel.counters();
-    // At ten seconds, where nothing is due, and at fifty.
-    assert_eq!((counters.scans, counters.polls, counters.turns), (2, 2, 2));
+    // At five seconds, at ten, where nothing is due, and at fifty.
+    assert_eq!((counters.scans, counters.polls, counters.turns), (3, 3, 3));
 }
 
 #[test]

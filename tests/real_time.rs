@@ -2,10 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use kernel::{Kernel, Real};
-use traps::{Interrupt, clock, connection_deadline, sleep, timeout_after};
+use kernel::{Kernel, Options, Real};
+use traps::{Interrupt, WaitQueue, clock, connection_deadline, sleep, timeout_after, yield_now};
 
 const ARMS: u32 = 150;
+
+fn busy(span: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < span {}
+}
 
 /// None fires before what it was armed to, by the exact clock. What it is armed to is a span from
 /// a reading that is not behind either, unless the machine's coarse clock stood still: that some
@@ -19,8 +24,9 @@ fn d12_on_the_real_clock_no_deadline_is_early() {
         // Spans that are no multiple of a tick, and arms anywhere in one, also late in a turn.
         for n in 0..ARMS {
             let span = Duration::from_micros(u64::from(700 + n * 13));
-            let busy = Instant::now();
-            while n % 3 == 0 && busy.elapsed() < Duration::from_micros(u64::from(n * 93)) {}
+            if n % 3 == 0 {
+                busy(Duration::from_micros(u64::from(n * 93)));
+            }
             let (exact, coarse) = (clock().await, deadline.now());
             if coarse < exact {
                 behind.push(exact.since(coarse));
@@ -38,6 +44,53 @@ fn d12_on_the_real_clock_no_deadline_is_early() {
     let (early, behind) = kernel.run(main).unwrap();
     assert_eq!(early, []);
     assert!(behind.len() < ARMS as usize / 10, "{} of {ARMS}: {behind:?}", behind.len());
+}
+
+/// An arm of straight code reads no clock: it counts from the end of its run, which may be long.
+/// One or two may be early where the machine's coarse clock stood still.
+#[test]
+fn d12_on_the_real_clock_no_arm_is_early_whatever_its_run_did_before_and_after() {
+    let tick = Duration::from_millis(10);
+    let mut kernel = Kernel::with_options(Real::new().unwrap(), Options::new().tick(tick));
+    let main = async {
+        let queue = WaitQueue::new();
+        let mut early = Vec::new();
+        for n in 0..12 {
+            // One that has fired is armed anew by a post, and its end is one.
+            let deadline = connection_deadline().await;
+            yield_now().await.unwrap();
+            let (span, long) = (tick + Duration::from_micros(n * 131), tick * (n % 3) as u32);
+            busy(long);
+            let armed = Instant::now();
+            deadline.arm(span);
+            busy(long / 2);
+            let end = queue.wait().await;
+            let waited = armed.elapsed();
+            assert!(end.is_err_and(|why| !why.is_cancelled()));
+            if waited < span || clock().await < deadline.until() {
+                early.push((span, long, waited));
+            }
+        }
+        early
+    };
+    let early = kernel.run(main).unwrap();
+    assert!(early.len() < 3, "{early:?}");
+}
+
+/// There no run's end is awaited.
+#[test]
+fn d2_an_arm_outside_of_a_run_counts_from_there() {
+    let span = Duration::from_secs(9);
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let deadline = kernel.run(async { connection_deadline().await }).unwrap();
+    // With one that is set, which is moved, and without.
+    for _ in 0..2 {
+        deadline.arm(span);
+        let latest = deadline.now() + span;
+        busy(Duration::from_millis(30));
+        kernel.run(async {}).unwrap();
+        assert!(deadline.until() <= latest);
+    }
 }
 
 /// By the kernel's clock, and by the system's beside it. The last span is of those that count from

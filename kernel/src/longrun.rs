@@ -172,6 +172,9 @@ impl<M: Machine> Kernel<M> {
                 self.measure_run(index);
             }
             self.longrun.since = mark;
+            self.timers.table().end_run(mark);
+        } else {
+            self.timers.table().settle();
         }
     }
 

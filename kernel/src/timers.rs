@@ -10,7 +10,7 @@
 
 use std::rc::Rc;
 
-use traps::deadline_table::{Columns, DeadlineTable, FIRED, Place};
+use traps::deadline_table::{Columns, DeadlineTable, Place};
 use traps::time::Time;
 
 /// Who a timer belongs to: 32 bits that only the kernel can read.
@@ -145,7 +145,7 @@ impl TimeQueue {
         match (columns.place(slot), soon) {
             (Place::Far, false) => columns.store(slot, at),
             (Place::Far, true) => {
-                columns.store(slot, Time::NEVER);
+                columns.draw_near(slot, at);
                 drop(columns);
                 self.push(Near { at, rank, slot });
             }
@@ -158,6 +158,7 @@ impl TimeQueue {
             }
             (Place::Near(position), true) => {
                 self.counters.pushes += 1;
+                columns.draw_near(slot, at);
                 let entry = Near { at, rank, slot };
                 settle(&mut self.near, &mut columns, position, entry);
             }
@@ -181,13 +182,12 @@ impl TimeQueue {
 
     /// When a timer is due; `NEVER` for one that has fired or is disarmed.
     pub(crate) fn due_at(&self, id: TimerId) -> Time {
+        // The task that runs may have armed it.
+        self.table.settle();
         let columns = self.table.columns();
         match columns.place(id.0) {
             Place::Near(position) => self.near[position].at,
-            Place::Far | Place::Hole => match columns.at(id.0) {
-                FIRED => Time::NEVER,
-                at => at,
-            },
+            Place::Far | Place::Hole => columns.at(id.0),
         }
     }
 
@@ -203,8 +203,7 @@ impl TimeQueue {
 
     /// Whether a connection deadline has fired since it was armed last.
     pub(crate) fn has_fired(&self, id: TimerId) -> bool {
-        let columns = self.table.columns();
-        columns.place(id.0) == Place::Far && columns.at(id.0) == FIRED
+        self.table.columns().has_fired(id.0)
     }
 
     /// How many timers wait in the far table. O(1).
@@ -228,7 +227,7 @@ impl TimeQueue {
     #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         let near = self.near.first().map_or(Time::NEVER, |first| first.at);
-        Some(near.min(self.table.columns().soonest())).filter(|next| *next < FIRED)
+        Some(near.min(self.table.columns().soonest())).filter(|next| *next != Time::NEVER)
     }
 
     /// Removes what is due at `now` and appends it to `due`, by deadline, then by rank.
@@ -249,8 +248,7 @@ impl TimeQueue {
             let columns = &mut *self.table.columns();
             due.push(Due { at, owner: Owner(columns.owner(slot)), rank, slot });
             if rank.class == Class::Deadline {
-                columns.set_far(slot, rank.seq as u32);
-                columns.store(slot, FIRED);
+                columns.fire(slot, rank.seq as u32, at);
             } else {
                 columns.release(slot);
             }
@@ -598,7 +596,7 @@ mod tests {
     #[test]
     fn never_is_not_reached_even_at_the_end_of_time() {
         let mut queue = queue();
-        for at in [u64::MAX, u64::MAX, u64::MAX - 2, SECOND] {
+        for at in [u64::MAX, u64::MAX - 2, 1 << 62, (1 << 62) - 1, SECOND] {
             arm(&mut queue, at, 1, 0);
         }
         assert_eq!(expire(&mut queue, u64::MAX).len(), 2);

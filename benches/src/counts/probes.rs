@@ -48,7 +48,7 @@ enum Kind {
 const CASE: [u64; 2] = [10_000, 20_000];
 
 /// `(name, case of bench micro, allocations too)`.
-const CASES: [(&str, &str, bool); 12] = [
+const CASES: [(&str, &str, bool); 13] = [
     ("answer", "answer", true),
     ("answer5", "answer5", false),
     ("clock", "clock", false),
@@ -58,6 +58,7 @@ const CASES: [(&str, &str, bool); 12] = [
     ("spawn_join1000", "spawn_join1000", true),
     ("timeout", "timeout", true),
     ("rearm", "rearm", true),
+    ("rearm_another", "rearm_another", false),
     ("guard", "guard", true),
     ("arm_cancel", "arm_cancel:1000", true),
     ("traced_yield", "trace_memory", true),

@@ -53,6 +53,7 @@ pub fn cases() -> Vec<Case> {
             REARM,
             clock,
         ),
+        case("rearm_another", "re-arm one of two and then the other", 2, &[], ANOTHER, clock),
         case("rearm_random", "re-arm one of 1,000,000 at random", 1_000_000, &[], RANDOM, memory),
         case("arm_cancel", "TimeQueue arm + cancel, 0 others", 0, ARM_BAR, ARM, store),
         case("arm_cancel10k", "TimeQueue arm + cancel, 10,000 others", 10_000, ARM_BAR, ARM, store),
@@ -78,6 +79,7 @@ const TIMEOUT_BAR: &[Bar] = &[Bar::AtMostOf("tokio", 1.3)];
 const TIMEOUT: &[(&str, Runner)] =
     &[(OURS, timeout), ("tokio", timeout_tokio), ("monoio", timeout_monoio)];
 const GUARD: &[(&str, Runner)] = &[(OURS, guard), ("tokio", timeout_tokio)];
+const ANOTHER: &[(&str, Runner)] = &[(OURS, rearm_another)];
 const REARM: &[(&str, Runner)] =
     &[(OURS, rearm), ("tokio", rearm_tokio), ("smol", rearm_smol), ("monoio", rearm_monoio)];
 const RANDOM: &[(&str, Runner)] = &[(OURS, random), ("tokio", random_tokio)];
@@ -169,6 +171,18 @@ fn rearm(load: u64, count: u64) -> f64 {
         let start = Cpu::now();
         for _ in 0..count {
             black_box(&deadline).arm(FAR);
+        }
+        start.each(count)
+    })
+}
+
+/// Each arm has the one before it stored, with a reading of the clock of its own.
+fn rearm_another(load: u64, count: u64) -> f64 {
+    on::trapline(async {
+        let two = others(load).await;
+        let start = Cpu::now();
+        for n in 0..count {
+            black_box(&two)[n as usize % 2].arm(FAR);
         }
         start.each(count)
     })

@@ -108,7 +108,8 @@ pub(crate) mod sealed {
         /// A clock for arms: cheap, never early, late by two of its ticks at most.
         fn coarse_clock(&self) -> Box<dyn CoarseClock>;
 
-        /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`].
+        /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`]:
+        /// that of [`Machine::coarse_clock`], unless that is exact.
         fn mark(&mut self) -> u64;
 
         /// The mark of an exact reading that was just made.

@@ -301,6 +301,7 @@ impl ConnectionDeadline {
             Stage::Kept | Stage::Own(_) if self.hangs_here() => self.leave(),
             // What is pending in the task where it hung is not known here.
             Stage::Kept | Stage::Own(_) => {
+                self.keep_until();
                 self.kept().guards.set(false);
                 self.post_leave(self.scope(), self.owner());
             }
@@ -324,7 +325,7 @@ impl ConnectionDeadline {
 
     /// The deadline of a guard, for the labels of its interrupts.
     fn limit(&self, stage: Stage) -> Option<Time> {
-        let Stage::Nested(place) = stage else { return Some(self.until.get()) };
+        let Stage::Nested(place) = stage else { return Some(self.until()) };
         let opener = self.kept().lend(place)?;
         let deadline = opener.open.and_then(|open| open.deadline);
         self.kept().unlend(place, opener);
@@ -335,6 +336,7 @@ impl ConnectionDeadline {
     #[inline]
     fn leave(&self) {
         let DeadlineSlot { table, name } = &self.slot;
+        self.keep_until();
         self.kept().guards.set(false);
         if gate::is_troubled() || !table.clear(name.slot, BARE | name.task) {
             self.post_leave(self.scope(), self.owner());

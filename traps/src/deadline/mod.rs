@@ -1,7 +1,8 @@
 //! The connection deadline: one deadline that is armed again and again, phase by phase.
 //!
-//! Arming and disarming is a store in the deadline table, which is shared with the kernel; only
-//! what takes more is a post. Opens a scope once, for the first guard; fires nothing itself.
+//! Arming and disarming is a store in the deadline table, which is shared with the kernel, and an
+//! arm's is put off until its run ends; only what takes more is a post. Opens a scope once, for the
+//! first guard; fires nothing itself.
 
 use std::cell::{Cell, OnceCell};
 use std::marker::PhantomData;
@@ -11,47 +12,25 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::deadline_table::{BARE, DeadlineTable, FIRED, GUARD};
+use crate::deadline_table::{BARE, END, GUARD};
 use crate::gate;
 use crate::interrupt::Interruptible;
-use crate::protocol::{DeadlineName, Left, Post, ScopeId, Site};
+use crate::protocol::{Left, Post, ScopeId, Site};
 use crate::time::{Time, micros};
 
 mod guard;
 mod kept;
+mod slot;
 mod task_guard;
 
 pub use guard::Guard;
 use guard::Stage;
 use kept::Kept;
+pub(crate) use slot::DeadlineSlot;
 pub use task_guard::TaskGuard;
 
-/// In place of a slot: it was given back.
-const GONE: u32 = u32::MAX;
-
-/// A place in the deadline table, given back when it is dropped.
-#[derive(Debug)]
-pub(crate) struct DeadlineSlot {
-    table: Rc<DeadlineTable>,
-    pub(crate) name: DeadlineName,
-}
-
-impl DeadlineSlot {
-    /// A place for a new deadline of the task at that place, in the kernel of that number.
-    pub(crate) fn make(table: &Rc<DeadlineTable>, task: u32, epoch: u32) -> DeadlineSlot {
-        let (slot, number) = table.make(task);
-        let name = DeadlineName { slot, number, epoch, task };
-        DeadlineSlot { table: table.clone(), name }
-    }
-
-    /// Gives it back at once, if its kernel runs and need not be asked. No scope names it.
-    fn give_back(&mut self) {
-        let DeadlineSlot { table, name } = self;
-        if name.epoch == gate::epoch() && table.unmake(name.slot) {
-            name.slot = GONE;
-        }
-    }
-}
+/// In place of what a deadline is set to: the table knows.
+const IN_TABLE: Time = Time::from_micros(u64::MAX - 1);
 
 /// One deadline for a whole connection, bound to the task that made it, armed anew for each phase.
 ///
@@ -60,17 +39,18 @@ impl DeadlineSlot {
 /// [`arm`](ConnectionDeadline::arm) it between the steps of straight code: when it fires, the task
 /// that made it, unless it has ended, is interrupted in its trap, or in the next.
 ///
-/// Exact: never early; late by two ticks of the coarse clock at most (of 4 ms on most machines),
-/// and not at all on a simulated machine. (Where that clock is further behind than it says, as on
-/// a virtual machine whose processors others use, it is early by as much the first time; from then
-/// on the clock is trusted less, up to eight ticks more.) **In the turn in which it fires it wins**
-/// against a value that came for the task in the same turn (rows D7, X1; a
-/// [`timeout_after`](crate::timeout_after) loses there), and nothing is lost by that: the trap did
-/// nothing, the bytes are still in the socket. A value of an earlier turn stands. A cancellation
-/// wins against both (row D29).
+/// Exact: never early; late by two ticks of the coarse clock at most (of 4 ms on most machines) and
+/// by what is left of the run that armed it, and not at all on a simulated machine. (Where that
+/// clock is further behind than it says, as on a virtual machine whose processors others use, it is
+/// early by as much the first time; from then on the clock is trusted less, up to eight ticks
+/// more.) **In the turn in which it fires it wins** against a value that came for the task in the
+/// same turn (rows D7, X1; a [`timeout_after`](crate::timeout_after) loses there), and nothing is
+/// lost by that: the trap did nothing, the bytes are still in the socket. A value of an earlier
+/// turn stands. A cancellation wins against both (row D29).
 ///
-/// Costs 16 bytes in the deadline table, and one scope once it guards. To arm is a reading of the
-/// clock and one store: no trap, no allocation, no system call where Linux reads its clock
+/// Costs 16 bytes in the deadline table, and one scope once it guards. To arm is to note the span:
+/// the end of the run, which reads the coarse clock anyway, makes one store of it. A guard reads
+/// that clock and stores. No trap, no allocation, no system call where Linux reads its clock
 /// without one, and no heap operation for a tick or more (rows D2 to D5, D19), else one push.
 ///
 /// ```no_run
@@ -87,7 +67,7 @@ impl DeadlineSlot {
 #[derive(Debug)]
 pub struct ConnectionDeadline {
     slot: DeadlineSlot,
-    /// What was armed last, for the labels of its interrupts.
+    /// What was armed last, for the labels of its interrupts, or `IN_TABLE`.
     until: Cell<Time>,
     /// What its guards need.
     kept: OnceCell<Box<Kept>>,
@@ -131,6 +111,9 @@ impl ConnectionDeadline {
     /// Sets it to `span` from now, in place of what was set before, sooner or later, and forgets
     /// that it fired. Zero disarms it (row D3). Inside a guard it moves that guard's deadline.
     ///
+    /// On a real machine `now` is the end of the task's present run, where the clock is read for
+    /// all; or this call, outside of a run, within a tick, or where another one is armed in it.
+    ///
     /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it. Outside a
     /// guard it is not among those that [`current_deadline`](crate::current_deadline) tells of.
     #[inline(always)]
@@ -138,10 +121,24 @@ impl ConnectionDeadline {
     pub fn arm(&self, span: Duration) {
         // All of it in the caller: a span that is known there costs nothing to convert.
         let DeadlineSlot { table, name } = &self.slot;
-        let (span, now) = (micros(span), table.now());
-        match table.push_back(name.slot, span, now) {
-            Some(until) => self.until.set(until),
-            None => self.arm_anyhow(span, now, Location::caller()),
+        let span = micros(span);
+        if table.hold_again(name.slot, span) {
+            self.until.set(IN_TABLE);
+        } else {
+            self.arm_first(span, Location::caller());
+        }
+    }
+
+    /// The same where it is the first of its run, perhaps, or is outside of any.
+    #[inline(never)]
+    fn arm_first(&self, span: u64, site: Site) {
+        let DeadlineSlot { table, name } = &self.slot;
+        let runs = gate::task().is_some_and(|task| task.epoch == name.epoch);
+        if runs && table.hold(name.slot, span) {
+            debug_assert!(table.is_owned_by(name.slot, self.owner()), "rule: an arm has its owner");
+            self.until.set(IN_TABLE);
+        } else {
+            self.arm_anyhow(span, site);
         }
     }
 
@@ -149,16 +146,18 @@ impl ConnectionDeadline {
     #[inline(always)]
     fn arm_from(&self, span: u64, owner: u32, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
+        self.keep_until();
         let now = table.now();
         match table.begin(name.slot, span, now, owner) {
             Some(until) => self.until.set(until),
-            None => self.arm_anyhow(span, now, site),
+            None => self.arm_anyhow(span, site),
         }
     }
 
     /// The same where it is more than a store.
     #[inline(never)]
-    fn arm_anyhow(&self, span: u64, now: Time, site: Site) {
+    fn arm_anyhow(&self, span: u64, site: Site) {
+        let now = self.now();
         match span {
             0 => self.disarm(),
             span => self.set(Time::from_micros(now.as_micros().saturating_add(span)), now, site),
@@ -181,7 +180,8 @@ impl ConnectionDeadline {
 
     #[inline]
     fn set(&self, until: Time, now: Time, site: Site) {
-        if until >= FIRED {
+        self.keep_until();
+        if until >= END {
             if !self.fired() {
                 return self.disarm();
             }
@@ -198,7 +198,7 @@ impl ConnectionDeadline {
         }
     }
 
-    /// The reading from which [`arm`](ConnectionDeadline::arm) counts. Does not trap.
+    /// A reading of the clock for arms, which is never early. Does not trap.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Time {
@@ -206,10 +206,26 @@ impl ConnectionDeadline {
     }
 
     /// What it was armed to last, also if that has passed or its guard has ended; [`Time::NEVER`]
-    /// before, and after it was disarmed.
+    /// before, and after it was disarmed. Asked in the run of an [`arm`](ConnectionDeadline::arm),
+    /// this has it count from here.
     #[must_use]
     pub fn until(&self) -> Time {
+        self.keep_until();
         self.until.get()
+    }
+
+    /// Learns what it is set to, if only the table knows: before that is set or cleared in another
+    /// way.
+    #[inline(always)]
+    fn keep_until(&self) {
+        if self.until.get() == IN_TABLE {
+            self.learn_until();
+        }
+    }
+
+    #[cold]
+    fn learn_until(&self) {
+        self.until.set(self.slot.table.set_to(self.slot.name.slot));
     }
 
     /// Takes it back; harmless where it is not armed (row D4). Does not trap. That it fired is not
@@ -217,6 +233,7 @@ impl ConnectionDeadline {
     #[inline]
     #[track_caller]
     pub fn disarm(&self) {
+        self.keep_until();
         self.until.set(Time::NEVER);
         let owner = self.owner();
         if !self.slot.table.clear(self.slot.name.slot, owner) {
@@ -360,14 +377,6 @@ impl Drop for ConnectionDeadline {
         self.close();
         if !self.kept.get().is_some_and(|kept| kept.asked.get()) {
             self.slot.give_back();
-        }
-    }
-}
-
-impl Drop for DeadlineSlot {
-    fn drop(&mut self) {
-        if self.name.slot != GONE {
-            gate::post(Post::DropDeadline { deadline: self.name });
         }
     }
 }

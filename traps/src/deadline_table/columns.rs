@@ -4,7 +4,7 @@
 
 use std::mem;
 
-use super::FIRED;
+use super::mark::{self, END, is_due};
 use crate::time::Time;
 
 /// From here on a place is far; the rest of it is the number of a connection deadline.
@@ -38,7 +38,8 @@ struct About {
 /// The table itself: a slot is 16 bytes in two columns, so that a scan reads only the times.
 #[derive(Debug)]
 pub struct Columns {
-    /// When the deadline of a slot is due; `NEVER` if the slot is a hole, is disarmed or is near.
+    /// When the deadline of a slot is due, with a mark if it is near or has fired; `NEVER` if the
+    /// slot is a hole or is disarmed.
     at: Vec<Time>,
     about: Vec<About>,
     /// The first hole.
@@ -95,7 +96,7 @@ impl Columns {
         let before = mem::replace(at, Time::NEVER);
         *about = About { owner: self.free, place: HOLE };
         self.free = slot;
-        if before < FIRED {
+        if is_due(before) {
             self.count_out();
         }
         self.len -= 1;
@@ -128,7 +129,7 @@ impl Columns {
     /// Sets a time in a slot that was claimed just now. O(1).
     #[inline]
     pub fn set(&mut self, slot: u32, at: Time) {
-        if at < FIRED {
+        if is_due(at) {
             self.at[slot as usize] = at;
             self.waiting += 1;
             self.count_in(at);
@@ -139,25 +140,13 @@ impl Columns {
     #[inline]
     pub fn store(&mut self, slot: u32, at: Time) {
         let before = mem::replace(&mut self.at[slot as usize], at);
-        if at < FIRED {
+        if is_due(at) {
             self.waiting += 1;
             self.count_in(at);
         }
-        if before < FIRED {
+        if is_due(before) {
             self.count_out();
         }
-    }
-
-    /// Sets a deadline that is set here to another time. False, and nothing is changed, if it is
-    /// not, or if that is no time.
-    #[inline(always)]
-    pub(super) fn put(&mut self, slot: u32, at: Time) -> bool {
-        match self.at.get_mut(slot as usize) {
-            Some(before) if *before < FIRED && at < FIRED => *before = at,
-            _ => return false,
-        }
-        self.count_in(at);
-        true
     }
 
     /// Sets a deadline that waits here to a time, set or not, and gives it an owner. False, and
@@ -168,7 +157,7 @@ impl Columns {
         let (Some(before), Some(about)) = (self.at.get_mut(slot), self.about.get_mut(slot)) else {
             return false;
         };
-        if about.place < FAR || *before == FIRED || at >= FIRED {
+        if about.place < FAR || mark::has_fired(*before) || !is_due(at) {
             return false;
         }
         self.waiting += usize::from(*before == Time::NEVER);
@@ -183,7 +172,7 @@ impl Columns {
     pub(super) fn take_back(&mut self, slot: u32, owner: u32) -> bool {
         let slot = slot as usize;
         match (self.at.get_mut(slot), self.about.get_mut(slot)) {
-            (Some(at), Some(about)) if *at < FIRED => (*at, about.owner) = (Time::NEVER, owner),
+            (Some(at), Some(about)) if is_due(*at) => (*at, about.owner) = (Time::NEVER, owner),
             _ => return false,
         }
         self.count_out();
@@ -199,11 +188,33 @@ impl Columns {
         far
     }
 
-    /// When the deadline of a far slot is due.
+    /// When the deadline of a far slot is due; `NEVER` if that has fired or is disarmed.
     #[inline]
     #[must_use]
     pub fn at(&self, slot: u32) -> Time {
-        self.at[slot as usize]
+        let at = self.at[slot as usize];
+        if is_due(at) { at } else { Time::NEVER }
+    }
+
+    /// Whether it can be set here by a store: it is neither near nor has it fired.
+    #[inline(always)]
+    pub(super) fn is_settable(&self, slot: u32) -> bool {
+        let at = self.at[slot as usize];
+        is_due(at) || at == Time::NEVER && self.place(slot) == Place::Far
+    }
+
+    /// What a connection deadline was set to here, also if it has come near or has fired since;
+    /// `NEVER` if it was disarmed.
+    #[must_use]
+    pub(super) fn set_to(&self, slot: u32) -> Time {
+        mark::off(self.at[slot as usize])
+    }
+
+    /// Whether a connection deadline has fired and was not set since.
+    #[inline]
+    #[must_use]
+    pub fn has_fired(&self, slot: u32) -> bool {
+        mark::has_fired(self.at[slot as usize])
     }
 
     /// Whose a slot is.
@@ -234,6 +245,17 @@ impl Columns {
     #[must_use]
     pub fn number(&self, slot: u32) -> u32 {
         self.about[slot as usize].place & !FAR
+    }
+
+    /// A connection deadline fires that was near, and was due at that time.
+    pub fn fire(&mut self, slot: u32, number: u32, at: Time) {
+        self.set_far(slot, number);
+        self.at[slot as usize] = mark::fired(at);
+    }
+
+    /// A deadline that waits here is near from now on, and due at that time.
+    pub fn draw_near(&mut self, slot: u32, at: Time) {
+        self.store(slot, mark::near(at));
     }
 
     /// The deadline is at that position of the heap.
@@ -291,16 +313,16 @@ impl Columns {
         self.at.len()
     }
 
-    /// Calls `due` for every slot that is due at `horizon` or before, after it has set it to
-    /// `NEVER`, and learns `soonest` of the rest from the same pass. Visits the column of times,
-    /// and of the rest only what is due.
+    /// Calls `due` for every slot that is due at `horizon` or before, which is near from now on,
+    /// and learns `soonest` of the rest from the same pass. Visits the column of times, and of the
+    /// rest only what is due.
     pub fn scan(&mut self, horizon: Time, mut due: impl FnMut(u32, u32, u32, Time)) {
-        // Below the marks, or holes would be due.
-        let horizon = horizon.min(Time::from_micros(FIRED.as_micros() - 1));
+        // Or what is marked would be due.
+        let horizon = horizon.min(Time::from_micros(END.as_micros() - 1));
         let mut soonest = Time::NEVER;
         for start in (0..self.at.len()).step_by(BLOCK) {
             let end = self.at.len().min(start + BLOCK);
-            let first = earliest(&self.at[start..end]);
+            let first = mark::earliest(&self.at[start..end]);
             if first > horizon {
                 soonest = soonest.min(first);
                 continue;
@@ -311,7 +333,7 @@ impl Columns {
                     soonest = soonest.min(at);
                     continue;
                 }
-                self.at[slot] = Time::NEVER;
+                self.at[slot] = mark::near(at);
                 self.waiting -= 1;
                 let About { owner, place } = self.about[slot];
                 due(slot as u32, owner, place & !FAR, at);
@@ -333,11 +355,13 @@ impl Columns {
         }
         let (mut far, mut waiting) = (0, 0);
         for (slot, at) in self.at.iter().enumerate() {
-            let is_far = self.place(slot as u32) == Place::Far;
-            assert!(*at == Time::NEVER || is_far);
-            assert!(*at >= FIRED || self.soonest <= *at);
+            let (place, fits) = (self.place(slot as u32), is_due(*at) || mark::has_fired(*at));
+            let is_far = place == Place::Far;
+            assert!(if is_far { fits || *at == Time::NEVER } else { !fits });
+            assert!(place != Place::Hole || *at == Time::NEVER);
+            assert!(!is_due(*at) || self.soonest <= *at);
             far += usize::from(is_far);
-            waiting += usize::from(*at < FIRED);
+            waiting += usize::from(is_due(*at));
         }
         assert_eq!((self.at.len(), self.len), (holes + self.len, far + near));
         assert_eq!((self.waiting, self.soonest == Time::NEVER), (waiting, waiting == 0));
@@ -362,20 +386,6 @@ impl Columns {
             }
         }
     }
-}
-
-/// The minimum, taken in columns: no branch, and no column waits for another.
-#[inline]
-fn earliest(times: &[Time]) -> Time {
-    let mut first = [u64::MAX; 8];
-    let (rows, rest) = times.as_chunks::<8>();
-    for row in rows {
-        for (first, at) in first.iter_mut().zip(row) {
-            *first = at.as_micros().min(*first);
-        }
-    }
-    let rest = rest.iter().map(|at| at.as_micros());
-    Time::from_micros(rest.chain(first).fold(u64::MAX, u64::min))
 }
 
 #[cfg(test)]

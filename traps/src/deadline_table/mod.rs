@@ -2,7 +2,8 @@
 //! those of connections alike.
 //!
 //! Dense columns that a kernel scans and that a task may store into, without a trap. Nothing here
-//! fires, and there is no order: what is due soon is the kernel's near heap.
+//! fires, and there is no order: what is due soon is the kernel's near heap. The last arm of a run
+//! is held until the run ends, where the clock is read anyway.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
@@ -11,57 +12,37 @@ use std::time::Duration;
 
 use crate::time::{Time, micros};
 
+mod clock;
 mod columns;
+mod mark;
 
+use clock::ArmClock;
+pub use clock::CoarseClock;
 pub use columns::{Columns, Place};
+pub(crate) use mark::END;
 
-/// What [`Columns`] holds for a connection deadline that has fired and was not armed since.
-pub const FIRED: Time = Time::from_micros(u64::MAX - 1);
 /// Marks an owner as the scope of a connection deadline that guards.
 pub const GUARD: u32 = 0b11 << 30;
 /// Marks an owner as the task of a connection deadline that is armed without a guard.
 pub const BARE: u32 = 0b10 << 30;
 
-/// How many lags a clock is trusted to be further behind than it says, at the most.
-const MOST_SLACK: u64 = 8;
+/// In place of the slot of a held arm: there is none.
+const NOTHING: u32 = u32::MAX;
+/// The longest span that is held, in microseconds: it ends before `END`.
+const LONGEST: u64 = 1 << 61;
 
-/// A clock for arms: it may be coarse, but what is made of it is never early.
-pub trait CoarseClock {
-    /// What it shows, in units of its own. Each arm reads it: it is to be cheap.
-    fn reading(&self) -> u64;
-
-    /// What time it may be at the most while it shows that.
-    fn latest(&self, reading: u64) -> Time;
-
-    /// How long it may show the same, in microseconds: an exact reading is a bound for that long.
-    fn lag(&self) -> u64;
-}
-
-/// One that is exact.
-impl<F: Fn() -> Time> CoarseClock for F {
-    fn reading(&self) -> u64 {
-        self().as_micros()
-    }
-
-    fn latest(&self, reading: u64) -> Time {
-        Time::from_micros(reading)
-    }
-
-    fn lag(&self) -> u64 {
-        0
-    }
+/// An arm of this run that is not stored yet.
+struct Held {
+    slot: Cell<u32>,
+    /// In microseconds.
+    span: Cell<u64>,
+    /// From when: where the clock is coarse `NEVER`, which is the end of the run.
+    from: Cell<Time>,
 }
 
 /// The deadlines of one kernel, shared with the connection deadlines that it gave out.
 pub struct DeadlineTable {
-    clock: Box<dyn CoarseClock>,
-    /// What it showed last: until it moves, some hundred times a second, `latest` is known.
-    shown: Cell<u64>,
-    /// Now, never early: by the clock or by the kernel's last exact reading, whichever is later.
-    latest: Cell<Time>,
-    lag: u64,
-    /// What is added to the clock's own bound: it was seen to be further behind than it says.
-    slack: Cell<u64>,
+    clock: ArmClock,
     /// In microseconds.
     tick: u64,
     /// A span of this or more is a store: the tick, if no arm is to be told, and if all those are
@@ -77,6 +58,7 @@ pub struct DeadlineTable {
     /// Connection deadlines that were ever made, in 31 bits, and those of them that are not gone.
     made: Cell<u32>,
     alive: Cell<usize>,
+    held: Held,
     columns: RefCell<Columns>,
 }
 
@@ -84,14 +66,9 @@ impl DeadlineTable {
     /// An empty table. `clock` is read by arms.
     #[must_use]
     pub fn new(tick: Duration, clock: Box<dyn CoarseClock>) -> Rc<DeadlineTable> {
-        let (shown, lag) = (clock.reading(), clock.lag());
         let tick = micros(tick);
         Rc::new(DeadlineTable {
-            shown: Cell::new(shown),
-            latest: Cell::new(clock.latest(shown)),
-            clock,
-            lag,
-            slack: Cell::new(0),
+            clock: ArmClock::new(clock),
             tick,
             simple_from: Cell::new(simple_from(tick)),
             listening: Cell::new(false),
@@ -100,6 +77,11 @@ impl DeadlineTable {
             heeded: Cell::new(0),
             made: Cell::new(0),
             alive: Cell::new(0),
+            held: Held {
+                slot: Cell::new(NOTHING),
+                span: Cell::new(0),
+                from: Cell::new(Time::NEVER),
+            },
             columns: RefCell::new(Columns::new()),
         })
     }
@@ -114,30 +96,13 @@ impl DeadlineTable {
     #[inline]
     #[must_use]
     pub fn horizon(&self, now: Time) -> Time {
-        Time::from_micros(now.as_micros().saturating_add(self.tick))
+        plus(now, self.tick)
     }
 
     /// The kernel has read its clock.
     #[inline]
     pub fn set_exact(&self, now: Time) {
-        if now > self.latest.get() {
-            self.check(now);
-        }
-        let bound = plus(now, self.lag + self.slack.get());
-        self.latest.set(self.latest.get().max(bound));
-    }
-
-    /// Time has passed since the clock was read. If it is further behind than it may be (a virtual
-    /// machine's, whose processor that moves it was not run), it will be again.
-    #[cold]
-    fn check(&self, now: Time) {
-        let shown = self.clock.reading();
-        let behind = now.as_micros().saturating_sub(self.clock.latest(shown).as_micros());
-        if behind > self.slack.get() {
-            // There is a bound to it, or one pause of the whole machine would be felt for ever.
-            self.slack.set((behind + self.lag).min(MOST_SLACK * self.lag));
-        }
-        self.learn(shown);
+        self.clock.set_exact(now);
     }
 
     /// Whether arms and disarms are told to the kernel from now on.
@@ -213,12 +178,15 @@ impl DeadlineTable {
     /// not near, has not fired, and nobody is to be told.
     pub(crate) fn unmake(&self, slot: u32) -> bool {
         let Ok(mut columns) = self.columns.try_borrow_mut() else { return false };
-        let at = columns.at(slot);
-        if !self.is_quiet() || at == FIRED || columns.place(slot) != Place::Far {
+        if !self.is_quiet() || columns.has_fired(slot) || columns.place(slot) != Place::Far {
             return false;
         }
+        let held = self.held.slot.get() == slot;
+        if held {
+            self.held.slot.set(NOTHING);
+        }
+        self.count_untold(u64::from(held || columns.at(slot) < END));
         columns.release(slot);
-        self.count_untold(u64::from(at < FIRED));
         self.count_gone();
         true
     }
@@ -243,53 +211,107 @@ impl DeadlineTable {
     /// Reads the clock.
     #[inline(always)]
     pub(crate) fn now(&self) -> Time {
-        let shown = self.clock.reading();
-        if shown != self.shown.get() {
-            self.learn(shown);
-        }
-        self.latest.get()
+        self.clock.now()
     }
 
-    /// The clock has moved.
-    #[cold]
-    fn learn(&self, shown: u64) {
-        self.shown.set(shown);
-        let bound = plus(self.clock.latest(shown), self.slack.get());
-        self.latest.set(self.latest.get().max(bound));
-    }
-
-    /// Moves a far deadline that is set, and whose owner stays, to `span` microseconds after `now`:
-    /// one store. Where it is set to, or `None` if that is not all it takes.
+    /// A run is over, when the clock showed that.
     #[inline(always)]
-    pub(crate) fn push_back(&self, slot: u32, span: u64, now: Time) -> Option<Time> {
-        self.store(span, now, |columns, at| columns.put(slot, at))
+    pub fn end_run(&self, shown: u64) {
+        if self.held.slot.get() != NOTHING {
+            self.store_as_of(shown);
+        }
     }
 
-    /// Sets a far deadline that was not set, and gives it an owner. As `push_back`.
+    #[inline(never)]
+    fn store_as_of(&self, shown: u64) {
+        self.store_held(|clock| {
+            clock.see(shown);
+            clock.latest()
+        });
+    }
+
+    /// Stores the arm that is held, if there is one: before anybody looks at its slot.
+    #[inline]
+    pub fn settle(&self) {
+        if self.held.slot.get() != NOTHING {
+            self.store_as_of_now();
+        }
+    }
+
+    #[inline(never)]
+    fn store_as_of_now(&self) {
+        self.store_held(ArmClock::now);
+    }
+
+    #[inline(always)]
+    fn store_held(&self, now: impl FnOnce(&ArmClock) -> Time) {
+        let Held { slot, span, from } = &self.held;
+        let from = match from.get() {
+            Time::NEVER => now(&self.clock),
+            from => from,
+        };
+        let slot = slot.replace(NOTHING);
+        self.columns.borrow_mut().store(slot, plus(from, span.get()));
+    }
+
+    /// Sets a far deadline whose owner stays to `span` microseconds after the end of the run that
+    /// is on, or after now where the clock is exact. False, and nothing is changed, if that is not
+    /// all that it takes.
+    pub(crate) fn hold(&self, slot: u32, span: u64) -> bool {
+        let settable = || self.columns.try_borrow().is_ok_and(|columns| columns.is_settable(slot));
+        let can = self.can_hold(span) && settable();
+        if can {
+            self.settle();
+            self.held.slot.set(slot);
+            self.hold_for(span);
+        }
+        can
+    }
+
+    /// The same for the deadline whose arm is held already.
+    #[inline(always)]
+    pub(crate) fn hold_again(&self, slot: u32, span: u64) -> bool {
+        let can = self.held.slot.get() == slot && self.can_hold(span);
+        if can {
+            self.hold_for(span);
+        }
+        can
+    }
+
+    #[inline(always)]
+    fn can_hold(&self, span: u64) -> bool {
+        span >= self.simple_from.get() && span <= LONGEST
+    }
+
+    #[inline(always)]
+    fn hold_for(&self, span: u64) {
+        self.held.span.set(span);
+        if self.clock.is_exact() {
+            self.note_time();
+        }
+        self.count_untold(1);
+    }
+
+    #[cold]
+    fn note_time(&self) {
+        self.held.from.set(self.now());
+    }
+
+    /// Sets a far deadline to `span` microseconds after `now`, and gives it an owner: a store.
+    /// Where it is set to, or `None` if that is not all it takes; then the kernel is to be asked.
     #[inline(always)]
     pub(crate) fn begin(&self, slot: u32, span: u64, now: Time, owner: u32) -> Option<Time> {
-        self.store(span, now, |columns, at| columns.rearm(slot, at, owner))
-    }
-
-    #[inline(always)]
-    fn store(
-        &self,
-        span: u64,
-        now: Time,
-        store: impl FnOnce(&mut Columns, Time) -> bool,
-    ) -> Option<Time> {
         let (at, is_never) = now.as_micros().overflowing_add(span);
         let at = Time::from_micros(at);
         if is_never || span < self.simple_from.get() {
             return None;
         }
-        let stored = self.columns.try_borrow_mut().is_ok_and(|mut columns| store(&mut columns, at));
+        let stored = self.columns.try_borrow_mut().is_ok_and(|mut to| to.rearm(slot, at, owner));
         self.count_untold(u64::from(stored));
         stored.then_some(at)
     }
 
-    /// Sets a far deadline to a point a tick or more from `now`: a store. False if it takes more
-    /// than that; then the kernel is to be asked.
+    /// Sets a far deadline to a point a tick or more from `now`: a store. False as for `begin`.
     #[inline]
     pub(crate) fn set(&self, slot: u32, at: Time, now: Time, owner: u32) -> bool {
         let span = at.as_micros().saturating_sub(now.as_micros());
@@ -308,8 +330,12 @@ impl DeadlineTable {
 
     /// The same for one that is not set, perhaps, or is to be told.
     fn clear_unset(&self, slot: u32, owner: u32) -> bool {
-        let unset = !self.is_any_in_flight() && self.columns.borrow().at(slot) == Time::NEVER;
+        let unset = !self.is_any_in_flight() && self.columns.borrow().set_to(slot) == Time::NEVER;
         unset && self.columns.borrow_mut().give(slot, owner)
+    }
+
+    pub(crate) fn is_owned_by(&self, slot: u32, owner: u32) -> bool {
+        self.columns.try_borrow().is_ok_and(|columns| columns.owner(slot) == owner)
     }
 
     /// Gives a deadline to another owner, unless it has fired.
@@ -319,12 +345,20 @@ impl DeadlineTable {
         }
     }
 
+    /// What a connection deadline was set to, by the last arm that was held or a store.
+    pub(crate) fn set_to(&self, slot: u32) -> Time {
+        self.settle();
+        self.columns.borrow().set_to(slot)
+    }
+
+    /// Whether it has fired and was not set since.
     #[inline]
     pub(crate) fn has_fired(&self, slot: u32) -> bool {
-        self.columns.borrow().at(slot) == FIRED
+        self.columns.borrow().has_fired(slot)
     }
 }
 
+#[inline(always)]
 fn plus(time: Time, micros: u64) -> Time {
     Time::from_micros(time.as_micros().saturating_add(micros))
 }
@@ -344,7 +378,38 @@ impl fmt::Debug for DeadlineTable {
 mod tests {
     use super::*;
 
-    /// Shows tens of microseconds, up to two of them late.
+    fn us(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    #[test]
+    fn d19_an_arm_is_no_store_where_one_is_told_or_in_flight() {
+        let table = DeadlineTable::new(Duration::from_micros(5), Box::new(|| us(100)));
+        let slot = table.columns().claim(0, 1);
+        let begin = |span| table.begin(slot, span, us(100), 0);
+        assert_eq!(begin(5), Some(us(105)));
+        assert_eq!(begin(4), None, "that is near");
+        assert_eq!(begin(END.as_micros() - 100), None, "that is never");
+        assert_eq!(begin(u64::MAX), None, "that is more");
+        assert!(!table.hold(slot, 4), "that is near");
+        assert!(!table.hold(slot, u64::MAX), "that is never");
+        assert_eq!(table.set_to(slot), us(105), "nothing is held");
+        assert!(table.hold(slot, 5));
+        assert!(!table.hold_again(slot, 4) && table.hold_again(slot, 7));
+        assert_eq!(table.set_to(slot), us(107));
+        table.listen(true);
+        assert!(!table.hold(slot, 5) && begin(5).is_none());
+        let (_, second) = (table.post(), table.post());
+        table.listen(false);
+        table.heed();
+        assert!(table.is_in_flight(second));
+        assert!(!table.hold(slot, 5) && begin(5).is_none());
+        table.heed();
+        assert!(table.hold(slot, 6));
+        assert_eq!((table.untold(), table.set_to(slot)), (4, us(106)));
+    }
+
+    /// Shows tens of microseconds.
     struct Tens(Rc<Cell<u64>>);
 
     impl CoarseClock for Tens {
@@ -353,7 +418,7 @@ mod tests {
         }
 
         fn latest(&self, reading: u64) -> Time {
-            Time::from_micros(10 * reading + 20)
+            us(10 * reading)
         }
 
         fn lag(&self) -> u64 {
@@ -361,66 +426,81 @@ mod tests {
         }
     }
 
-    fn us(micros: u64) -> Time {
-        Time::from_micros(micros)
-    }
-
-    #[test]
-    fn d12_an_arm_counts_from_the_later_of_the_coarse_clock_and_the_exact_reading() {
+    /// Two deadlines, in a run; and what the clock shows.
+    fn in_a_run() -> (Rc<Cell<u64>>, Rc<DeadlineTable>, [u32; 2]) {
         let shown = Rc::new(Cell::new(0));
-        let table = DeadlineTable::new(Duration::ZERO, Box::new(Tens(shown.clone())));
-        assert_eq!(table.now(), us(20));
-        table.set_exact(us(9)); // the coarse one is ahead of it
-        assert_eq!(table.now(), us(20));
-        table.set_exact(us(13));
-        assert_eq!(table.now(), us(23));
-        shown.set(1); // as far behind as it may be: the exact reading is ahead of it
-        table.set_exact(us(28));
-        assert_eq!(table.now(), us(38));
-        shown.set(10);
-        assert_eq!(table.now(), us(120));
-        table.set_exact(us(101));
-        assert_eq!(table.now(), us(120));
+        let table = DeadlineTable::new(Duration::from_micros(5), Box::new(Tens(shown.clone())));
+        let slots = [1, 2].map(|number| table.columns().claim(0, number));
+        (shown, table, slots)
     }
 
     #[test]
-    fn d12_a_clock_that_was_seen_further_behind_than_it_says_is_trusted_less() {
-        let shown = Rc::new(Cell::new(0));
-        let table = DeadlineTable::new(Duration::ZERO, Box::new(Tens(shown.clone())));
-        table.set_exact(us(20)); // as far behind as it may be
-        assert_eq!(table.now(), us(30));
-        table.set_exact(us(35)); // 15 further: it gets that and a lag
-        assert_eq!(table.now(), us(70));
-        shown.set(6); // its own bound is 80
-        assert_eq!(table.now(), us(105));
-        table.set_exact(us(100)); // within what it got
-        assert_eq!(table.now(), us(135));
-        table.set_exact(us(9000)); // a pause: as much as it may get
-        assert_eq!(table.now(), us(9090));
-        shown.set(1000);
-        assert_eq!(table.now(), us(10_100));
+    fn d12_an_arm_counts_from_the_end_of_its_run() {
+        let (_, table, [slot, other]) = in_a_run();
+        assert!(table.hold(slot, 50) && table.hold_again(slot, 30));
+        table.end_run(7);
+        assert_eq!(table.columns().at(slot), us(100));
+        assert!(table.hold(slot, 40));
+        table.end_run(7);
+        assert_eq!(table.columns().at(slot), us(110), "also where the clock has not moved");
+        table.end_run(9);
+        assert_eq!((table.set_to(slot), table.set_to(other)), (us(110), Time::NEVER));
+        assert_eq!(table.untold(), 3);
+        table.columns().assert_sound(0);
     }
 
     #[test]
-    fn d19_an_arm_is_no_store_where_one_is_told_or_in_flight() {
-        let table = DeadlineTable::new(Duration::from_micros(5), Box::new(|| us(100)));
+    fn d12_an_arm_counts_from_now_where_another_one_is_made_or_it_is_looked_at() {
+        let (shown, table, [first, second]) = in_a_run();
+        assert!(table.hold(first, 50));
+        shown.set(1);
+        assert!(table.hold(second, 50));
+        assert_eq!(table.columns().at(first), us(60));
+        shown.set(2);
+        assert_eq!(table.set_to(second), us(70));
+        shown.set(3);
+        assert!(table.hold(second, 50));
+        shown.set(4);
+        table.settle();
+        assert_eq!(table.columns().at(second), us(90));
+    }
+
+    #[test]
+    fn d12_an_exact_clock_is_read_by_the_arm() {
+        let time = Rc::new(Cell::new(us(100)));
+        let clock = time.clone();
+        let table = DeadlineTable::new(Duration::from_micros(5), Box::new(move || clock.get()));
         let slot = table.columns().claim(0, 1);
-        assert_eq!(table.push_back(slot, 50, us(100)), None, "it is not set");
-        assert!(table.set(slot, us(150), us(100), 0));
-        let pushed = || table.push_back(slot, 5, us(100));
-        assert_eq!(pushed(), Some(us(105)));
-        assert_eq!(table.push_back(slot, 4, us(100)), None, "that is near");
-        assert_eq!(table.push_back(slot, u64::MAX - 101, us(100)), None, "that is the mark");
-        assert_eq!(table.push_back(slot, u64::MAX, us(100)), None, "that is never");
-        table.listen(true);
-        assert_eq!(pushed(), None);
-        let (_, second) = (table.post(), table.post());
-        table.listen(false);
-        table.heed();
-        assert!(table.is_in_flight(second));
-        assert_eq!(pushed(), None);
-        table.heed();
-        assert_eq!(pushed(), Some(us(105)));
-        assert_eq!((table.untold(), table.columns().at(slot)), (3, us(105)));
+        assert!(table.hold(slot, 50));
+        time.set(us(130));
+        table.end_run(0);
+        assert_eq!(table.columns().at(slot), us(150));
+    }
+
+    #[test]
+    fn a_slot_that_is_given_back_takes_its_held_arm_along() {
+        let (_, table, _) = in_a_run();
+        let (slot, _) = table.make(0);
+        assert!(table.hold(slot, 50) && table.unmake(slot));
+        assert_eq!(table.make(0), (slot, 2), "the place is another's");
+        table.end_run(1);
+        assert_eq!((table.columns().at(slot), table.untold()), (Time::NEVER, 2));
+        table.columns().assert_sound(0);
+    }
+
+    #[test]
+    fn what_a_deadline_was_set_to_is_known_when_it_is_near_and_when_it_has_fired() {
+        let (_, table, [slot, _]) = in_a_run();
+        assert!(table.hold(slot, 50));
+        table.end_run(0);
+        let mut near = Vec::new();
+        table.columns().scan(us(60), |slot, _, number, at| near.push((slot, number, at)));
+        assert_eq!(near, [(slot, 1, us(50))]);
+        table.columns().set_near(slot, 0);
+        assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(50), Time::NEVER));
+        assert!(!table.hold(slot, 50), "it is the heap's");
+        table.columns().fire(slot, 1, us(50));
+        assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(50), Time::NEVER));
+        assert!(table.has_fired(slot) && !table.hold(slot, 50));
     }
 }
