@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use kernel::{Kernel, Sim};
+use kernel::{Kernel, Options, Sim};
 use support::{Notes, check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
@@ -723,6 +723,17 @@ fn d5_what_was_armed_inside_a_guard_is_known_after_it_was_given_up_in_another_ta
         (deadline.until(), deadline.fired())
     });
     assert_eq!(ran.unwrap(), (Time::ZERO + 20 * SECOND, false));
+}
+
+#[test]
+fn d2_an_arm_of_a_run_that_nobody_measures_stands_too() {
+    let mut kernel = Kernel::with_options(Sim::new(), Options::new().longrun(None));
+    let ran = kernel.run(async {
+        let deadline = connection_deadline().await;
+        deadline.arm(10 * SECOND);
+        sleep(20 * SECOND).await
+    });
+    assert_eq!(ran.unwrap().unwrap_err().reading(), Time::ZERO + 10 * SECOND);
 }
 
 /// Its place is free for others from the next turn on.
