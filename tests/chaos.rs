@@ -295,7 +295,17 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
         }
         41 => {
             let (span, inner) = (w.span(), next());
-            Box::pin(async move { connection_deadline().await.guard_task(span, inner).await })
+            let again = w.span();
+            Box::pin(async move {
+                let deadline = connection_deadline().await;
+                let armed = async {
+                    let end = inner.await;
+                    deadline.arm(again);
+                    end
+                };
+                let end = deadline.guard_task(span, armed).await;
+                yield_now().await.and(end)
+            })
         }
         42 => {
             // One after the other, and with a scope in between.

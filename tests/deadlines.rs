@@ -725,6 +725,58 @@ fn d5_what_was_armed_inside_a_guard_is_known_after_it_was_given_up_in_another_ta
     assert_eq!(ran.unwrap(), (Time::ZERO + 20 * SECOND, false));
 }
 
+/// What comes of it is the same with a listener, to whom each arm is told, and without.
+#[test]
+fn d5_what_is_armed_at_the_very_end_of_a_task_s_guard_ends_with_it() {
+    let at = |seconds| Time::ZERO + seconds * SECOND;
+    let program = async || {
+        let deadline = connection_deadline().await;
+        yield_now().await.unwrap();
+        let armed = async {
+            sleep(SECOND).await?;
+            deadline.arm(10 * SECOND);
+            Ok::<_, Interrupt>(())
+        };
+        deadline.guard_task(5 * SECOND, armed).await.unwrap();
+        let first = deadline.until();
+        sleep(60 * SECOND).await.unwrap();
+        let armed = async {
+            deadline.arm(90 * SECOND);
+            sleep(SECOND).await
+        };
+        deadline.guard_task(60 * SECOND, armed).await.unwrap();
+        let unlimited = async {
+            deadline.arm(10 * SECOND);
+            Ok::<_, Interrupt>(())
+        };
+        let second = deadline.until();
+        deadline.guard_task(Duration::ZERO, unlimited).await.unwrap();
+        sleep(60 * SECOND).await.unwrap();
+        (first, second, clock().await)
+    };
+    let wanted = (at(11), at(151), at(122));
+    let told = check_quietly("told", Sim::new(), program());
+    assert_eq!(told.output, wanted);
+    assert_eq!(Kernel::new(Sim::new()).run(program()).unwrap(), wanted);
+}
+
+/// The kernel has opened the scope, and the guard does not know it yet.
+#[test]
+fn d2_what_is_armed_far_away_while_a_guard_is_opened_is_the_guards_too() {
+    let ran = Kernel::new(Sim::new()).run(async {
+        let deadline = connection_deadline().await;
+        let other = async {
+            clock().await;
+            deadline.arm(SECOND);
+            sleep(5 * SECOND).await
+        };
+        let guarded = deadline.guard(9 * SECOND, sleep(5 * SECOND));
+        let (other, guarded) = join(other, guarded).await;
+        (short(&other), short(&guarded))
+    });
+    assert_eq!(ran.unwrap(), ("ok", "TT"));
+}
+
 #[test]
 fn d2_an_arm_of_a_run_that_nobody_measures_stands_too() {
     let mut kernel = Kernel::with_options(Sim::new(), Options::new().longrun(None));

@@ -134,8 +134,7 @@ impl ConnectionDeadline {
     fn arm_first(&self, span: u64, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
         let runs = gate::task().is_some_and(|task| task.epoch == name.epoch);
-        if runs && table.hold(name.slot, span) {
-            debug_assert!(table.is_owned_by(name.slot, self.owner()), "rule: an arm has its owner");
+        if runs && table.hold(name.slot, span, || self.owner()) {
             self.until.set(IN_TABLE);
         } else {
             self.arm_anyhow(span, site);

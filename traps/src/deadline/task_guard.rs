@@ -118,6 +118,7 @@ impl ConnectionDeadline {
     /// late for what was guarded is not for what comes after it.
     #[inline]
     fn leave_task(&self) {
+        self.keep_until();
         let DeadlineSlot { table, name } = &self.slot;
         let owner = BARE | name.task;
         if !table.clear(name.slot, owner) {

@@ -196,11 +196,12 @@ impl Columns {
         if is_due(at) { at } else { Time::NEVER }
     }
 
-    /// Whether it can be set here by a store: it is neither near nor has it fired.
+    /// Whether it can be set here by a store: it is neither near nor has it fired. One that is not
+    /// set gets that owner.
     #[inline(always)]
-    pub(super) fn is_settable(&self, slot: u32) -> bool {
+    pub(super) fn claim_far(&mut self, slot: u32, owner: impl FnOnce() -> u32) -> bool {
         let at = self.at[slot as usize];
-        is_due(at) || at == Time::NEVER && self.place(slot) == Place::Far
+        is_due(at) || at == Time::NEVER && self.give(slot, owner())
     }
 
     /// What a connection deadline was set to here, also if it has come near or has fired since;

@@ -254,14 +254,18 @@ impl DeadlineTable {
         self.columns.borrow_mut().store(slot, plus(from, span.get()));
     }
 
-    /// Sets a far deadline whose owner stays to `span` microseconds after the end of the run that
-    /// is on, or after now where the clock is exact. False, and nothing is changed, if that is not
-    /// all that it takes.
-    pub(crate) fn hold(&self, slot: u32, span: u64) -> bool {
-        let settable = || self.columns.try_borrow().is_ok_and(|columns| columns.is_settable(slot));
-        let can = self.can_hold(span) && settable();
+    /// Sets a far deadline to `span` microseconds after the end of the run that is on, or after now
+    /// where the clock is exact; one that is not set gets that owner. False, and nothing is changed
+    /// but that an earlier one is stored, if that is not all that it takes.
+    #[inline]
+    pub(crate) fn hold(&self, slot: u32, span: u64, owner: impl FnOnce() -> u32) -> bool {
+        self.settle();
+        let can = self.can_hold(span)
+            && self
+                .columns
+                .try_borrow_mut()
+                .is_ok_and(|mut columns| columns.claim_far(slot, owner));
         if can {
-            self.settle();
             self.held.slot.set(slot);
             self.hold_for(span);
         }
@@ -280,26 +284,22 @@ impl DeadlineTable {
 
     #[inline(always)]
     fn can_hold(&self, span: u64) -> bool {
-        span >= self.simple_from.get() && span <= LONGEST
+        let fits = || !self.clock.is_exact() || self.note_time(span);
+        span >= self.simple_from.get() && span <= LONGEST && fits()
     }
 
     #[inline(always)]
     fn hold_for(&self, span: u64) {
         self.held.span.set(span);
-        if self.clock.is_exact() {
-            self.note_time();
-        }
         self.count_untold(1);
     }
 
+    /// Of an exact clock. False if the span ends after the end of a simulation's time.
     #[cold]
-    fn note_time(&self) {
-        let Held { span, from, .. } = &self.held;
-        from.set(self.now());
-        // A simulation may be anywhere in time.
-        if plus(from.get(), span.get()) >= END {
-            span.set(u64::MAX);
-        }
+    fn note_time(&self, span: u64) -> bool {
+        let now = self.now();
+        self.held.from.set(now);
+        plus(now, span) < END
     }
 
     /// Sets a far deadline to `span` microseconds after `now`, and gives it an owner: a store.
@@ -337,10 +337,6 @@ impl DeadlineTable {
     fn clear_unset(&self, slot: u32, owner: u32) -> bool {
         let unset = !self.is_any_in_flight() && self.columns.borrow().set_to(slot) == Time::NEVER;
         unset && self.columns.borrow_mut().give(slot, owner)
-    }
-
-    pub(crate) fn is_owned_by(&self, slot: u32, owner: u32) -> bool {
-        self.columns.try_borrow().is_ok_and(|columns| columns.owner(slot) == owner)
     }
 
     /// Gives a deadline to another owner, unless it has fired.
@@ -396,21 +392,21 @@ mod tests {
         assert_eq!(begin(4), None, "that is near");
         assert_eq!(begin(END.as_micros() - 100), None, "that is never");
         assert_eq!(begin(u64::MAX), None, "that is more");
-        assert!(!table.hold(slot, 4), "that is near");
-        assert!(!table.hold(slot, u64::MAX), "that is never");
+        assert!(!table.hold(slot, 4, || 0), "that is near");
+        assert!(!table.hold(slot, u64::MAX, || 0), "that is never");
         assert_eq!(table.set_to(slot), us(105), "nothing is held");
-        assert!(table.hold(slot, 5));
+        assert!(table.hold(slot, 5, || 0));
         assert!(!table.hold_again(slot, 4) && table.hold_again(slot, 7));
         assert_eq!(table.set_to(slot), us(107));
         table.listen(true);
-        assert!(!table.hold(slot, 5) && begin(5).is_none());
+        assert!(!table.hold(slot, 5, || 0) && begin(5).is_none());
         let (_, second) = (table.post(), table.post());
         table.listen(false);
         table.heed();
         assert!(table.is_in_flight(second));
-        assert!(!table.hold(slot, 5) && begin(5).is_none());
+        assert!(!table.hold(slot, 5, || 0) && begin(5).is_none());
         table.heed();
-        assert!(table.hold(slot, 6));
+        assert!(table.hold(slot, 6, || 0));
         assert_eq!((table.untold(), table.set_to(slot)), (4, us(106)));
     }
 
@@ -442,10 +438,10 @@ mod tests {
     #[test]
     fn d12_an_arm_counts_from_the_end_of_its_run() {
         let (_, table, [slot, other]) = in_a_run();
-        assert!(table.hold(slot, 50) && table.hold_again(slot, 30));
+        assert!(table.hold(slot, 50, || 0) && table.hold_again(slot, 30));
         table.end_run(7);
         assert_eq!(table.columns().at(slot), us(100));
-        assert!(table.hold(slot, 40));
+        assert!(table.hold(slot, 40, || 0));
         table.end_run(7);
         assert_eq!(table.columns().at(slot), us(110), "also where the clock has not moved");
         table.end_run(9);
@@ -457,14 +453,14 @@ mod tests {
     #[test]
     fn d12_an_arm_counts_from_now_where_another_one_is_made_or_it_is_looked_at() {
         let (shown, table, [first, second]) = in_a_run();
-        assert!(table.hold(first, 50));
+        assert!(table.hold(first, 50, || 0));
         shown.set(1);
-        assert!(table.hold(second, 50));
+        assert!(table.hold(second, 50, || 0));
         assert_eq!(table.columns().at(first), us(60));
         shown.set(2);
         assert_eq!(table.set_to(second), us(70));
         shown.set(3);
-        assert!(table.hold(second, 50));
+        assert!(table.hold(second, 50, || 0));
         shown.set(4);
         table.settle();
         assert_eq!(table.columns().at(second), us(90));
@@ -476,13 +472,13 @@ mod tests {
         let clock = time.clone();
         let table = DeadlineTable::new(Duration::from_micros(5), Box::new(move || clock.get()));
         let slot = table.columns().claim(0, 1);
-        assert!(table.hold(slot, 50));
+        assert!(table.hold(slot, 50, || 0));
         time.set(us(130));
         table.end_run(0);
         assert_eq!(table.columns().at(slot), us(150));
         time.set(END);
-        assert!(table.hold(slot, 50));
-        assert_eq!((table.set_to(slot), table.has_fired(slot)), (Time::NEVER, false));
+        assert!(!table.hold(slot, 50, || 0), "that is never");
+        assert_eq!((table.set_to(slot), table.untold()), (us(150), 1));
         table.columns().assert_sound(0);
     }
 
@@ -490,7 +486,7 @@ mod tests {
     fn a_slot_that_is_given_back_takes_its_held_arm_along() {
         let (_, table, _) = in_a_run();
         let (slot, _) = table.make(0);
-        assert!(table.hold(slot, 50) && table.unmake(slot));
+        assert!(table.hold(slot, 50, || 0) && table.unmake(slot));
         assert_eq!(table.make(0), (slot, 2), "the place is another's");
         table.end_run(1);
         assert_eq!((table.columns().at(slot), table.untold()), (Time::NEVER, 2));
@@ -500,16 +496,16 @@ mod tests {
     #[test]
     fn what_a_deadline_was_set_to_is_known_when_it_is_near_and_when_it_has_fired() {
         let (_, table, [slot, _]) = in_a_run();
-        assert!(table.hold(slot, 50));
+        assert!(table.hold(slot, 50, || 0));
         table.end_run(0);
         let mut near = Vec::new();
         table.columns().scan(us(60), |slot, _, number, at| near.push((slot, number, at)));
         assert_eq!(near, [(slot, 1, us(50))]);
         table.columns().set_near(slot, 0);
         assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(50), Time::NEVER));
-        assert!(!table.hold(slot, 50), "it is the heap's");
+        assert!(!table.hold(slot, 50, || 0), "it is the heap's");
         table.columns().fire(slot, 1, us(50));
         assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(50), Time::NEVER));
-        assert!(table.has_fired(slot) && !table.hold(slot, 50));
+        assert!(table.has_fired(slot) && !table.hold(slot, 50, || 0));
     }
 }
