@@ -760,6 +760,25 @@ fn d5_what_is_armed_at_the_very_end_of_a_task_s_guard_ends_with_it() {
     assert_eq!(Kernel::new(Sim::new()).run(program()).unwrap(), wanted);
 }
 
+/// It left the deadline to the whole task.
+#[test]
+fn d2_an_arm_after_the_end_of_a_task_s_guard_inside_a_guard_is_that_guards() {
+    let program = async || {
+        let deadline = connection_deadline().await;
+        let unpolled = deadline.guard_task(10 * SECOND, sleep(SECOND));
+        let inside = async {
+            drop(unpolled);
+            deadline.arm(7 * SECOND);
+            timeout_after(60 * SECOND, sleep(90 * SECOND)).await
+        };
+        let cut = deadline.guard(5 * SECOND, inside).await;
+        (short(&cut), deadline.until(), clock().await)
+    };
+    let wanted = ("TT", Time::ZERO + 7 * SECOND, Time::ZERO + 7 * SECOND);
+    assert_eq!(check_quietly("told", Sim::new(), program()).output, wanted);
+    assert_eq!(Kernel::new(Sim::new()).run(program()).unwrap(), wanted);
+}
+
 /// The kernel has opened the scope, and the guard does not know it yet.
 #[test]
 fn d2_what_is_armed_far_away_while_a_guard_is_opened_is_the_guards_too() {
