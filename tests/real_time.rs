@@ -83,7 +83,7 @@ fn d2_an_arm_outside_of_a_run_counts_from_there() {
     let span = Duration::from_secs(9);
     let mut kernel = Kernel::new(Real::new().unwrap());
     let deadline = kernel.run(async { connection_deadline().await }).unwrap();
-    // With one that is set, which is moved, and without.
+    // One that is not set, and one that is.
     for _ in 0..2 {
         deadline.arm(span);
         let latest = deadline.now() + span;

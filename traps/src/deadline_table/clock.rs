@@ -121,13 +121,13 @@ impl ArmClock {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::rc::Rc;
 
     use super::*;
 
     /// Shows tens of microseconds, up to two of them late.
-    struct Tens(Rc<Cell<u64>>);
+    pub(in super::super) struct Tens(pub(in super::super) Rc<Cell<u64>>);
 
     impl CoarseClock for Tens {
         fn reading(&self) -> u64 {

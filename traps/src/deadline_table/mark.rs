@@ -1,4 +1,5 @@
-//! What the column of times holds: when something is due, or a mark and when it was set to.
+//! What the column of times holds: when something is due, or a mark and when it was set to; and
+//! which of them comes first.
 //!
 //! Two bits are enough, as no deadline is a hundred thousand years away.
 

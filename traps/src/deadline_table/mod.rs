@@ -260,11 +260,8 @@ impl DeadlineTable {
     #[inline]
     pub(crate) fn hold(&self, slot: u32, span: u64, owner: impl FnOnce() -> u32) -> bool {
         self.settle();
-        let can = self.can_hold(span)
-            && self
-                .columns
-                .try_borrow_mut()
-                .is_ok_and(|mut columns| columns.claim_far(slot, owner));
+        let claim = || self.columns.try_borrow_mut().is_ok_and(|mut to| to.claim_far(slot, owner));
+        let can = self.can_hold(span) && claim();
         if can {
             self.held.slot.set(slot);
             self.hold_for(span);
@@ -377,6 +374,7 @@ impl fmt::Debug for DeadlineTable {
 
 #[cfg(test)]
 mod tests {
+    use super::clock::tests::Tens;
     use super::*;
 
     fn us(micros: u64) -> Time {
@@ -410,23 +408,6 @@ mod tests {
         assert_eq!((table.untold(), table.set_to(slot)), (4, us(106)));
     }
 
-    /// Shows tens of microseconds.
-    struct Tens(Rc<Cell<u64>>);
-
-    impl CoarseClock for Tens {
-        fn reading(&self) -> u64 {
-            self.0.get()
-        }
-
-        fn latest(&self, reading: u64) -> Time {
-            us(10 * reading)
-        }
-
-        fn lag(&self) -> u64 {
-            10
-        }
-    }
-
     /// Two deadlines, in a run; and what the clock shows.
     fn in_a_run() -> (Rc<Cell<u64>>, Rc<DeadlineTable>, [u32; 2]) {
         let shown = Rc::new(Cell::new(0));
@@ -440,12 +421,12 @@ mod tests {
         let (_, table, [slot, other]) = in_a_run();
         assert!(table.hold(slot, 50, || 0) && table.hold_again(slot, 30));
         table.end_run(7);
-        assert_eq!(table.columns().at(slot), us(100));
+        assert_eq!(table.columns().at(slot), us(120));
         assert!(table.hold(slot, 40, || 0));
         table.end_run(7);
-        assert_eq!(table.columns().at(slot), us(110), "also where the clock has not moved");
+        assert_eq!(table.columns().at(slot), us(130), "also where the clock has not moved");
         table.end_run(9);
-        assert_eq!((table.set_to(slot), table.set_to(other)), (us(110), Time::NEVER));
+        assert_eq!((table.set_to(slot), table.set_to(other)), (us(130), Time::NEVER));
         assert_eq!(table.untold(), 3);
         table.columns().assert_sound(0);
     }
@@ -456,14 +437,14 @@ mod tests {
         assert!(table.hold(first, 50, || 0));
         shown.set(1);
         assert!(table.hold(second, 50, || 0));
-        assert_eq!(table.columns().at(first), us(60));
+        assert_eq!(table.columns().at(first), us(80));
         shown.set(2);
-        assert_eq!(table.set_to(second), us(70));
+        assert_eq!(table.set_to(second), us(90));
         shown.set(3);
         assert!(table.hold(second, 50, || 0));
         shown.set(4);
         table.settle();
-        assert_eq!(table.columns().at(second), us(90));
+        assert_eq!(table.columns().at(second), us(110));
     }
 
     #[test]
@@ -499,13 +480,13 @@ mod tests {
         assert!(table.hold(slot, 50, || 0));
         table.end_run(0);
         let mut near = Vec::new();
-        table.columns().scan(us(60), |slot, _, number, at| near.push((slot, number, at)));
-        assert_eq!(near, [(slot, 1, us(50))]);
+        table.columns().scan(us(80), |slot, _, number, at| near.push((slot, number, at)));
+        assert_eq!(near, [(slot, 1, us(70))]);
         table.columns().set_near(slot, 0);
-        assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(50), Time::NEVER));
+        assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(70), Time::NEVER));
         assert!(!table.hold(slot, 50, || 0), "it is the heap's");
-        table.columns().fire(slot, 1, us(50));
-        assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(50), Time::NEVER));
+        table.columns().fire(slot, 1, us(70));
+        assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(70), Time::NEVER));
         assert!(table.has_fired(slot) && !table.hold(slot, 50, || 0));
     }
 }
