@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use traps::protocol::{Left, TaskRef};
+use traps::protocol::Left;
 use traps::threads::panic_message;
 
 use crate::emit::{announce, drop_quietly, emit, quietly};
@@ -61,12 +61,8 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
         let task = self.tasks.get(index);
         debug_assert!(!task.is_ended() && task.state != State::Gone, "a task ends once");
-        let deferred = task.deferred().is_some();
-        if task.waits > 0 || task.first_scope != NONE || task.pending > 0 {
+        if task.has_more() {
             self.cut_loose(index);
-        }
-        if deferred {
-            self.undefer(index, crate::trace::Why::Exit);
         }
         let exit = emit!(
             self,
@@ -76,7 +72,6 @@ impl<M: Machine> Kernel<M> {
         );
         let is_main = self.tasks.is_main(index);
         let task = self.tasks.get_mut(index);
-        let name = TaskRef { index, epoch: self.epoch, serial: task.id };
         let state = task.state;
         task.end(end);
         task.detached |= is_main;
@@ -86,8 +81,8 @@ impl<M: Machine> Kernel<M> {
         if state == State::Ready {
             self.ready.remove(index);
         }
-        if let Some(locals) = self.gate.take_locals(name) {
-            self.gate.aside(|| drop_quietly(locals));
+        if self.gate.has_locals() {
+            self.drop_locals(index);
         }
         if state == State::Running {
             if detached {
@@ -118,9 +113,18 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
+    #[cold]
+    fn drop_locals(&mut self, index: u32) {
+        if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
+            self.gate.aside(|| drop_quietly(locals));
+        }
+    }
+
     /// What an ended task had open: its futures are gone, leaked, somebody else's, or main's, which
     /// outlives the run.
+    #[cold]
     fn cut_loose(&mut self, index: u32) {
+        let deferred = self.tasks.get(index).deferred().is_some();
         for ticket in self.waits.of(&self.tasks, index) {
             let number = self.waits.get(ticket).expect("a list holds parked tickets").number;
             emit!(self, index, Event::Withdraw { ticket: number });
@@ -136,16 +140,17 @@ impl<M: Machine> Kernel<M> {
             self.scopes.drop_pending(&mut self.tasks, index, |_| true);
         }
         self.scopes.left.remove(&index);
+        if deferred {
+            self.undefer(index, crate::trace::Why::Exit);
+        }
     }
 
     /// A run that ended its task is over when its output is gone too, if nobody will have it, and
     /// what that posted is heeded. A joiner takes it later, and the name with it.
     fn clear_output(&mut self, index: u32) {
-        let mut body = self.tasks.get_mut(index).body.take();
-        if let Some(body) = &mut body {
+        if let Some(body) = &mut self.tasks.get_mut(index).body {
             quietly(|| body.as_mut().clear());
         }
-        self.tasks.get_mut(index).body = body;
         self.serve();
     }
 }

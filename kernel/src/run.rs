@@ -34,6 +34,8 @@ impl<M: Machine> Kernel<M> {
                         continue;
                     }
                     self.end_run(index);
+                    self.running = None;
+                    return;
                 }
                 Ok(Poll::Ready(())) => {
                     self.gate.end();
@@ -45,7 +47,9 @@ impl<M: Machine> Kernel<M> {
                     self.end_by_panic(index, panic, run);
                 }
             }
-            return;
+            self.running = None;
+            // What went with the task may have posted.
+            return self.serve();
         }
     }
 

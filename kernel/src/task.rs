@@ -202,6 +202,12 @@ impl Task {
         }
     }
 
+    /// Whether it has anything open or deferred, perhaps: more than its future and its name.
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.waits > 0 || self.first_scope != NONE || self.pending > 0 || self.rare.is_some()
+    }
+
     #[inline]
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.state, State::Finished | State::Panicked | State::Dropped)

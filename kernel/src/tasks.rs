@@ -16,8 +16,9 @@ pub(crate) struct Tasks {
     /// The place that was freed last, or `NONE`.
     free: u32,
     last: u64,
-    /// Which one is main, and where it was run.
-    main: Option<(u32, Site)>,
+    /// Which one is main, or `NONE`, and where it was run.
+    main: u32,
+    main_site: Option<Site>,
     /// Not ended.
     pub(crate) alive: usize,
     epoch: u32,
@@ -25,24 +26,32 @@ pub(crate) struct Tasks {
 
 impl Tasks {
     pub(crate) fn new(epoch: u32) -> Tasks {
-        Tasks { records: Vec::new(), free: NONE, last: 1, main: None, alive: 0, epoch }
+        Tasks {
+            records: Vec::new(),
+            free: NONE,
+            last: 1,
+            main: NONE,
+            main_site: None,
+            alive: 0,
+            epoch,
+        }
     }
 
     /// Adds the main task: its future is in the frame of `run`.
     pub(crate) fn add_main(&mut self, site: Site, deadlines_before: u32) -> TaskRef {
         let main = self.add(None, 0, deadlines_before, false);
-        self.main = Some((main.index, site));
+        (self.main, self.main_site) = (main.index, Some(site));
         main
     }
 
     #[inline]
     pub(crate) fn is_main(&self, index: u32) -> bool {
-        self.main.is_some_and(|(main, _)| main == index)
+        self.main == index
     }
 
     /// Adds a task and numbers it; `detached`: nobody can join it. Number 1 is the wake-up task,
     /// which is not in the table.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(
         &mut self,
         body: Option<Pin<Box<dyn Body>>>,
@@ -118,7 +127,7 @@ impl Tasks {
     pub(crate) fn site(&self, index: u32) -> Option<Site> {
         match &self.get(index).body {
             Some(body) => Some(body.site()),
-            None => self.main.filter(|(main, _)| *main == index).map(|(_, site)| site),
+            None => self.main_site.filter(|_| self.is_main(index)),
         }
     }
 
@@ -126,7 +135,7 @@ impl Tasks {
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) -> Remains {
         if self.is_main(index) {
-            self.main = None;
+            self.main = NONE;
         }
         let task = &mut self.records[index as usize];
         debug_assert!(task.is_ended(), "a task is removed once, when it has ended");

@@ -619,8 +619,18 @@ mod tests {
         assert_eq!(slots, [0, 1]);
         assert_eq!(run_dry(&mut queue).len(), 3);
         queue.disarm(stays);
-        assert_eq!(queue.table.columns().size(), 0);
         check(&queue);
+    }
+
+    #[test]
+    fn a_table_that_is_empty_is_cleared_unless_it_is_short() {
+        for (peak, left) in [(64, 64), (65, 0)] {
+            let mut queue = queue();
+            let ids: Vec<_> = (0..peak).map(|n| arm(&mut queue, 9 * SECOND, n, 0)).collect();
+            ids.into_iter().for_each(|id| queue.disarm(id));
+            assert_eq!(queue.table.columns().size(), left);
+            check(&queue);
+        }
     }
 
     #[test]

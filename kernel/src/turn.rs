@@ -330,9 +330,6 @@ impl<M: Machine> Kernel<M> {
                 continue;
             }
             self.run_task(task, main);
-            self.running = None;
-            // The output of a task that nobody joins was dropped, and may have posted.
-            self.serve();
             if self.main_ended {
                 return;
             }

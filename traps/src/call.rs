@@ -127,6 +127,13 @@ impl Call {
     pub(crate) fn abandon(&mut self) -> Option<TrapResult> {
         gate::withdraw(self.ticket.take()?)
     }
+
+    /// The same where nobody wants what it came to. Out of line: nearly all are dropped when they
+    /// have their result, and every future of a trap has this in its drop.
+    #[cold]
+    fn give_up(&mut self) {
+        drop(self.abandon());
+    }
 }
 
 /// The answer has nothing in it.
@@ -143,7 +150,7 @@ impl Drop for Call {
     #[inline]
     fn drop(&mut self) {
         if self.ticket.is_some() {
-            drop(self.abandon());
+            self.give_up();
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::deadline::DeadlineSlot;
 use crate::deadline_table::DeadlineTable;
-use crate::protocol::{Left, Limit, Opening, Reading, ScopeId};
+use crate::protocol::{DeadlineName, Left, Limit, Opening, Reading, ScopeId};
 use crate::time::Time;
 
 /// Much more than the coarse clock may be late. A shorter timeout reads the exact one.
@@ -75,15 +75,19 @@ impl ScopeTable {
         self.untold.get()
     }
 
-    /// Makes a connection deadline of the task at that place, and says whether the kernel is to be
-    /// told. The line that it would have had keeps its number.
-    pub(crate) fn make_deadline(&self, task: u32) -> (DeadlineSlot, bool) {
-        let told = self.told.get();
-        if !told {
+    /// Makes a connection deadline of the task at that place; `tell` is called with its name if the
+    /// kernel is to be told. Else the line that it would have had keeps its number.
+    #[inline]
+    pub(crate) fn make_deadline(&self, task: u32, tell: impl FnOnce(DeadlineName)) -> DeadlineSlot {
+        let (slot, number) = self.deadlines.make(task);
+        let name = DeadlineName { slot, number, epoch: self.epoch, task };
+        if self.told.get() {
+            tell(name);
+        } else {
             self.untold.set(self.untold.get() + 1);
             self.deadlines.count_untold(1);
         }
-        (DeadlineSlot::make(&self.deadlines, task, self.epoch), told)
+        DeadlineSlot::of(self.deadlines.clone(), name)
     }
 
     /// Names a scope that opens.

@@ -48,6 +48,14 @@ where
         }
     }
 
+    /// Ends it without an output.
+    #[cold]
+    #[inline(never)]
+    fn drop_future(mut self: Pin<&mut Self>) {
+        let label = Some(self.label().clone());
+        self.set(Job::Ended { label, output: None });
+    }
+
     #[inline]
     fn label(&self) -> &Rc<Label> {
         match self {
@@ -83,10 +91,7 @@ where
 
     fn clear(mut self: Pin<&mut Self>) {
         match self.as_mut().project() {
-            JobProjection::Running { label, .. } => {
-                let label = Some(label.clone());
-                self.set(Job::Ended { label, output: None });
-            }
+            JobProjection::Running { .. } => self.drop_future(),
             JobProjection::Ended { output, .. } => *output = None,
         }
     }
@@ -134,9 +139,36 @@ where
 /// The future of [`spawn`]: await it for the [`Task`], which has [`join`](Task::join).
 #[must_use = "a trap that is not awaited is never made: the task does not exist"]
 pub struct Spawn<T> {
-    body: Option<Pin<Box<dyn Body>>>,
+    body: Offer,
     call: Call,
     output: PhantomData<fn() -> T>,
+}
+
+/// What a task is to be made of, until that is offered. Nearly all are, so their drop is short.
+#[derive(Default)]
+struct Offer(Option<Pin<Box<dyn Body>>>);
+
+impl Offer {
+    #[inline]
+    fn take(&mut self) -> Pin<Box<dyn Body>> {
+        let rule = "rule: a spawn is offered once; it was polled before, or its kernel is gone";
+        self.0.take().expect(rule)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Offer {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            self.clear();
+        }
+    }
 }
 
 impl<T: 'static> Spawn<T> {
@@ -145,7 +177,7 @@ impl<T: 'static> Spawn<T> {
         F: Future<Output = T> + 'static,
     {
         let body = Job::pinned(Label::of(name, site), future);
-        Spawn { body: Some(body), call: Call::at(site), output: PhantomData }
+        Spawn { body: Offer(Some(body)), call: Call::at(site), output: PhantomData }
     }
 }
 
@@ -166,7 +198,7 @@ impl<T> Spawn<T> {
     /// ```
     #[inline(always)]
     pub fn detached(mut self) -> SpawnDetached {
-        let (body, call) = (self.body.take(), Call::at(self.call.site()));
+        let (body, call) = (mem::take(&mut self.body), Call::at(self.call.site()));
         let detached = SpawnDetached(Spawn { body, call, output: PhantomData });
         if !self.call.is_filed() {
             // Nothing is left to drop.
@@ -182,6 +214,12 @@ impl<T> Spawn<T> {
             _ => None,
         }
     }
+
+    /// It was asked for and nobody will have its handle.
+    #[cold]
+    fn give_up(&mut self) {
+        drop(self.salvage());
+    }
 }
 
 impl<T> fmt::Debug for Spawn<T> {
@@ -195,20 +233,15 @@ impl<T> Future for Spawn<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Task<T>> {
         let Spawn { body, call, .. } = &mut *self;
-        call.poll_task(cx, || Request::Spawn { body: offer(body) }).map(Task::new)
+        call.poll_task(cx, || Request::Spawn { body: body.take() }).map(Task::new)
     }
-}
-
-#[inline]
-fn offer(body: &mut Option<Pin<Box<dyn Body>>>) -> Pin<Box<dyn Body>> {
-    body.take().expect("rule: a spawn is offered once; it was polled before, or its kernel is gone")
 }
 
 impl<T> Drop for Spawn<T> {
     #[inline]
     fn drop(&mut self) {
         if self.call.is_filed() {
-            drop(self.salvage());
+            self.give_up();
         }
     }
 }
@@ -233,10 +266,10 @@ impl Future for SpawnDetached {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Spawn { body, call, .. } = &mut self.0;
         if !call.is_filed() {
-            *body = gate::post_task(offer(body), call.site());
-            if body.is_none() {
+            let Some(refused) = gate::post_task(body.take(), call.site()) else {
                 return Poll::Ready(());
-            }
+            };
+            body.0 = Some(refused);
         }
         self.ask(cx)
     }

@@ -3,9 +3,10 @@
 //! In a box, made by the first guard: a deadline that is only armed, as that of a connection which
 //! waits, has none. It opens and closes nothing.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::mem;
 use std::num::NonZeroU64;
+use std::rc::Rc;
 
 use crate::gate;
 use crate::protocol::{ROOT, ScopeId, TaskRef, Ticket};
@@ -27,9 +28,13 @@ pub(super) struct Kept {
     pub(super) asked: Cell<bool>,
     /// The last post that armed the deadline.
     pub(super) arm: Cell<u64>,
-    /// The scopes of guards that run inside another one.
-    nested: RefCell<Vec<Nested>>,
+    /// The scopes of guards that run inside another one, if any did: few deadlines have them, and
+    /// the drop of each is to be short.
+    nested: OnceCell<Rc<Nest>>,
 }
+
+/// Their places. Nobody shares it: of an `Rc` the rest of the drop is out of line.
+type Nest = RefCell<Vec<Nested>>;
 
 /// A place for what opens the scope of a guard inside another one.
 #[derive(Debug)]
@@ -113,9 +118,13 @@ impl Kept {
         scope
     }
 
+    fn nested(&self) -> &Nest {
+        self.nested.get_or_init(Rc::default)
+    }
+
     /// A guard begins inside another one. Gives its place among such guards.
     pub(super) fn nest(&self, opener: Opener) -> u32 {
-        let mut nested = self.nested.borrow_mut();
+        let mut nested = self.nested().borrow_mut();
         let free = nested.iter().position(|place| matches!(place, Nested::Free));
         let place = free.unwrap_or(nested.len());
         match nested.get_mut(place) {
@@ -127,16 +136,16 @@ impl Kept {
 
     /// What that guard has, to be [given back](Kept::unlend): it may be polled in between.
     pub(super) fn lend(&self, place: u32) -> Option<Opener> {
-        self.nested.borrow_mut()[place as usize].replace(Nested::Lent)
+        self.nested().borrow_mut()[place as usize].replace(Nested::Lent)
     }
 
     pub(super) fn unlend(&self, place: u32, opener: Opener) {
-        let earlier = self.nested.borrow_mut()[place as usize].replace(Nested::Here(opener));
+        let earlier = self.nested().borrow_mut()[place as usize].replace(Nested::Here(opener));
         debug_assert!(earlier.is_none(), "it was lent");
     }
 
     /// That guard ends: what it has, if that is not lent.
     pub(super) fn end_nested(&self, place: u32) -> Option<Opener> {
-        self.nested.borrow_mut()[place as usize].replace(Nested::Free)
+        self.nested().borrow_mut()[place as usize].replace(Nested::Free)
     }
 }

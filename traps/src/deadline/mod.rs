@@ -134,6 +134,18 @@ impl ConnectionDeadline {
     fn arm_first(&self, span: u64, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
         let runs = gate::task().is_some_and(|task| task.epoch == name.epoch);
+        if runs && table.can_hold_now(span) && table.hold(name.slot, span, || self.owner()) {
+            self.until.set(IN_TABLE);
+        } else {
+            self.arm_slowly(span, runs, site);
+        }
+    }
+
+    /// The same where another arm is held, which is stored, or the clock is exact.
+    #[inline(never)]
+    fn arm_slowly(&self, span: u64, runs: bool, site: Site) {
+        let DeadlineSlot { table, name } = &self.slot;
+        table.settle();
         if runs && table.hold(name.slot, span, || self.owner()) {
             self.until.set(IN_TABLE);
         } else {
@@ -358,6 +370,7 @@ impl ConnectionDeadline {
         self.kept.get().is_some_and(|kept| kept.guards.get())
     }
 
+    #[cold]
     fn close(&self) {
         let scope = self.kept.get().and_then(|kept| kept.take(self.slot.name.epoch));
         if let Some(scope) = scope {
@@ -367,14 +380,18 @@ impl ConnectionDeadline {
 }
 
 impl Drop for ConnectionDeadline {
+    #[inline]
     fn drop(&mut self) {
         // The scope of a guard that was leaked is leaked with it; the slot is not.
         if self.has_guard() {
             return;
         }
-        // Before the slot, on which it hangs.
-        self.close();
-        if !self.kept.get().is_some_and(|kept| kept.asked.get()) {
+        let asked = self.kept.get().is_some_and(|kept| kept.asked.get());
+        if self.scope().is_some() {
+            // Before the slot, on which it hangs.
+            self.close();
+        }
+        if !asked {
             self.slot.give_back();
         }
     }

@@ -19,14 +19,14 @@ pub(crate) struct DeadlineSlot {
 }
 
 impl DeadlineSlot {
-    /// A place for a new deadline of the task at that place, in the kernel of that number.
-    pub(crate) fn make(table: &Rc<DeadlineTable>, task: u32, epoch: u32) -> DeadlineSlot {
-        let (slot, number) = table.make(task);
-        let name = DeadlineName { slot, number, epoch, task };
-        DeadlineSlot { table: table.clone(), name }
+    /// That of a new deadline.
+    #[inline]
+    pub(crate) fn of(table: Rc<DeadlineTable>, name: DeadlineName) -> DeadlineSlot {
+        DeadlineSlot { table, name }
     }
 
     /// Gives it back at once, if its kernel runs and need not be asked. No scope names it.
+    #[inline]
     pub(super) fn give_back(&mut self) {
         let DeadlineSlot { table, name } = self;
         if name.epoch == gate::epoch() && table.unmake(name.slot) {

@@ -79,10 +79,18 @@ impl Columns {
         let slot = self.free;
         self.len += 1;
         let about = About { owner, place: FAR | number };
-        if slot != NO_SLOT {
-            self.free = mem::replace(&mut self.about[slot as usize], about).owner;
-            return slot;
+        match self.about.get_mut(slot as usize) {
+            Some(hole) => {
+                self.free = mem::replace(hole, about).owner;
+                slot
+            }
+            None => self.add(about),
         }
+    }
+
+    /// The same where there is no hole.
+    #[inline(never)]
+    fn add(&mut self, about: About) -> u32 {
         assert!(self.at.len() < FAR as usize, "rule: a kernel has fewer than 2^31 timers");
         self.at.push(Time::NEVER);
         self.about.push(about);
@@ -100,15 +108,15 @@ impl Columns {
             self.count_out();
         }
         self.len -= 1;
-        if self.len == 0 {
-            // All holes: begin anew, without waiting for a scan that may never come.
+        if self.len == 0 && self.at.len() > BLOCK {
+            // All holes: begin anew, not with a scan that may never come. (A short one may stay.)
             self.at.clear();
             self.about.clear();
             self.free = NO_SLOT;
         }
     }
 
-    /// Something waits no more.
+    /// One waits no more.
     #[inline(always)]
     fn count_out(&mut self) {
         self.waiting -= 1;
@@ -180,12 +188,10 @@ impl Columns {
     }
 
     /// Gives a slot that is not near another owner; false if it is.
+    #[inline]
     pub(super) fn give(&mut self, slot: u32, owner: u32) -> bool {
-        let far = self.place(slot) == Place::Far;
-        if far {
-            self.set_owner(slot, owner);
-        }
-        far
+        let about = self.about.get_mut(slot as usize).filter(|about| about.place >= FAR);
+        about.map(|about| about.owner = owner).is_some()
     }
 
     /// When the deadline of a far slot is due; `NEVER` if that has fired or is disarmed.
@@ -200,12 +206,14 @@ impl Columns {
     /// set gets that owner.
     #[inline(always)]
     pub(super) fn claim_far(&mut self, slot: u32, owner: impl FnOnce() -> u32) -> bool {
-        let at = self.at[slot as usize];
-        is_due(at) || at == Time::NEVER && self.give(slot, owner())
+        match self.at.get(slot as usize) {
+            Some(at) if is_due(*at) => true,
+            Some(&Time::NEVER) => self.give(slot, owner()),
+            _ => false,
+        }
     }
 
-    /// What a connection deadline was set to here, also if it has come near or has fired since;
-    /// `NEVER` if it was disarmed.
+    /// What it was set to here, also if it has come near or has fired since; `NEVER` if to nothing.
     #[must_use]
     pub(super) fn set_to(&self, slot: u32) -> Time {
         mark::off(self.at[slot as usize])

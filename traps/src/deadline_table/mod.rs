@@ -167,8 +167,9 @@ impl DeadlineTable {
 
     /// Makes a connection deadline of the task at that place, disarmed: its slot and its number.
     pub fn make(&self, task: u32) -> (u32, u32) {
+        let made = self.made.get();
         // 31 bits, and not 0: it shares its place with a mark.
-        let number = self.made.get() % ((1 << 31) - 2) + 1;
+        let number = if made < (1 << 31) - 2 { made + 1 } else { 1 };
         self.made.set(number);
         self.alive.set(self.alive.get() + 1);
         (self.columns.borrow_mut().claim(BARE | task, number), number)
@@ -176,6 +177,7 @@ impl DeadlineTable {
 
     /// Gives the slot of a connection deadline back that no scope names, if that is a store: it is
     /// not near, has not fired, and nobody is to be told.
+    #[inline]
     pub(crate) fn unmake(&self, slot: u32) -> bool {
         let Ok(mut columns) = self.columns.try_borrow_mut() else { return false };
         if !self.is_quiet() || columns.has_fired(slot) || columns.place(slot) != Place::Far {
@@ -217,7 +219,7 @@ impl DeadlineTable {
     /// A run is over, when the clock showed that.
     #[inline(always)]
     pub fn end_run(&self, shown: u64) {
-        if self.held.slot.get() != NOTHING {
+        if self.is_holding() {
             self.store_as_of(shown);
         }
     }
@@ -230,10 +232,16 @@ impl DeadlineTable {
         });
     }
 
+    /// Whether an arm is held.
+    #[inline(always)]
+    pub(crate) fn is_holding(&self) -> bool {
+        self.held.slot.get() != NOTHING
+    }
+
     /// Stores the arm that is held, if there is one: before anybody looks at its slot.
     #[inline]
     pub fn settle(&self) {
-        if self.held.slot.get() != NOTHING {
+        if self.is_holding() {
             self.store_as_of_now();
         }
     }
@@ -255,11 +263,11 @@ impl DeadlineTable {
     }
 
     /// Sets a far deadline to `span` microseconds after the end of the run that is on, or after now
-    /// where the clock is exact; one that is not set gets that owner. False, and nothing is changed
-    /// but that an earlier one is stored, if that is not all that it takes.
+    /// where the clock is exact; one that is not set gets that owner. None is held yet. False, and
+    /// nothing is changed, if that is not all that it takes.
     #[inline]
     pub(crate) fn hold(&self, slot: u32, span: u64, owner: impl FnOnce() -> u32) -> bool {
-        self.settle();
+        debug_assert!(!self.is_holding(), "one arm is held at a time");
         let claim = || self.columns.try_borrow_mut().is_ok_and(|mut to| to.claim_far(slot, owner));
         let can = self.can_hold(span) && claim();
         if can {
@@ -277,6 +285,12 @@ impl DeadlineTable {
             self.hold_for(span);
         }
         can
+    }
+
+    /// Whether that is likely to be true, with nothing stored and no time read.
+    #[inline(always)]
+    pub(crate) fn can_hold_now(&self, span: u64) -> bool {
+        !self.is_holding() && span >= self.simple_from.get() && !self.clock.is_exact()
     }
 
     #[inline(always)]
@@ -390,22 +404,28 @@ mod tests {
         assert_eq!(begin(4), None, "that is near");
         assert_eq!(begin(END.as_micros() - 100), None, "that is never");
         assert_eq!(begin(u64::MAX), None, "that is more");
-        assert!(!table.hold(slot, 4, || 0), "that is near");
-        assert!(!table.hold(slot, u64::MAX, || 0), "that is never");
+        assert!(!hold(&table, slot, 4), "that is near");
+        assert!(!hold(&table, slot, u64::MAX), "that is never");
         assert_eq!(table.set_to(slot), us(105), "nothing is held");
-        assert!(table.hold(slot, 5, || 0));
+        assert!(hold(&table, slot, 5));
         assert!(!table.hold_again(slot, 4) && table.hold_again(slot, 7));
         assert_eq!(table.set_to(slot), us(107));
         table.listen(true);
-        assert!(!table.hold(slot, 5, || 0) && begin(5).is_none());
+        assert!(!hold(&table, slot, 5) && begin(5).is_none());
         let (_, second) = (table.post(), table.post());
         table.listen(false);
         table.heed();
         assert!(table.is_in_flight(second));
-        assert!(!table.hold(slot, 5, || 0) && begin(5).is_none());
+        assert!(!hold(&table, slot, 5) && begin(5).is_none());
         table.heed();
-        assert!(table.hold(slot, 6, || 0));
+        assert!(hold(&table, slot, 6));
         assert_eq!((table.untold(), table.set_to(slot)), (4, us(106)));
+    }
+
+    /// What an arm does that is the first of a run, perhaps.
+    fn hold(table: &DeadlineTable, slot: u32, span: u64) -> bool {
+        table.settle();
+        table.hold(slot, span, || 0)
     }
 
     /// Two deadlines, in a run; and what the clock shows.
@@ -419,10 +439,10 @@ mod tests {
     #[test]
     fn d12_an_arm_counts_from_the_end_of_its_run() {
         let (_, table, [slot, other]) = in_a_run();
-        assert!(table.hold(slot, 50, || 0) && table.hold_again(slot, 30));
+        assert!(hold(&table, slot, 50) && table.hold_again(slot, 30));
         table.end_run(7);
         assert_eq!(table.columns().at(slot), us(120));
-        assert!(table.hold(slot, 40, || 0));
+        assert!(hold(&table, slot, 40));
         table.end_run(7);
         assert_eq!(table.columns().at(slot), us(130), "also where the clock has not moved");
         table.end_run(9);
@@ -434,14 +454,14 @@ mod tests {
     #[test]
     fn d12_an_arm_counts_from_now_where_another_one_is_made_or_it_is_looked_at() {
         let (shown, table, [first, second]) = in_a_run();
-        assert!(table.hold(first, 50, || 0));
+        assert!(hold(&table, first, 50));
         shown.set(1);
-        assert!(table.hold(second, 50, || 0));
+        assert!(hold(&table, second, 50));
         assert_eq!(table.columns().at(first), us(80));
         shown.set(2);
         assert_eq!(table.set_to(second), us(90));
         shown.set(3);
-        assert!(table.hold(second, 50, || 0));
+        assert!(hold(&table, second, 50));
         shown.set(4);
         table.settle();
         assert_eq!(table.columns().at(second), us(110));
@@ -453,12 +473,12 @@ mod tests {
         let clock = time.clone();
         let table = DeadlineTable::new(Duration::from_micros(5), Box::new(move || clock.get()));
         let slot = table.columns().claim(0, 1);
-        assert!(table.hold(slot, 50, || 0));
+        assert!(hold(&table, slot, 50));
         time.set(us(130));
         table.end_run(0);
         assert_eq!(table.columns().at(slot), us(150));
         time.set(END);
-        assert!(!table.hold(slot, 50, || 0), "that is never");
+        assert!(!hold(&table, slot, 50), "that is never");
         assert_eq!((table.set_to(slot), table.untold()), (us(150), 1));
         table.columns().assert_sound(0);
     }
@@ -467,7 +487,7 @@ mod tests {
     fn a_slot_that_is_given_back_takes_its_held_arm_along() {
         let (_, table, _) = in_a_run();
         let (slot, _) = table.make(0);
-        assert!(table.hold(slot, 50, || 0) && table.unmake(slot));
+        assert!(hold(&table, slot, 50) && table.unmake(slot));
         assert_eq!(table.make(0), (slot, 2), "the place is another's");
         table.end_run(1);
         assert_eq!((table.columns().at(slot), table.untold()), (Time::NEVER, 2));
@@ -477,16 +497,16 @@ mod tests {
     #[test]
     fn what_a_deadline_was_set_to_is_known_when_it_is_near_and_when_it_has_fired() {
         let (_, table, [slot, _]) = in_a_run();
-        assert!(table.hold(slot, 50, || 0));
+        assert!(hold(&table, slot, 50));
         table.end_run(0);
         let mut near = Vec::new();
         table.columns().scan(us(80), |slot, _, number, at| near.push((slot, number, at)));
         assert_eq!(near, [(slot, 1, us(70))]);
         table.columns().set_near(slot, 0);
         assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(70), Time::NEVER));
-        assert!(!table.hold(slot, 50, || 0), "it is the heap's");
+        assert!(!hold(&table, slot, 50), "it is the heap's");
         table.columns().fire(slot, 1, us(70));
         assert_eq!((table.set_to(slot), table.columns().at(slot)), (us(70), Time::NEVER));
-        assert!(table.has_fired(slot) && !table.hold(slot, 50, || 0));
+        assert!(table.has_fired(slot) && !hold(&table, slot, 50));
     }
 }

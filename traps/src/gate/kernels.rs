@@ -29,7 +29,7 @@ impl Gate {
     pub fn close(&self, epoch: u32) {
         let dropped;
         let mut posts = Vec::new();
-        let locals = (self.locals.close(epoch), self.outsides.close(epoch));
+        let locals = (self.locals.close(epoch, self.now), self.outsides.close(epoch));
         {
             let tables = &mut *self.now.tables.borrow_mut();
             tables.kernels.retain(|kernel| *kernel != epoch);

@@ -3,13 +3,14 @@
 //! Hands values out to be dropped; drops none itself while the table is borrowed.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem;
 use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::now::Now;
 use super::{GATE, Gate};
 use crate::protocol::TaskRef;
 
@@ -26,8 +27,6 @@ pub(crate) type Key = usize;
 pub(super) struct Locals {
     /// By kernel and task.
     tasks: RefCell<BTreeMap<(u32, NonZeroU64), TaskLocals>>,
-    /// Whether there are any: to be read without a borrow.
-    any: Cell<bool>,
 }
 
 /// The values of one task. A handful at most, so they are searched in order.
@@ -40,28 +39,21 @@ pub struct TaskLocals {
 
 impl Locals {
     pub(super) const fn new() -> Locals {
-        Locals { tasks: RefCell::new(BTreeMap::new()), any: Cell::new(false) }
+        Locals { tasks: RefCell::new(BTreeMap::new()) }
     }
 
-    /// Whether a child of that task gets values. What other tasks have, perhaps of other kernels,
-    /// changes nothing for this one.
-    #[inline]
+    /// Whether a child of that task gets values.
     pub(super) fn hands_down(&self, task: TaskRef) -> bool {
-        self.any.get() && self.has_inherited(task)
-    }
-
-    #[cold]
-    fn has_inherited(&self, task: TaskRef) -> bool {
         let tasks = self.tasks.borrow();
         tasks.get(&key_of(task)).is_some_and(|found| found.inherited.is_some())
     }
 
     /// Takes out all values of a kernel's tasks.
-    pub(super) fn close(&self, epoch: u32) -> Vec<TaskLocals> {
+    pub(super) fn close(&self, epoch: u32, now: &Now) -> Vec<TaskLocals> {
         let mut tasks = self.tasks.borrow_mut();
         let closed: Vec<_> = tasks.keys().filter(|key| key.0 == epoch).copied().collect();
         let closed = closed.into_iter().filter_map(|key| tasks.remove(&key)).collect();
-        self.any.set(!tasks.is_empty());
+        now.any_locals.set(!tasks.is_empty());
         closed
     }
 }
@@ -74,7 +66,7 @@ impl Gate {
     /// A child gets the values that its parent hands down.
     #[inline]
     pub fn inherit_locals(&self, parent: TaskRef, child: TaskRef) {
-        if !self.locals.any.get() {
+        if !self.now.any_locals.get() {
             return;
         }
         let mut tasks = self.locals.tasks.borrow_mut();
@@ -87,7 +79,7 @@ impl Gate {
     /// The values that a job for a thread takes along.
     #[inline]
     pub fn crossing_locals(&self, task: TaskRef) -> Vec<(Key, Shared)> {
-        if !self.locals.any.get() {
+        if !self.now.any_locals.get() {
             return Vec::new();
         }
         let tasks = self.locals.tasks.borrow();
@@ -95,15 +87,18 @@ impl Gate {
         values.cloned().unwrap_or_default()
     }
 
-    /// A task ends: its values, to be dropped.
+    /// Whether any task has values.
     #[inline]
+    #[must_use]
+    pub fn has_locals(&self) -> bool {
+        self.now.any_locals.get()
+    }
+
+    /// A task ends: its values, to be dropped.
     pub fn take_locals(&self, task: TaskRef) -> Option<TaskLocals> {
-        if !self.locals.any.get() {
-            return None;
-        }
         let mut tasks = self.locals.tasks.borrow_mut();
         let taken = tasks.remove(&key_of(task));
-        self.locals.any.set(!tasks.is_empty());
+        self.now.any_locals.set(!tasks.is_empty());
         taken
     }
 
@@ -157,7 +152,7 @@ fn change<V, R>(value: V, write: impl FnOnce(&mut TaskLocals, V) -> R) -> Result
     let done = GATE.try_with(|gate| {
         let task = gate.now.task.get()?;
         let mut tasks = gate.locals.tasks.borrow_mut();
-        gate.locals.any.set(true);
+        gate.now.any_locals.set(true);
         Some(write(tasks.entry(key_of(task)).or_default(), value.take()?))
     });
     done.ok().flatten().ok_or_else(|| value.take().expect("it was not written"))

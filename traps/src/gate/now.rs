@@ -35,6 +35,8 @@ pub(super) struct Now {
     /// The waker of the current task, told apart without touching its reference count.
     pub(super) own: Cell<(*const (), *const ())>,
     pub(super) any_bare: Cell<bool>,
+    /// Whether any task of the thread has local values: to be read without a borrow.
+    pub(super) any_locals: Cell<bool>,
     /// Something is pending in the task, or an open scope of it fired: a guard that ends matters.
     pub(super) troubled: Cell<bool>,
     /// Whether anything is filed in the tables: to be read without a borrow.
@@ -100,6 +102,7 @@ impl Now {
             timeout: Cell::new(None),
             own: Cell::new((ptr::null(), ptr::null())),
             any_bare: Cell::new(false),
+            any_locals: Cell::new(false),
             troubled: Cell::new(false),
             any_filed: Cell::new(false),
             only: Cell::new(None),

@@ -7,7 +7,9 @@
 use super::now::{Now, now};
 use super::{Gate, Stage, post, refuse_outside_a_task};
 use crate::deadline::DeadlineSlot;
-use crate::protocol::{Filed, Left, Limit, Opening, Post, Reading, ScopeId, Site, TaskRef};
+use crate::protocol::{
+    DeadlineName, Filed, Left, Limit, Opening, Post, Reading, ScopeId, Site, TaskRef,
+};
 use crate::time::Time;
 
 /// Opens a timeout where a task is being polled: its scope, the one around it, and the task.
@@ -40,15 +42,14 @@ fn file_beside(now: &Now, opening: Opening) {
 pub(crate) fn make_deadline(site: Site) -> DeadlineSlot {
     let current = now().and_then(|now| Some((now, now.task.get()?)));
     let Some((now, task)) = current else { refuse_outside_a_task(site) };
-    let (slot, told) = {
-        let scopes = now.scopes.borrow();
-        let table = scopes.as_ref().expect("who polls a task has a table of scopes");
-        table.make_deadline(task.index)
-    };
-    if told {
-        post(Post::MakeDeadline { deadline: slot.name, site });
-    }
-    slot
+    let scopes = now.scopes.borrow();
+    let table = scopes.as_ref().expect("who polls a task has a table of scopes");
+    table.make_deadline(task.index, |deadline| tell_made(deadline, site))
+}
+
+#[cold]
+fn tell_made(deadline: DeadlineName, site: Site) {
+    post(Post::MakeDeadline { deadline, site });
 }
 
 /// Closes a scope.
