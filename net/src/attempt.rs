@@ -60,7 +60,7 @@ where
 
     /// Polls one operation. When it is ready the next one can be polled. `wait` makes what it waits
     /// by.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,
