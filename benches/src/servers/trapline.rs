@@ -1,12 +1,13 @@
 //! trapline: (a), the peers' small program on `TcpStream` and `ConnectionDeadline`; (b), the
 //! handler of the `http` example with all its checks.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use kernel::{Kernel, Real};
@@ -53,8 +54,7 @@ pub fn serve_http(addr: SocketAddr, how: How) -> io::Result<()> {
 
 /// (a)
 pub fn serve(addr: SocketAddr, how: How) -> io::Result<()> {
-    let input = RefCell::new(Box::new([0; ROOM]));
-    let shared = Rc::new(Shared { input, out: Cell::default() });
+    let shared = Rc::new(RefCell::new(Shared { input: Box::new([0; ROOM]), out: Vec::new() }));
     run(async move {
         let mut listener = TcpListener::bind(addr)?;
         say_listening(listener.local_addr()?);
@@ -67,8 +67,8 @@ pub fn serve(addr: SocketAddr, how: How) -> io::Result<()> {
 
 /// What connections use one at a time: one that waits owns no buffer.
 struct Shared {
-    input: RefCell<Box<[u8; ROOM]>>,
-    out: Cell<Vec<u8>>,
+    input: Box<[u8; ROOM]>,
+    out: Vec<u8>,
 }
 
 /// The deadline of a connection, if it is to have one: armed anew for each phase.
@@ -83,36 +83,47 @@ impl Phase {
     }
 }
 
-/// Writes all. A wait for room is in a box: who waits for a request has no room for that.
-async fn write_all(stream: &mut TcpStream, out: &[u8]) -> io::Result<()> {
-    if out.is_empty() {
-        return Ok(());
-    }
-    match poll_fn(|cx| Poll::Ready(stream.try_write(out, cx))).await.transpose()? {
-        Some(n) if n == out.len() => Ok(()),
-        n => Box::pin(stream.write_all(&out[n.unwrap_or(0)..])).await,
-    }
-}
-
-/// Reads what is there into the buffer of all and hands it to `take`: `None` if that would wait.
-/// The buffer is borrowed for this one poll.
-fn read_now<T>(
+/// Reads what is there and writes the answers, without a wait in between: the buffers are borrowed
+/// for this one poll. What comes next, or `None` if nothing was there. Answers that have no room go
+/// to `rest`.
+#[inline(always)]
+fn look(
     stream: &mut TcpStream,
-    shared: &Shared,
-    mut take: impl FnMut(&[u8]) -> T,
-) -> impl Future<Output = Option<io::Result<T>>> {
-    poll_fn(move |cx| {
-        let input = &mut **shared.input.borrow_mut();
-        let read = stream.try_read(input, cx);
-        Poll::Ready(read.map(|read| read.map(|n| take(&input[..n]))))
-    })
+    phase: &Phase,
+    kept: &mut Kept,
+    (shared, how): (&RefCell<Shared>, How),
+    rest: &mut Vec<u8>,
+    cx: &mut Context<'_>,
+) -> io::Result<Option<Next>> {
+    let Shared { input, out } = &mut *shared.borrow_mut();
+    let Some(read) = stream.try_read(&mut **input, cx) else { return Ok(None) };
+    let input = &input[..read?];
+    if input.is_empty() {
+        return Ok(Some(Next::Close));
+    }
+    let next = match how.echo {
+        true => {
+            out.extend_from_slice(input);
+            Next::Request
+        }
+        false => kept.answer(input, out),
+    };
+    phase.begin(WRITE);
+    if !out.is_empty() {
+        let written = stream.try_write(out, cx).transpose()?.unwrap_or(0);
+        if written < out.len() {
+            rest.extend_from_slice(&out[written..]);
+        }
+        out.clear();
+    }
+    Ok(Some(next))
 }
 
 /// The life of a connection. Not an `async fn`: that has its arguments twice.
 #[allow(clippy::manual_async_fn, reason = "many wait in this")]
 fn conn(
     mut stream: TcpStream,
-    shared: Rc<Shared>,
+    shared: Rc<RefCell<Shared>>,
     how: How,
 ) -> impl Future<Output = io::Result<()>> {
     async move {
@@ -123,27 +134,19 @@ fn conn(
         let mut fresh = true;
         while next != Next::Close {
             phase.begin(next.span());
-            if !std::mem::take(&mut fresh) {
+            if !mem::take(&mut fresh) {
                 stream.readable().await?;
             }
-            let mut out = shared.out.take();
-            let take = |bytes: &[u8]| {
-                if how.echo {
-                    out.extend_from_slice(bytes);
-                } else {
-                    next = kept.answer(bytes, &mut out);
-                }
-                bytes.len()
-            };
-            match read_now(&mut stream, &shared, take).await.transpose()? {
-                Some(0) => break,
-                Some(_) => {}
-                None => continue,
+            let mut rest = Vec::new();
+            let looked = poll_fn(|cx| {
+                let all = (&*shared, how);
+                Poll::Ready(look(&mut stream, &phase, &mut kept, all, &mut rest, cx))
+            });
+            next = looked.await?.unwrap_or(next);
+            if !rest.is_empty() {
+                // In a box: who waits for a request has no room for a wait for this.
+                Box::pin(stream.write_all(&rest)).await?;
             }
-            phase.begin(WRITE);
-            write_all(&mut stream, &out).await?;
-            out.clear();
-            shared.out.set(out);
         }
         Ok(())
     }
