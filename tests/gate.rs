@@ -1395,6 +1395,36 @@ fn a_panicking_foreign_waker_is_contained() {
 }
 
 #[test]
+fn a_foreign_waker_that_is_called_as_its_task_leaves_the_cpu_is_heeded_in_that_turn() {
+    struct Passes(Waker);
+    impl std::task::Wake for Passes {
+        fn wake(self: Arc<Self>) {
+            self.0.wake_by_ref();
+        }
+    }
+    let (woken, log) = on_sim(async {
+        let kept = Rc::new(RefCell::new(None));
+        let theirs = kept.clone();
+        let waits = poll_fn(move |cx| match theirs.replace(Some(cx.waker().clone())) {
+            None => Poll::Pending,
+            Some(_) => Poll::Ready(()),
+        });
+        let mut waiter = spawn("waiter", waits).await;
+        yield_now().await.unwrap();
+        let foreign = Waker::from(Arc::new(Passes(kept.take().unwrap())));
+        kept.replace(Some(Waker::noop().clone()));
+        let mut yielded = yield_now();
+        assert!(Pin::new(&mut yielded).poll(&mut Context::from_waker(&foreign)).is_pending());
+        let woken = waiter.join().await;
+        drop(yielded);
+        woken
+    });
+    assert_eq!(woken, Ok(()));
+    assert_lines(&log, " 2  #0015   2 main     wake     yield k=2 cause=#0013", 1);
+    assert_lines(&log, " 2  #0016   3 waiter   wake     waker cause=#0015", 1);
+}
+
+#[test]
 fn mains_panic_comes_out_of_run_after_the_shutdown() {
     let mut kernel = sim();
     let cleaned = Rc::new(Cell::new(false));

@@ -34,8 +34,6 @@ impl<M: Machine> Kernel<M> {
                         continue;
                     }
                     self.end_run(index);
-                    self.running = None;
-                    return;
                 }
                 Ok(Poll::Ready(())) => {
                     self.gate.end();
@@ -47,9 +45,7 @@ impl<M: Machine> Kernel<M> {
                     self.end_by_panic(index, panic, run);
                 }
             }
-            self.running = None;
-            // What went with the task may have posted.
-            return self.serve();
+            return;
         }
     }
 

@@ -330,6 +330,9 @@ impl<M: Machine> Kernel<M> {
                 continue;
             }
             self.run_task(task, main);
+            self.running = None;
+            // A waker that was called as it left the CPU, or what went with it, may have posted.
+            self.serve();
             if self.main_ended {
                 return;
             }

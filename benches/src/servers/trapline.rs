@@ -98,6 +98,8 @@ fn look(
     let Shared { input, out } = &mut *shared.borrow_mut();
     let Some(read) = stream.try_read(&mut **input, cx) else { return Ok(None) };
     let input = &input[..read?];
+    // Of a connection that failed something may be left.
+    out.clear();
     if input.is_empty() {
         return Ok(Some(Next::Close));
     }
@@ -114,7 +116,6 @@ fn look(
         if written < out.len() {
             rest.extend_from_slice(&out[written..]);
         }
-        out.clear();
     }
     Ok(Some(next))
 }

@@ -141,12 +141,16 @@ impl ConnectionDeadline {
         }
     }
 
-    /// The same where another arm is held, which is stored, or the clock is exact.
+    /// The same where another arm is held, which is stored, or the clock is exact; or where it takes
+    /// more than a store.
     #[inline(never)]
     fn arm_slowly(&self, span: u64, runs: bool, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
-        table.settle();
-        if runs && table.hold(name.slot, span, || self.owner()) {
+        let hold = || {
+            table.settle();
+            table.hold(name.slot, span, || self.owner())
+        };
+        if runs && hold() {
             self.until.set(IN_TABLE);
         } else {
             self.arm_anyhow(span, site);
