@@ -141,16 +141,14 @@ impl ConnectionDeadline {
         }
     }
 
-    /// The same where another arm is held, which is stored, or the clock is exact; or where it takes
-    /// more than a store.
+    /// The same where another arm is held, which is stored, or where it takes more than a store.
     #[inline(never)]
     fn arm_slowly(&self, span: u64, runs: bool, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
-        let hold = || {
+        if runs {
             table.settle();
-            table.hold(name.slot, span, || self.owner())
-        };
-        if runs && hold() {
+        }
+        if runs && table.hold(name.slot, span, || self.owner()) {
             self.until.set(IN_TABLE);
         } else {
             self.arm_anyhow(span, site);
