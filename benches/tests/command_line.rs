@@ -1,9 +1,14 @@
-//! The command line of `bench`: what is refused, and how. Nothing is measured.
+//! The command line of `bench`: what is refused, and how; and a server of it. Nothing is measured.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_linger;
+use rustix::process::{Pid, Signal, kill_process};
 
 fn bench(words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
@@ -170,4 +175,32 @@ fn what_is_tied_ends_with_its_parent() {
     let _ = input.write_all(b"go on\n");
     assert!(lines.next().is_none(), "it outlived its parent");
     assert!(refusal(&["tied", "0", "true"]).contains("has ended"));
+}
+
+#[test]
+fn what_could_not_be_written_to_one_client_is_not_sent_to_the_next() {
+    let words = ["serve", "trapline", "--addr", "127.0.0.1:0"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
+    let mut server = command.args(words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ask = || {
+        let mut stream = TcpStream::connect(line.trim().strip_prefix("listening on ").unwrap())?;
+        stream.write_all(b"GET /plaintext HTTP/1.1\r\nConnection: close\r\n\r\n")?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        Ok::<TcpStream, std::io::Error>(stream)
+    };
+    let answers = (|| {
+        let pid = Pid::from_child(&server);
+        kill_process(pid, Signal::STOP)?;
+        // It asks and resets: its request is still there to be read.
+        set_socket_linger(ask()?, Some(Duration::ZERO))?;
+        kill_process(pid, Signal::CONT)?;
+        let mut text = String::new();
+        ask()?.read_to_string(&mut text)?;
+        Ok::<usize, std::io::Error>(text.matches("HTTP/1.1 200").count())
+    })();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(answers.unwrap(), 1);
 }

@@ -14,7 +14,7 @@ pub trait Body {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
     /// Moves the output into `slot`, an `Option` of the output's type.
     fn take(self: Pin<&mut Self>, slot: &mut dyn Any);
-    /// Drops the future or the output; the name and the place stay.
+    /// Drops the output; the name and the place stay.
     fn clear(self: Pin<&mut Self>);
     /// The task is gone: drops what is left, but for memory that others may use.
     fn retire(self: Pin<Box<Self>>);

@@ -48,14 +48,6 @@ where
         }
     }
 
-    /// Ends it without an output.
-    #[cold]
-    #[inline(never)]
-    fn drop_future(mut self: Pin<&mut Self>) {
-        let label = Some(self.label().clone());
-        self.set(Job::Ended { label, output: None });
-    }
-
     #[inline]
     fn label(&self) -> &Rc<Label> {
         match self {
@@ -89,10 +81,9 @@ where
         }
     }
 
-    fn clear(mut self: Pin<&mut Self>) {
-        match self.as_mut().project() {
-            JobProjection::Running { .. } => self.drop_future(),
-            JobProjection::Ended { output, .. } => *output = None,
+    fn clear(self: Pin<&mut Self>) {
+        if let JobProjection::Ended { output, .. } = self.project() {
+            *output = None;
         }
     }
 

@@ -66,7 +66,7 @@ impl Gate {
     /// A child gets the values that its parent hands down.
     #[inline]
     pub fn inherit_locals(&self, parent: TaskRef, child: TaskRef) {
-        if !self.now.any_locals.get() {
+        if !self.has_locals() {
             return;
         }
         let mut tasks = self.locals.tasks.borrow_mut();
@@ -79,7 +79,7 @@ impl Gate {
     /// The values that a job for a thread takes along.
     #[inline]
     pub fn crossing_locals(&self, task: TaskRef) -> Vec<(Key, Shared)> {
-        if !self.now.any_locals.get() {
+        if !self.has_locals() {
             return Vec::new();
         }
         let tasks = self.locals.tasks.borrow();
