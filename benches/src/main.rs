@@ -5,6 +5,7 @@ mod counts;
 mod load;
 mod measure;
 mod micro;
+mod occasion;
 mod out;
 mod report;
 mod servers;

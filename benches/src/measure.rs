@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::beside::{self, Asked, WORKLOADS, memory, speed};
 use crate::counts::tools;
+use crate::occasion::Occasion;
 use crate::report::Row;
 use crate::{Words, micro, out, report, servers, summary, sys, value};
 
@@ -112,6 +113,7 @@ pub fn measure(words: &mut Words<'_>) -> Result<(), String> {
     let command = command(words)?;
     command.check()?;
     out::warn_of_debugging();
+    let occasion = Occasion::begin(command.asked.quick);
     let mut rows = Vec::new();
     let done = command.measure(&mut rows);
     if rows.is_empty() {
@@ -125,7 +127,9 @@ pub fn measure(words: &mut Words<'_>) -> Result<(), String> {
     rows.sort_by_key(|row| (order(row), row.section));
     // The file first: who reads the table may go away.
     let json = &command.json;
-    fs::write(json, report::json(&rows)).map_err(|error| format!("{json}: {error}"))?;
+    let text = report::json(&occasion.json(), &rows);
+    fs::write(json, text).map_err(|error| format!("{json}: {error}"))?;
+    out::say(&occasion.line())?;
     out::say(&report::table(&rows))?;
     out::say(&summary::summary(&rows))?;
     done?;

@@ -186,11 +186,11 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// The same as JSON: an array of rows.
+/// The same as JSON: an object of what the run was, which is JSON already, and of the rows.
 #[must_use]
-pub fn json(rows: &[Row]) -> String {
+pub fn json(run: &str, rows: &[Row]) -> String {
     let rows: Vec<String> = rows.iter().map(json_row).collect();
-    format!("[\n{}\n]\n", rows.join(",\n"))
+    format!("{{\"run\": {run}, \"rows\": [\n{}\n]}}\n", rows.join(",\n"))
 }
 
 fn json_row(row: &Row) -> String {
@@ -226,7 +226,9 @@ fn json_spread(of: &Spread) -> String {
     format!("{{\"median\": {median}, \"low\": {low}, \"high\": {high}, \"samples\": {samples}}}")
 }
 
-fn quoted(text: &str) -> String {
+/// A JSON string.
+#[must_use]
+pub fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
         match c {
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn a_note_stands_beside_the_figure_and_not_in_it() {
         let noted = Row { note: "floor 2".to_owned(), ..row([1.0; 3], Bar::AtMost(1.0)) };
-        assert!(json(std::slice::from_ref(&noted)).contains("\"note\": \"floor 2\""));
+        assert!(json("{}", std::slice::from_ref(&noted)).contains("\"note\": \"floor 2\""));
         assert!(table(&[noted]).contains("| a \"figure\" (floor 2), ns |"));
     }
 
@@ -288,7 +290,7 @@ mod tests {
     fn json_has_no_bare_quote_and_no_nan() {
         let mut bad = row([1.0, f64::NAN, 1.0], Bar::AtMost(1.0));
         bad.ours.high = f64::NAN;
-        let text = json(&[bad]);
+        let text = json("{}", &[bad]);
         assert!(text.contains("a \\\"figure\\\""));
         assert!(!text.contains("NaN") && text.contains("\"high\": null"));
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::process::Process;
 use super::{Asked, OURS, Target, WORKLOADS, Workload, limits};
 use crate::load::{Kind, Load};
-use crate::out;
 use crate::report::{Bar, Row, Spread};
 use crate::servers::{FLOOR, MIO, SMALL};
 use crate::sys;
+use crate::{occasion, out};
 
 /// One round of one server.
 #[derive(Clone, Copy)]
@@ -144,9 +144,8 @@ impl Compared {
 ///
 /// The floor does not run; a peer that does not is left out.
 pub fn measure(asked: &Asked, rows: &mut Vec<Row>) -> io::Result<()> {
-    let millis = if asked.quick { 250 } else { 1000 };
-    let pairs = if asked.quick { 3 } else { 11 };
-    let measure = Measure { span: Duration::from_millis(millis), pairs };
+    let (span, pairs) = (occasion::span(asked.quick), occasion::rounds(asked.quick));
+    let measure = Measure { span, pairs };
     for load in WORKLOADS.iter().filter(|load| asked.wants(load.name)) {
         out::note(load.name);
         let targets = asked.targets(load.kind == Kind::Echo);

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::occasion::{Occasion, rounds};
 use crate::out;
 use crate::report::{Bar, Row, Spread, json, table};
 
@@ -87,9 +88,6 @@ fn median(samples: Vec<f64>) -> f64 {
     Spread::of(samples).median
 }
 
-const ROUNDS: usize = 11;
-const FEW_ROUNDS: usize = 3;
-
 impl Case {
     fn has(&self, word: &str) -> bool {
         [self.section, self.name, self.figure].iter().any(|text| text.contains(word))
@@ -130,7 +128,7 @@ pub fn figures() -> impl Iterator<Item = &'static str> {
 /// Measures every case whose name or figure has `filter` in it.
 pub fn rows(filter: Option<&str>, quick: bool) -> Vec<Row> {
     let wanted = |case: &Case| filter.is_none_or(|word| case.has(word));
-    let rounds = if quick { FEW_ROUNDS } else { ROUNDS };
+    let rounds = rounds(quick);
     cases().into_iter().filter(wanted).flat_map(|case| measure(&case, rounds)).collect()
 }
 
@@ -249,8 +247,12 @@ pub fn command(words: &[&str]) -> ExitCode {
         [_, _, _] if words.iter().all(is_plain) => child(words).map(drop),
         _ => parse(words).and_then(|asked| {
             out::warn_of_debugging();
+            let occasion = Occasion::begin(asked.quick);
             let rows = rows(asked.filter, asked.quick);
-            out::say(&if asked.json { json(&rows) } else { table(&rows) })
+            match asked.json {
+                true => out::say(&json(&occasion.json(), &rows)),
+                false => out::say(&(occasion.line() + &table(&rows))),
+            }
         }),
     };
     match done {
