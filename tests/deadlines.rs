@@ -11,6 +11,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use kernel::{Kernel, Options, Sim};
 use support::{Notes, check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
@@ -357,6 +358,80 @@ fn d3_zero_disarms_and_a_guard_of_zero_has_no_limit() {
     assert_eq!(ran.output, ("ok", "ok"));
     assert_eq!((ran.count("arm"), ran.count("disarm")), (1, 1));
     assert_eq!(ran.lines(|line| line.contains(" guard ")).len(), 0);
+}
+
+/// As after a timeout: a wait that goes on is in what is around the guard, not in the next one.
+#[test]
+fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
+    for beside in [0, 20] {
+        let ran = check_quietly("outlives", Sim::new(), async move {
+            let mut others: FuturesUnordered<_> =
+                (0..beside).map(|_| sleep(3600 * SECOND)).collect();
+            poll_fn(|cx| Poll::Ready(others.poll_next_unpin(cx).is_ready())).await;
+            let deadline = connection_deadline().await;
+            let mut nap = pin!(sleep(60 * SECOND));
+            let first = async {
+                traps::race(nap.as_mut(), sleep(SECOND)).await;
+                Ok(())
+            };
+            let first = deadline.guard(10 * SECOND, first).await;
+            let second = deadline.guard(SECOND, sleep(5 * SECOND)).await;
+            let napped = nap.await;
+            (short(&first), short(&second), short(&napped), clock().await)
+        });
+        assert_eq!(ran.output, ("ok", "TT", "ok", Time::ZERO + 60 * SECOND), "{beside}");
+    }
+}
+
+#[test]
+fn d3_zero_forgets_what_fired_before_it() {
+    let ran = check_quietly("d3", Sim::new(), async {
+        let deadline = connection_deadline().await;
+        let mut fired = Vec::new();
+        for guards in [false, true] {
+            deadline.guard(SECOND, sleep(2 * SECOND)).await.unwrap_err();
+            fired.push(deadline.fired());
+            if guards {
+                deadline.guard(Duration::ZERO, sleep(SECOND)).await.unwrap();
+            } else {
+                deadline.arm(Duration::ZERO);
+            }
+            fired.push(deadline.fired());
+        }
+        fired
+    });
+    assert_eq!(ran.output, [true, false, true, false]);
+}
+
+/// What was told between two runs is heeded before anything is due in the second.
+#[test]
+fn a_deadline_that_is_disarmed_between_two_runs_does_not_fire() {
+    for traced in [false, true] {
+        let sim = Sim::new();
+        let by_hand = sim.clock();
+        let mut kernel = Kernel::new(sim);
+        if traced {
+            kernel.trace_to(std::io::sink());
+        }
+        let made = kernel.run(async {
+            let made = Rc::new(RefCell::new(None));
+            let theirs = made.clone();
+            let sleeper = async move {
+                let deadline = Rc::new(connection_deadline().await);
+                deadline.arm(100 * MS);
+                *theirs.borrow_mut() = Some(deadline);
+                sleep(SECOND).await
+            };
+            let sleeper = spawn("sleeper", sleeper).await;
+            sleep(MS).await.unwrap();
+            (made.take().unwrap(), sleeper)
+        });
+        let (deadline, mut sleeper) = made.unwrap();
+        deadline.disarm();
+        by_hand.advance(200 * MS);
+        let slept = kernel.run(async { sleeper.join().await.unwrap() }).unwrap();
+        assert_eq!((short(&slept), deadline.fired()), ("ok", false), "{traced}");
+    }
 }
 
 /// Zero takes it out of the timers at once, near or far, and a guard of zero never was in them.

@@ -591,6 +591,116 @@ fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task(
     assert_lines(&trace, "race     winner=cancel", 2);
 }
 
+/// What is unread in a timeout that moved is no matter of the task any more that it came from.
+#[test]
+fn x2_a_timeout_that_fired_and_moved_is_not_pending_where_it_was_begun() {
+    for (ends, around) in [(false, false), (true, false), (false, true), (true, true)] {
+        let ((), trace) = on_sim(async move {
+            let nap = Shared::new(sleep(secs(100)));
+            let mut polled = 0;
+            let inner = poll_fn(move |cx| {
+                polled += 1;
+                match polled {
+                    1 => pin!(nap.wait()).poll(cx).map(|_| Ok(())),
+                    2 if ends => Poll::Ready(Ok::<_, Interrupt>(())),
+                    _ => Poll::Pending,
+                }
+            });
+            let fires = timeout_after(secs(1), inner);
+            let moved = match around {
+                true => Shared::new(timeout_after(secs(50), fires)),
+                false => Shared::new(fires),
+            };
+            let theirs = moved.clone();
+            let victim = async move {
+                let _ = theirs.poll_once().await;
+                sleep(secs(100)).await.unwrap_err();
+            };
+            let victim = spawn("victim", victim).await;
+            // Before the timeout, which is due with it.
+            sleep(secs(1)).await.unwrap();
+            assert_eq!(moved.poll_once().await.is_ready(), ends);
+            victim.cancel_now("stop").await;
+            if !ends {
+                moved.drop_future();
+            }
+            sleep(secs(1)).await.unwrap();
+        });
+        assert_lines(&trace, "fire     s", 1);
+    }
+}
+
+/// A trap goes on where the scope around it has closed, and is in the timeout around that.
+#[test]
+fn x2_a_cancellation_beats_a_timeout_also_in_a_scope_that_has_closed() {
+    let (cancelled, _) = on_sim(async {
+        let victim = timeout_after(secs(1), async {
+            let mut naps = FuturesUnordered::new();
+            naps.push(sleep(secs(10)));
+            traps::race(naps.next(), yield_now()).await;
+            naps.next().await.unwrap()
+        });
+        let mut victim = spawn("victim", victim).await;
+        // Before the timeout, which is due with it.
+        sleep(secs(1)).await.unwrap();
+        victim.cancel_now("stop").await;
+        victim.join().await.unwrap().unwrap_err().is_cancelled()
+    });
+    assert!(cancelled);
+}
+
+/// A wake that was not read passes to the next in line, which may have come after it.
+#[test]
+fn a_wait_for_an_event_ends_only_where_it_was_set_meanwhile() {
+    on_sim(async {
+        let (queue, event) = (WaitQueue::new(), Rc::new(Event::new()));
+        let (first, second) = (queue.clone(), event.clone());
+        let both = async move { traps::race(first.wait(), second.wait()).await };
+        let mut both = spawn("both", both).await;
+        yield_now().await.unwrap();
+        let (waited, ended) = (event.clone(), Rc::new(Cell::new(false)));
+        let tell = ended.clone();
+        let late = async move {
+            waited.wait().await.unwrap();
+            tell.set(true);
+        };
+        spawn("late", late).await;
+        queue.wake_soon(1);
+        event.set();
+        event.clear();
+        sleep(secs(1)).await.unwrap();
+        both.join().await.unwrap();
+        assert!(!ended.get(), "nobody has set it since it came");
+        event.set();
+        event.clear();
+        yield_now().await.unwrap();
+        yield_now().await.unwrap();
+        assert!(ended.get());
+    });
+}
+
+/// What was posted between two runs is a turn of its own: the checker goes by turns.
+#[test]
+fn what_becomes_ready_between_two_runs_runs_in_the_order_of_that() {
+    for shut_down in [false, true] {
+        let mut kernel = sim();
+        let events = kernel.go(async {
+            let [one, two, three] = [(); 3].map(|()| Rc::new(Event::new()));
+            let waited = two.clone();
+            spawn("second", async move { waited.wait().await }).await;
+            let (a, b) = (one.clone(), three.clone());
+            spawn("first", async move { traps::join(a.wait(), b.wait()).await }).await;
+            [one, two, three]
+        });
+        assert!(kernel.run_until_quiescent(secs(1)).unwrap());
+        events.iter().for_each(|event| event.set());
+        if !shut_down {
+            assert!(kernel.run_until_quiescent(secs(1)).unwrap());
+        }
+        kernel.end();
+    }
+}
+
 /// Begins `n` sleeps, each in a timeout inside a timeout, which end at once with a value: the
 /// sleeps go on after them.
 async fn outliving(n: usize, span: Duration) -> FuturesUnordered<traps::Sleep> {

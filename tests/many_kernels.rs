@@ -55,6 +55,35 @@ fn trace(salt: u64) -> String {
     ran.trace
 }
 
+/// Its tasks are dropped in the name of no task: what is filed by then is of the one that drops it.
+#[test]
+fn a_kernel_that_is_dropped_in_a_task_of_another_takes_no_request_with_it() {
+    let gone = || {
+        let mut kernel = Kernel::new(Sim::new());
+        let left = kernel.run(async {
+            spawn("sleeper", sleep(1000 * MS)).await;
+            yield_now().await
+        });
+        left.unwrap().unwrap();
+        kernel
+    };
+    let (inside, before) = (gone(), gone());
+    let ran = Setup::new().run(async move {
+        let slept = timeout_after(50 * MS, sleep(10 * MS));
+        let (slept, ()) = traps::join(slept, async move { drop(inside) }).await;
+        slept.unwrap();
+        // Something else is filed first.
+        let child = spawn("child", async {}).await;
+        let filed = async move {
+            drop(child);
+            sleep(10 * MS).await
+        };
+        let (slept, ()) = traps::join(filed, async move { drop(before) }).await;
+        slept.unwrap();
+    });
+    assert_eq!(ran.took, 20 * MS);
+}
+
 #[test]
 fn d18_kernels_in_two_threads_have_the_traces_that_they_have_alone() {
     let alone = [trace(1), trace(2)];

@@ -21,7 +21,7 @@ use support::{check_with, compare_raw, ms};
 use traps::admission::{Gate, Refused};
 use traps::threads::{Limiter, ThreadError, iterate_in_thread};
 use traps::universal::UniversalEvent;
-use traps::{Signal, Time, run_in_thread, sleep, spawn, timeout_after, wait_signal};
+use traps::{Either, Signal, Time, race, run_in_thread, sleep, spawn, timeout_after, wait_signal};
 
 /// Compares `text` with the block of the page that has the name of the test.
 #[track_caller]
@@ -201,6 +201,19 @@ fn f28_the_table_shows_a_job_that_waits_for_what_waits_for_it() {
     compare_raw("f28_a_job_that_waits_for_the_kernel", &kernel.end());
     let table = with_own_sites(&tables.take(), top);
     said("f28_the_table_shows_a_job_that_waits_for_what_waits_for_it", &table);
+}
+
+/// A wait that was handed a signal is dropped while no kernel runs.
+#[test]
+fn a_signal_that_was_not_read_is_for_the_next_who_waits_in_its_kernel() {
+    let mut kernel =
+        Traced::new(Sim::new().signal_at(Time::ZERO + ms(10), Signal::Hangup), Options::new());
+    let mut first = Box::pin(wait_signal(&[Signal::Hangup]));
+    let ended = kernel.go(race(sleep(ms(10)), &mut first));
+    assert!(matches!(ended, Either::Left(Ok(_))));
+    drop(first);
+    assert_eq!(kernel.go(wait_signal(&[Signal::Hangup])).unwrap(), Signal::Hangup);
+    kernel.end();
 }
 
 // ---- The page ----------------------------------------------------------------------------------

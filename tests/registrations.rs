@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -89,6 +90,62 @@ fn readiness_that_nobody_waited_for_is_remembered() {
     });
     assert_eq!(ran.took, ms(6), "the second wait did not block");
     assert_eq!(ran.count("remember"), 1);
+}
+
+#[test]
+fn a_registration_that_is_refused_takes_nothing_from_the_first() {
+    check("a_registration_that_is_refused", readable_at([5]), async {
+        let first = Rc::new(Io::new(Scripted(7)));
+        let waited = first.clone();
+        let mut reader = spawn("reader", async move { waited.readable().await }).await;
+        yield_now().await.unwrap();
+        let second = Io::new(Scripted(7)).readable().await;
+        assert!(
+            matches!(second, Err(Error::Io(error)) if error.kind() == ErrorKind::AlreadyExists)
+        );
+        reader.join().await.unwrap().unwrap();
+    });
+}
+
+/// An error that was read is gone, and with it the readiness that it made: a loop that waits after
+/// every `WouldBlock` would not give way any more.
+#[test]
+fn a_datagram_socket_waits_again_once_its_error_was_read() {
+    let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = bind();
+    socket.set_nonblocking(true).unwrap();
+    let (ours, gone) = (socket.local_addr().unwrap(), bind().local_addr().unwrap());
+    socket.connect(gone).unwrap();
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let (refusals, waits) = kernel
+        .run(async move {
+            let io = Io::new(socket);
+            io.send(b"is anybody there?").unwrap();
+            let (mut refusals, mut waits, mut buf) = (0, 0, [0; 16]);
+            loop {
+                match io.recv(&mut buf) {
+                    Ok(_) => break (refusals, waits),
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                        refusals += 1;
+                        spawn("answer", async move {
+                            let late = UdpSocket::bind(gone).unwrap();
+                            late.send_to(b"now", ours).unwrap();
+                        })
+                        .detached()
+                        .await;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                        waits += 1;
+                        assert!(waits < 10, "no other task ran");
+                        io.readable().await.unwrap();
+                    }
+                }
+            }
+        })
+        .unwrap();
+    assert!(refusals == 1 && waits <= 3, "{refusals} {waits}");
+    kernel.shutdown().unwrap();
 }
 
 #[test]

@@ -266,6 +266,27 @@ fn c32_who_is_told_at_the_gate_may_still_hold_the_drain() {
     assert!(finished.get());
 }
 
+/// It is woken by a combinator's waker, at the gate.
+#[test]
+fn c32_who_is_told_under_a_combinator_may_still_hold_the_drain() {
+    let mut kernel = sim();
+    let finished = Rc::new(Cell::new(false));
+    kernel.go(async {
+        let finished = finished.clone();
+        let told = async move {
+            assert!(until_begun(sleep(secs(60))).await.is_none(), "it is not cancelled");
+            let _hold = hold();
+            sleep(secs(1)).await.unwrap();
+            finished.set(true);
+        };
+        let mut all: FuturesUnordered<_> = [told].into_iter().collect();
+        spawn("told", async move { all.next().await }).await;
+        yield_now().await.unwrap();
+    });
+    kernel.end();
+    assert!(finished.get());
+}
+
 #[test]
 fn c32_a_hold_that_no_task_can_drop_holds_nothing_up() {
     let mut kernel = sim();

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use common_kernel::{assert_lines, on_real, on_sim, poll_once, sim};
 use futures_util::FutureExt;
-use kernel::{Error, Kernel, Options, Sim};
+use kernel::{Error, Kernel, Options, Real, Sim};
 use support::{Notes, check, ms, short};
 use traps::threads::panic_message;
 use traps::universal::{PutError, QueueError, UniversalEvent, UniversalQueue};
 use traps::{
-    check_interrupt, clock, connection_deadline, current_task, ignore_after, race, sleep, spawn,
-    timeout_after, yield_now,
+    Interrupt, check_interrupt, clock, connection_deadline, current_task, ignore_after, race,
+    sleep, spawn, timeout_after, yield_now,
 };
 
 fn full<const N: usize>(items: [u32; N]) -> UniversalQueue<u32> {
@@ -863,4 +863,29 @@ fn what_is_shared_may_be_shared() {
     let (sender, receiver) = mpsc::channel::<UniversalQueue<u8>>();
     sender.send(UniversalQueue::bounded(1)).unwrap();
     receiver.recv().unwrap().close();
+}
+
+/// Who keeps lines back writes them when the kernel is about to sleep, perhaps to one of its tasks.
+#[test]
+fn who_is_woken_as_the_kernel_is_about_to_sleep_is_heard_before_it_does() {
+    struct Hook(UniversalQueue<u32>, bool);
+    impl kernel::Activation for Hook {
+        fn event(&mut self, _: &kernel::trace::Line<'_>) {}
+        fn idle(&mut self) {
+            if !std::mem::replace(&mut self.1, true) {
+                self.0.try_put(7).unwrap();
+            }
+        }
+    }
+    let queue = UniversalQueue::bounded(4);
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    kernel.observe(Hook(queue.clone(), false));
+    let got = kernel.run(async move {
+        // In its own turn the deadline wins, so a kernel that slept would be found out.
+        let deadline = connection_deadline().await;
+        let secs = Duration::from_secs(10);
+        let got = async { Ok::<_, Interrupt>(queue.get().await.unwrap()) };
+        deadline.guard(secs, got).await
+    });
+    assert_eq!(got.unwrap(), Ok(7));
 }

@@ -152,5 +152,16 @@ fn a_span_of_zero_or_without_an_end_never_calls() {
             short(&end.await)
         });
         assert_eq!(ran.output, "ok", "{span:?}");
+        // Nor for a timeout further out, while what is inside comes to its end.
+        let ran = check_quietly("never", Sim::new(), async {
+            let watchdog = idle_watchdog(span, || panic!("it was idle")).await;
+            let lingers = async {
+                let slept = sleep(60 * SECOND).await;
+                sleep(10 * SECOND).await?;
+                slept
+            };
+            short(&timeout_after(SECOND, watchdog.watch(lingers)).await)
+        });
+        assert_eq!(ran.output, "TT", "{span:?}");
     }
 }

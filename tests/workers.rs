@@ -14,8 +14,8 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
-use common_kernel::{Traced, assert_lines, on_real, on_sim, secs};
-use kernel::{Counters, JobView, Machine, Options, Real, Sim};
+use common_kernel::{Shared, Traced, assert_lines, on_real, on_sim, secs};
+use kernel::{Counters, JobView, Kernel, Machine, Options, Real, Sim};
 use support::{check, check_with, ms, tenths};
 use traps::sync::Event;
 use traps::threads::{Limiter, NobodyWaits, ThreadError, thread_deadline};
@@ -205,6 +205,26 @@ fn x8_the_message_of_a_late_panic_is_given_too_and_a_hook_may_panic() {
         sleep(secs(2)).await.unwrap();
     });
     assert_eq!(*seen.borrow(), [(1, 2, "one".to_owned()), (2, 2, "two".to_owned())]);
+    kernel.end();
+}
+
+/// Its future was dropped between two runs, and the kernel hears of the end of the job first.
+#[test]
+fn x8_a_job_that_ends_before_its_withdrawal_is_heeded_is_an_orphan() {
+    let sim = Sim::new().jobs_take(tenths(1));
+    let by_hand = sim.clock();
+    let mut kernel = Traced::new(sim, Options::new());
+    let late = orphans::<_, u8>(&mut kernel);
+    let job = Shared::new(run_in_thread(|| 7_u8));
+    let polled = job.clone();
+    kernel.go(async move {
+        spawn("asks", async move { polled.wait().await }).await;
+        yield_now().await.unwrap();
+    });
+    by_hand.advance(tenths(1));
+    job.drop_future();
+    kernel.go(async { sleep(tenths(1)).await.unwrap() });
+    assert_eq!(*late.borrow(), [(1, 7)]);
     kernel.end();
 }
 
@@ -410,6 +430,48 @@ fn r2_a15_x7_a_job_sees_the_deadline_and_the_inherited_locals_of_its_task() {
     });
     kernel.end();
     assert_eq!(context(), (None, None));
+}
+
+/// A blocking library may be made of a kernel of its own.
+#[test]
+fn a_kernel_in_a_job_has_its_own_locals_and_jobs() {
+    let ((inside, job, after), _) = on_real(async {
+        USER.set("outer".to_owned());
+        let blocks = || {
+            let main = async {
+                assert_eq!(USER.get(), None, "nothing is inherited by a main");
+                USER.set("inner".to_owned());
+                let job = run_in_thread(context).await.unwrap();
+                (USER.get().map(|user| user.to_string()), job.1)
+            };
+            let (inside, job) = kernel::run(main).unwrap();
+            (inside, job, USER.get().map(|user| user.to_string()))
+        };
+        run_in_thread(blocks).await.unwrap()
+    });
+    assert_eq!((inside, job), (Some("inner".to_owned()), Some("inner".to_owned())));
+    assert_eq!(after.as_deref(), Some("outer"), "it is a job again");
+}
+
+#[test]
+fn a15_a_job_is_told_that_its_kernel_is_gone() {
+    let (tell, told) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let ran = kernel.run(async {
+        let job = move || {
+            tell.send(thread_deadline().unwrap()).unwrap();
+            let _ = wait.recv();
+        };
+        spawn("asks", run_in_thread(job)).await;
+        yield_now().await
+    });
+    ran.unwrap().unwrap();
+    let deadline = told.recv().unwrap();
+    assert_eq!(deadline.check(), Ok(()));
+    drop(kernel);
+    assert!(deadline.is_abandoned());
+    drop(go);
 }
 
 #[test]

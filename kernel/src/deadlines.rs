@@ -96,6 +96,7 @@ impl<M: Machine> Kernel<M> {
         if let Some(index) = scope.and_then(|scope| self.scopes.find(scope)) {
             self.leave_scope(index);
             self.scopes.get_mut(index).reset();
+            self.empty_scope(index);
         }
         if !self.timers.has_fired(timer) {
             self.move_deadline(deadline, Time::NEVER, None);

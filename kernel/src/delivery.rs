@@ -1,7 +1,7 @@
 //! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
 
 use traps::gate::Completion;
-use traps::protocol::{Failure, ROOT, ScopeId, Ticket};
+use traps::protocol::{Failure, ROOT, ScopeId};
 use traps::{Interrupt, Kind, TaskId, Time};
 
 use crate::emit::{emit, quietly};
@@ -11,7 +11,7 @@ use crate::longrun::Came;
 use crate::machine::Machine;
 use crate::pending::{Pending, Source};
 use crate::scope::Timing;
-use crate::task::{Cancellation, News, State};
+use crate::task::{Cancellation, News, State, Unread};
 use crate::trace::{Effect, Event, Outcome, Seq, WakeOp};
 use crate::waits::Over;
 
@@ -202,6 +202,7 @@ impl<M: Machine> Kernel<M> {
         // Before it is read, perhaps in the call of a waker.
         let ticket = self.gate.ticket_at(index, self.epoch);
         let interrupt = self.interrupt(entry.task, source, scope);
+        let within = interrupt.delivered_in();
         let outcome = self.log.is_listening().then(|| log::interrupt(&interrupt));
         match self.gate.complete(index, self.epoch, Err(Failure::Interrupt(interrupt))) {
             Completion::Ready(waker) => {
@@ -214,7 +215,12 @@ impl<M: Machine> Kernel<M> {
                 }
                 self.count_delivery(entry.task, source);
                 let news = &mut self.tasks.get_mut(entry.task).rare().news;
-                news.delivered.extend(ticket.map(|ticket| (ticket, source)));
+                news.delivered.extend(ticket.map(|ticket| Unread {
+                    ticket,
+                    number,
+                    source,
+                    within,
+                }));
                 let came = self.waited(&entry);
                 self.make_ready(entry.task, seq, came);
                 self.tasks.get_mut(entry.task).interrupted = true;
@@ -278,7 +284,7 @@ impl<M: Machine> Kernel<M> {
             let scope = self.scope_at(entry);
             self.scopes.reaches(ROOT, scope)
         });
-        let timeout = |(_, source): &(Ticket, Source)| *source != Source::Cancel;
+        let timeout = |unread: &Unread| unread.source != Source::Cancel;
         let news = self.tasks.get(index).news();
         reached || news.is_some_and(|news| news.delivered.iter().any(timeout))
     }
@@ -292,10 +298,11 @@ impl<M: Machine> Kernel<M> {
         }
         let mut news = std::mem::take(&mut self.tasks.get_mut(task).rare().news);
         let mut unread = std::mem::take(&mut news.delivered);
-        for (ticket, delivered) in &mut unread {
-            let (ticket, source) = (*ticket, *delivered);
-            let scope = self.gate.scope_of(ticket).and_then(|scope| self.scopes.find(scope));
-            let (Source::Scope(timeout), Some(scope)) = (source, scope) else { continue };
+        for unread in &mut unread {
+            let Unread { ticket, number, source, within } = *unread;
+            let Source::Scope(timeout) = source else { continue };
+            // The scope of the trap may have closed since.
+            let scope = self.scopes.find(within).unwrap_or_else(|| self.origin(source));
             if !self.scopes.reaches(from, scope) {
                 continue;
             }
@@ -309,7 +316,7 @@ impl<M: Machine> Kernel<M> {
                     task,
                     Event::Race { winner: "cancel".into(), loser: "timeout".into(), scope: loser }
                 );
-                *delivered = Source::Cancel;
+                unread.source = Source::Cancel;
                 self.count_delivery(task, Source::Cancel);
                 self.uncount_delivery(task, source);
                 self.scopes.drop_pending(&mut self.tasks, task, |p| {
@@ -318,7 +325,7 @@ impl<M: Machine> Kernel<M> {
                 // Its future may be polled in another task by now, which this is no matter of.
                 let at = if self.is_in(scope, task) { scope } else { self.origin(source) };
                 self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
-                self.relabel_answers(&mut news, task, scope);
+                self.relabel_answer(&mut news, number, task, scope);
             }
         }
         news.delivered = unread;
@@ -327,12 +334,10 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// The `run` line to come shows the cancellation, not the timeout that it replaced.
-    fn relabel_answers(&self, news: &mut News, task: u32, scope: u32) {
-        let shown = log::interrupt(&self.interrupt(task, Source::Cancel, scope));
-        for answered in &mut news.answered {
-            if matches!(answered.outcome, Outcome::Interrupt { .. }) {
-                answered.outcome = log::without_place(shown.clone());
-            }
+    fn relabel_answer(&self, news: &mut News, number: u64, task: u32, scope: u32) {
+        if let Some(found) = news.answered.iter_mut().find(|found| found.ticket == number) {
+            let shown = log::interrupt(&self.interrupt(task, Source::Cancel, scope));
+            found.outcome = log::without_place(shown);
         }
     }
 

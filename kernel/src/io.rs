@@ -1,6 +1,7 @@
 //! Descriptors: waits for them, what arrives, and when a registration ends.
 
 use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 
 use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
@@ -58,11 +59,12 @@ impl<M: Machine> Kernel<M> {
         }
         let registration = self.registrations.at(index);
         registration.unwanted = 0;
-        if registration.ready[side] || registration.closed && direction == Direction::Read {
-            registration.ready[side] = false;
+        let closed = registration.closed && direction == Direction::Read;
+        if mem::take(&mut registration.ready[side]) || closed && self.is_closed_still(index) {
             self.answer(at, Ok(Answer::Unit), op);
             return false;
         }
+        let registration = self.registrations.at(index);
         if registration.registered {
             registration.waiting[side] = at.ticket.index;
             emit!(self, at.task, Event::Reuse { alias, direction });
@@ -71,6 +73,16 @@ impl<M: Machine> Kernel<M> {
             return false;
         }
         true
+    }
+
+    /// Whether the end or the error that was seen is there still. An error is gone when it was
+    /// read, and a FIFO may have another writer: a task that waits in a loop would never give way.
+    #[cold]
+    fn is_closed_still(&mut self, index: u32) -> bool {
+        let descriptor = self.registrations.at(index).descriptor();
+        let closed = self.machine.is_readable(descriptor);
+        self.registrations.at(index).closed = closed;
+        closed
     }
 
     /// Whether a ticket that waits for a descriptor was withdrawn in this very poll.
@@ -157,7 +169,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn give_back(&mut self, handle: HandleId, direction: Direction) {
         let Some(index) = self.registrations.find(handle) else { return };
         let registration = self.registrations.at(index);
-        let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
+        let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
         if waiting != NONE {
             let alias = registration.alias();
             self.wake_io(index, alias, waiting, direction);
@@ -249,7 +261,7 @@ impl<M: Machine> Kernel<M> {
         for direction in BOTH {
             let registration = self.registrations.at(index);
             let alias = registration.alias();
-            let waiting = std::mem::replace(&mut registration.waiting[side(direction)], NONE);
+            let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
             if waiting != NONE {
                 let op = WakeOp::Closed { alias };
                 self.complete(waiting, Err(Failure::Closed), op, self.log.seq.max(1));

@@ -235,7 +235,7 @@ impl<M: Machine> Kernel<M> {
         let Some(ended) = self.workers.end(job, self.log.now) else { return drop_quietly(work) };
         let job = job.number;
         let seq = match ended.ticket {
-            Some(index) if !self.is_doomed(index) => {
+            Some(index) if !self.is_doomed(index) && !self.gate.is_withdrawn(index, self.epoch) => {
                 let seq = emit_for!(self, WAKEUP, Event::Done { job });
                 let answer = Answer::Job { job, work };
                 self.complete(index, Ok(answer), WakeOp::Offload { job }, seq);

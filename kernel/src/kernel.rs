@@ -321,6 +321,7 @@ impl<M: Machine> Kernel<M> {
                 queue.reset();
             }
         }
+        self.workers.outlook.abandon_all();
         self.workers.reset_limiters();
         self.workers.take_all().into_iter().for_each(drop_quietly);
         self.drop_messages();

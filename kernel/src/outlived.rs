@@ -12,6 +12,7 @@ use traps::protocol::{ROOT, ScopeId};
 
 use crate::kernel::Kernel;
 use crate::machine::Machine;
+use crate::scope::Scope;
 use crate::waits::Entry;
 
 /// So many tickets are looked through at once.
@@ -60,6 +61,22 @@ impl<M: Machine> Kernel<M> {
         let outliving = self.hand_out(task, index);
         self.scopes.close(&mut self.tasks, index);
         for ticket in outliving {
+            self.deliver_pending(ticket);
+        }
+    }
+
+    /// The same for one that is kept for the next guard of its deadline, so that no note of it may
+    /// stay. O(tickets of the task).
+    pub(crate) fn empty_scope(&mut self, index: u32) {
+        let Scope { task, parent, .. } = *self.scopes.get(index);
+        if self.tasks.get(task).waits == 0 {
+            return;
+        }
+        let inner = self.scopes.name_of(&self.tasks, task, index);
+        let outer = self.scopes.name_of(&self.tasks, task, parent);
+        self.settle(task);
+        let to = |scope| (scope == inner).then_some(outer);
+        for ticket in self.waits.move_out(&self.tasks, task, to) {
             self.deliver_pending(ticket);
         }
     }

@@ -7,6 +7,7 @@ use traps::protocol::{Note, Post, ROOT, TaskRef, Ticket};
 use crate::emit::{KERNEL, announce, drop_quietly, emit};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
+use crate::pending::Source;
 use crate::task::State;
 use crate::threads::JobId;
 use crate::trace::Event;
@@ -30,7 +31,7 @@ impl<M: Machine> Kernel<M> {
             }
             Post::Unread(interrupt) => self.unread(&interrupt),
             Post::Remember { handle, direction } => self.give_back(handle, direction),
-            Post::Keep(signal) => self.arrive_signal(signal),
+            Post::Keep { signal, .. } => self.arrive_signal(signal),
             Post::Orphan { job, task, site, work } => {
                 self.job_unheard(job, task.serial.get(), site, work);
             }
@@ -117,6 +118,9 @@ impl<M: Machine> Kernel<M> {
     fn rehome_scope(&mut self, index: u32, task: u32, parent: u32) {
         let from = self.scopes.get(index).task;
         self.tasks.get_mut(task).troubled |= self.tasks.get(from).troubled;
+        if from != task {
+            self.forget_moved(from, index);
+        }
         self.scopes.rehome(&mut self.tasks, index, task, parent);
         for ticket in self.waits.of(&self.tasks, from) {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
@@ -130,6 +134,18 @@ impl<M: Machine> Kernel<M> {
             self.deliver_pending(ticket);
         }
         self.start_graces(task);
+    }
+
+    /// A scope moves to another task: what is unread in it, or in one inside it, goes with it.
+    fn forget_moved(&mut self, from: u32, index: u32) {
+        let Kernel { scopes, tasks, .. } = self;
+        let task = tasks.get_mut(from);
+        if task.news().is_some_and(|news| !news.delivered.is_empty()) {
+            task.rare().news.delivered.retain(|unread| match unread.source {
+                Source::Scope(source) => !scopes.is_within(index, source),
+                Source::Cancel => true,
+            });
+        }
     }
 
     pub(crate) fn rehome(&mut self, ticket: Ticket, task: TaskRef) {

@@ -112,7 +112,7 @@ impl<M: Machine> Kernel<M> {
         let _running = Running::enter(&self.gate, self.epoch, self.scopes.table());
         let _closing = self.enter_closing();
         self.start()?;
-        self.serve();
+        self.serve_between_runs();
         self.main_ended = false;
         let end = self.log.now + limit;
         let mut nobody = |_: &mut Context<'_>| Poll::Pending;

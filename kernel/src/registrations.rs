@@ -60,7 +60,7 @@ pub(crate) struct Registration {
     pub(crate) registered: bool,
     /// Readiness that nobody has used: read, write.
     pub(crate) ready: [bool; 2],
-    /// The peer's end, or an error, was seen: readable for ever.
+    /// The peer's end, or an error, was seen: readable as long as the system says so.
     pub(crate) closed: bool,
     /// Events since the last wait that served nobody, of which a few end it.
     pub(crate) unwanted: u8,

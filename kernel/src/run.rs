@@ -108,6 +108,7 @@ impl<M: Machine> Kernel<M> {
             self.offer_bare(index);
             task = self.tasks.get_mut(index);
         }
+        self.gate.set_parked(task.waits);
         let polled = {
             let (waker, body) = task.parts();
             let mut cx = Context::from_waker(waker.unwrap_or_else(|| self.spare.waker()));
@@ -216,6 +217,13 @@ impl<M: Machine> Kernel<M> {
         if self.gate.has_filed() {
             self.serve_filed();
         }
+    }
+
+    /// Heeds what was posted while the kernel did not run. Where that wakes somebody it is a turn
+    /// of its own: the log's order of being ready is a turn's.
+    pub(crate) fn serve_between_runs(&mut self) {
+        self.log.turn += u64::from(self.gate.has_wakes());
+        self.serve();
     }
 
     #[inline(never)]

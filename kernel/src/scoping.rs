@@ -240,7 +240,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn forget_delivered(&mut self, task: u32, index: u32) {
         let task = self.tasks.get_mut(task);
         if task.news().is_some_and(|news| !news.delivered.is_empty()) {
-            task.rare().news.delivered.retain(|(_, source)| *source != Source::Scope(index));
+            task.rare().news.delivered.retain(|unread| unread.source != Source::Scope(index));
         }
     }
 

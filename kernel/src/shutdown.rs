@@ -202,7 +202,7 @@ impl<M: Machine> Kernel<M> {
         let _closing = self.enter_closing();
         self.look();
         self.log.now = self.machine.now();
-        self.serve();
+        self.serve_between_runs();
         // Main ended a turn early; there is none now.
         self.main_ended = false;
         let mut failed = Ok(());
@@ -225,6 +225,7 @@ impl<M: Machine> Kernel<M> {
     fn drain(&mut self) -> Result<(), Error> {
         let mut nobody = |_: &mut Context<'_>| Poll::Pending;
         // Who was woken at the gate, or is new, may want to hold it.
+        self.serve();
         let mut unheard = !self.ready.is_empty();
         while self.ending.stage == Stage::Drain {
             let drained = (!unheard && self.is_drained()).then_some(After::Drained);

@@ -116,6 +116,7 @@ impl<M: Machine> Kernel<M> {
         }
         let known = |known: &Weak<SignalLine>| known.as_ptr() == Rc::as_ptr(&line);
         if !self.signals.streams.iter().any(known) {
+            self.signals.streams.retain(|line| line.strong_count() > 0);
             self.signals.streams.push(Rc::downgrade(&line));
         }
         if let Some(signal) = line.take() {

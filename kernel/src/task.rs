@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use traps::protocol::{Body, Site, Ticket};
+use traps::protocol::{Body, ScopeId, Site, Ticket};
 use traps::{TaskId, Time};
 
 use crate::deadlines::Expiring;
@@ -75,13 +75,24 @@ pub(crate) struct Cancellation {
     pub(crate) seq: Seq,
 }
 
+/// An interrupt that was delivered and not read.
+pub(crate) struct Unread {
+    /// Where it lies.
+    pub(crate) ticket: Ticket,
+    /// The number of that in the log.
+    pub(crate) number: u64,
+    pub(crate) source: Source,
+    /// The scope of the trap that it ended.
+    pub(crate) within: ScopeId,
+}
+
 /// What came for a task since it last ran.
 #[derive(Default)]
 pub(crate) struct News {
     /// Tickets that were answered, for its `run` line; empty if nobody listens.
     pub(crate) answered: Vec<Answered<'static>>,
-    /// Interrupts that were delivered and not read.
-    pub(crate) delivered: Vec<(Ticket, Source)>,
+    /// Interrupts that were delivered and not read, but for those of a scope that has gone.
+    pub(crate) delivered: Vec<Unread>,
 }
 
 impl News {

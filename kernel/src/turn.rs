@@ -51,6 +51,8 @@ impl<M: Machine> Kernel<M> {
         let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
         self.make_ready(task, seq, Came::Spawn);
+        // What was posted between two runs goes before what is due in this one.
+        self.serve();
         while !self.main_ended {
             if let Err(error) = self.turn(main) {
                 self.end_task(task, End::Dropped, self.log.seq);
@@ -144,6 +146,10 @@ impl<M: Machine> Kernel<M> {
             until = Until::Now;
         } else if self.log.is_listening() {
             self.log.idle();
+            if self.gate.has_filed() {
+                // Who listens has woken somebody.
+                until = Until::Now;
+            }
         }
         let mut arrivals = mem::take(&mut self.scratch.arrivals);
         self.counts.polls += 1;

@@ -63,8 +63,9 @@ impl Wake for TaskWaker {
             return self.wake_owner(*task);
         }
         // The flag before the second look: whoever gives it an owner does it the other way round,
-        // so that one of the two sees the other.
-        self.hit.store(true, Ordering::SeqCst);
+        // so that one of the two sees the other: the second to swap has seen what was before the
+        // first, which a store would not.
+        self.hit.swap(true, Ordering::AcqRel);
         if let Some(task) = self.owner.get() {
             self.wake_owner(*task);
         }
@@ -107,7 +108,7 @@ impl SpareWaker {
     pub(crate) fn adopt(self, task: TaskRef) -> (Waker, bool) {
         let given = self.inside.owner.set(task);
         debug_assert!(given.is_ok(), "a spare waker has no owner");
-        let hit = self.inside.hit.swap(false, Ordering::SeqCst);
+        let hit = self.inside.hit.swap(false, Ordering::AcqRel);
         (self.waker, hit)
     }
 }

@@ -225,7 +225,7 @@ impl Workers {
         };
         assert!(job.ticket.take().is_some(), "rule: a job is abandoned once");
         job.name = Some(name.to_owned());
-        self.outlook.abandon(token, id.number);
+        self.outlook.abandon(token);
         self.counts.abandoned += 1;
     }
 

@@ -95,6 +95,11 @@ impl BackOff {
         (span.min(BACK_OFF_LONGEST), words)
     }
 
+    /// The next back-off is the shortest, however many there were.
+    pub(crate) fn begin_anew(&mut self) {
+        self.row = 0;
+    }
+
     /// It need not back off.
     #[inline]
     pub(crate) fn accepted(&mut self) {
@@ -143,6 +148,8 @@ mod tests {
         let spans: Vec<u128> = (0..10).map(|_| next()).collect();
         assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         back_off.accepted();
+        assert_eq!(back_off.back_off("room", Time::ZERO).0, BACK_OFF_FIRST);
+        back_off.begin_anew();
         assert_eq!(back_off.back_off("room", Time::ZERO).0, BACK_OFF_FIRST);
     }
 

@@ -201,6 +201,9 @@ impl TcpListener {
                     // Those who wait would hold up the end of those who are served.
                     Some(Trouble::Exhausted(_)) if tries == LAST_TRIES => return Ok(None),
                     Some(Trouble::Exhausted(what)) => {
+                        if tries == 0 {
+                            self.back_off.begin_anew();
+                        }
                         tries += 1;
                         let clock = connection_deadline().await;
                         traps::sleep(self.back_off.next(what, clock)).await?;

@@ -39,6 +39,10 @@ impl Socket {
     /// calls to get there: some 15 instructions of a request, and as many for `send`.
     #[inline(always)]
     fn receive(&self, buf: &mut [u8]) -> Result<usize, Errno> {
+        // Where nothing is there, the system would say so of this too.
+        if buf.is_empty() {
+            return Ok(0);
+        }
         recv(&self.0, buf, RecvFlags::empty()).map(|(n, _)| n)
     }
 
@@ -64,8 +68,8 @@ pub(crate) struct Known {
     ///   remembered, and the next wait ends for nothing: one try too many, never one too few.
     /// - **An end that came together with the bytes** makes no edge of its own: one event tells of
     ///   both, and the wait for the bytes has used it up. That is safe only because the event says
-    ///   so (`EPOLLRDHUP`, and likewise for an error) and the kernel answers every later wait on a
-    ///   handle that has seen its peer's end, or an error, at once.
+    ///   so (`EPOLLRDHUP`) and the kernel answers every later wait on a handle that has seen its
+    ///   peer's end at once.
     /// - A socket that was never waited for is registered by the first wait, and registering
     ///   reports the state as it is, an end included.
     ///
@@ -137,7 +141,7 @@ pub(crate) struct Read<'a, 'b> {
 impl<'a, 'b> Read<'a, 'b> {
     #[inline]
     pub(crate) fn new(io: &'a Io<Socket>, buf: &'b mut [u8], site: Site) -> Read<'a, 'b> {
-        // Nothing to read into: the system answers at once, there is nothing to wait for.
+        // Nothing to read into: there is nothing to wait for.
         let first = if buf.is_empty() { First::Try } else { First::after(&io.1.drained) };
         let attempt = Attempt::new(first, site);
         Read { attempt, io, buf }
@@ -232,12 +236,20 @@ fn is_ready(io: &Io<Socket>) -> io::Result<bool> {
     }
 }
 
+/// How many slices the system takes at once: Linux's `UIO_MAXIOV`. The standard library offers no
+/// more.
+const MOST_SLICES: usize = 1024;
+
 /// Bytes to write: one slice or several.
 pub(crate) trait Bytes {
     /// How many.
     fn size(&self) -> usize;
     /// Offers them to the system.
     fn offer(&self, socket: &Socket) -> io::Result<usize>;
+    /// How many of them that offers: of some thousand slices not all.
+    fn offered(&self) -> usize {
+        self.size()
+    }
 }
 
 /// Bytes that can be written piece by piece.
@@ -268,6 +280,9 @@ impl Bytes for &[IoSlice<'_>] {
     fn offer(&self, socket: &Socket) -> io::Result<usize> {
         (&socket.0).write_vectored(self)
     }
+    fn offered(&self) -> usize {
+        self[..self.len().min(MOST_SLICES)].iter().map(|slice| slice.len()).sum()
+    }
 }
 
 impl Bytes for &mut [IoSlice<'_>] {
@@ -276,6 +291,9 @@ impl Bytes for &mut [IoSlice<'_>] {
     }
     fn offer(&self, socket: &Socket) -> io::Result<usize> {
         (&**self).offer(socket)
+    }
+    fn offered(&self) -> usize {
+        (&**self).offered()
     }
 }
 
@@ -313,7 +331,7 @@ impl<'a, B: Bytes> Write<'a, B> {
         let wait = |site| io.ready(Direction::Write, site);
         let socket: &Socket = io;
         let n = ready!(attempt.poll(cx, wait, || bytes.offer(socket)))?;
-        socket.1.full.set(n < bytes.size());
+        socket.1.full.set(n < bytes.offered());
         **written += n as u64;
         Poll::Ready(Ok(n))
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Real};
 use net::{BufReader, Stream, TcpListener, TcpStream};
-use traps::Interruptible;
+use traps::{Interruptible, timeout_after};
 
 /// Below this the window is so small that the system's delayed acknowledgements set the pace.
 const SMALL: usize = 64 * 1024;
@@ -148,6 +148,38 @@ fn slices_go_out_in_order_however_they_are_cut() {
         let mut writer = writer.await;
         assert!(read_to_end(&mut server).await.unwrap() == expected);
         writer.join().await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn more_slices_than_the_system_takes_at_once_all_go_out() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        let data = pattern(3000);
+        let expected = data.clone();
+        let writer = traps::spawn("writer", async move {
+            let mut slices: Vec<_> = data.chunks(1).map(IoSlice::new).collect();
+            let written = client.write_all_vectored(&mut slices);
+            timeout_after(Duration::from_secs(10), written).await.map(|()| client)
+        });
+        let mut writer = writer.await;
+        // Nobody reads before: the system makes no edge for who was not refused room.
+        drop(writer.join().await.unwrap().unwrap());
+        assert!(read_to_end(&mut server).await.unwrap() == expected);
+    });
+}
+
+#[test]
+fn a_read_into_nothing_does_not_wait() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        assert_eq!(server.read(&mut []).await.unwrap(), 0);
+        client.write_all(b"x").await.unwrap();
+        server.readable().await.unwrap();
+        assert_eq!(server.read(&mut []).await.unwrap(), 0);
+        let mut buf = [0; 2];
+        assert_eq!(server.read(&mut buf).await.unwrap(), 1);
+        assert_eq!(server.read(&mut []).await.unwrap(), 0, "the socket is empty now");
     });
 }
 

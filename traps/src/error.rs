@@ -108,7 +108,8 @@ pub enum JoinError {
     Panicked(String),
     /// The task was dropped before it ended: its kernel shut down, or it slept through its grace.
     Dropped,
-    /// The output was taken before.
+    /// The output was taken before; or the task is not one of the kernel that runs, or its kernel
+    /// is shut down.
     Taken,
 }
 

@@ -7,8 +7,9 @@ use std::fmt;
 use std::io;
 
 use crate::error::JoinError;
+use crate::gate;
 use crate::group::GroupError;
-use crate::protocol::{ScopeId, Site};
+use crate::protocol::{ScopeId, Site, TaskRef};
 use crate::task::TaskId;
 use crate::threads::ThreadError;
 use crate::time::Time;
@@ -54,11 +55,12 @@ struct About {
 }
 
 impl Interrupt {
-    /// Whether the timeout whose deadline passed is over: who meets this one stands further out.
-    /// Never so of a cancellation.
+    /// Whether what it interrupted is over: the timeout whose deadline passed, of which who meets
+    /// this one stands further out, or another task, which was cancelled and passed it on.
     #[must_use]
     pub fn has_left(&self) -> bool {
-        self.0.passed
+        let is_of = |task: TaskRef| task.root() == self.0.source;
+        self.0.passed || self.is_cancelled() && !gate::task().is_some_and(is_of)
     }
 
     /// Kernel side: the deadline of `source` fired; delivered to a trap in `delivered_in`, whose
@@ -254,7 +256,7 @@ impl StdError for Interrupt {}
 /// An error type that can carry an [`Interrupt`] from a trap up to the scope that it belongs to.
 ///
 /// `io::Error`, boxed errors and the crate's own errors do already; the first two also around one
-/// of the crate's own.
+/// of the crate's own, but for `PutError<T>` (make a `QueueError` of it) and groups of others.
 ///
 /// ```
 /// use traps::{Interrupt, Interruptible};
@@ -320,8 +322,9 @@ impl From<Interrupt> for io::Error {
 macro_rules! look {
     ($error:ident, $cast:ident, $inner:ident) => {
         look!($error, $cast, $inner;
-            Interrupt, io::Error, crate::Error, JoinError, ThreadError, GroupError<Interrupt>,
-            GroupError<io::Error>, GroupError<crate::Error>, QueueError)
+            Interrupt, io::Error, crate::Error, JoinError, ThreadError, QueueError,
+            GroupError<Interrupt>, GroupError<io::Error>, GroupError<crate::Error>,
+            GroupError<JoinError>, GroupError<ThreadError>, GroupError<QueueError>)
     };
     ($error:ident, $cast:ident, $inner:ident; $($known:ty),*) => {{
         $(

@@ -97,7 +97,7 @@ impl<S: Source> Io<S> {
     }
 
     /// Waits until it looks ready for reading. *Blocks.* Readiness is edge-triggered: wait only
-    /// after an operation said that it would block, or read less than it was offered.
+    /// after an operation said that it would block, or read less of a stream than it was offered.
     ///
     /// # Errors
     ///

@@ -205,7 +205,12 @@ pub enum Post {
         direction: Direction,
     },
     /// A signal arrived but its future was dropped unread: it is for the next who waits.
-    Keep(Signal),
+    Keep {
+        /// Which.
+        signal: Signal,
+        /// The kernel that it came to.
+        epoch: u32,
+    },
     /// A job ended but its future was dropped unread: it is an orphan.
     Orphan {
         /// Its number.
@@ -337,7 +342,8 @@ impl Post {
             Post::Cancel { task, .. } | Post::Orphan { task, .. } => Some(task.epoch),
             Post::Spawn(birth) => Some(birth.parent.epoch),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
-            Post::Note { .. } | Post::Keep(_) => None,
+            Post::Keep { epoch, .. } => Some(*epoch),
+            Post::Note { .. } => None,
         }
     }
 }

@@ -100,8 +100,9 @@ pub struct WaitSignal {
 
 impl Drop for WaitSignal {
     fn drop(&mut self) {
+        let Some(ticket) = self.call.ticket() else { return };
         if let Some(Ok(Answer::Signal(signal))) = self.call.abandon() {
-            gate::post(Post::Keep(signal));
+            gate::post(Post::Keep { signal, epoch: ticket.epoch });
         }
     }
 }

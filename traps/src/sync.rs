@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ops::{Deref, DerefMut};
+use std::panic::Location;
 
 use crate::interrupt::Interrupt;
 use crate::queue::WaitQueue;
@@ -81,6 +82,8 @@ impl<T> Drop for LockGuard<'_, T> {
 #[derive(Debug, Default)]
 pub struct Event {
     set: Cell<bool>,
+    /// How often it was.
+    sets: Cell<u64>,
     line: WaitQueue,
 }
 
@@ -94,6 +97,7 @@ impl Event {
     /// Sets it and wakes all who wait, in the order in which they came.
     pub fn set(&self) {
         self.set.set(true);
+        self.sets.set(self.sets.get() + 1);
         self.line.wake_soon(u64::MAX);
     }
 
@@ -108,19 +112,21 @@ impl Event {
         self.set.get()
     }
 
-    /// Waits until it is set; returns at once, without a trap, if it is.
+    /// Waits until it is set, be it cleared at once; returns without a trap if it is.
     ///
     /// # Errors
     ///
     /// The interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> {
-        let wait = self.line.wait();
+        let site = Location::caller();
         async move {
-            if self.set.get() {
-                return Ok(());
+            let before = self.sets.get();
+            // A wake of before it came is passed on to it, if that is dropped unread.
+            while !self.set.get() && self.sets.get() == before {
+                self.line.wait_at(site).await?;
             }
-            wait.await
+            Ok(())
         }
     }
 }

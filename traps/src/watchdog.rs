@@ -13,6 +13,7 @@ use crate::combine::{Either, race};
 use crate::deadline::{ConnectionDeadline, connection_deadline};
 use crate::interrupt::{Interrupt, Kind};
 use crate::protocol::Site;
+use crate::time::Time;
 use crate::verbs::sleep_at;
 
 /// Calls back each time that a span has passed without a [`touch`](IdleWatchdog::touch), while a
@@ -106,11 +107,17 @@ impl<C: FnMut()> IdleWatchdog<C> {
         }
     }
 
+    /// Whether the guard ever fires.
+    fn calls(&self) -> bool {
+        !self.span.is_zero() && Time::ZERO + self.span < Time::NEVER
+    }
+
     /// Calls back whenever the guard around it fires; ends with any other interrupt.
     async fn keep(&self, site: Site) -> Result<Infallible, Interrupt> {
         loop {
             let Err(interrupt) = sleep_at(Duration::MAX, site).await else { continue };
-            if interrupt.kind() != Kind::TaskTimeout {
+            // Without a deadline of its own it is the next one further out that bears this name.
+            if interrupt.kind() != Kind::TaskTimeout || !self.calls() {
                 return Err(interrupt);
             }
             // Before the call, which may panic, take long, or touch.

@@ -74,7 +74,7 @@ pub struct Arrival {
     pub readable: bool,
     /// Room to write, or an error to learn of.
     pub writable: bool,
-    /// The peer's end was seen, or an error: it stays readable for ever.
+    /// The peer's end was seen, or an error: it stays readable, most often for ever.
     pub closed: bool,
 }
 
@@ -130,6 +130,11 @@ pub(crate) mod sealed {
 
         /// Ends that.
         fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()>;
+
+        /// Whether one that was seen closed has the end still, or something to read.
+        fn is_readable(&mut self, _: Descriptor) -> bool {
+            true
+        }
 
         /// The descriptor was closed, which ended its registration.
         fn forget(&mut self, descriptor: Descriptor);

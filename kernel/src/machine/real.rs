@@ -264,6 +264,11 @@ impl Machine for Real {
         self.poll.registry().deregister(&mut SourceFd(&fd))
     }
 
+    fn is_readable(&mut self, descriptor: Descriptor) -> bool {
+        let Descriptor::Real(fd) = descriptor else { return true };
+        sys::is_readable(fd)
+    }
+
     fn forget(&mut self, _: Descriptor) {}
 
     fn bell(&self) -> Arc<dyn Bell> {

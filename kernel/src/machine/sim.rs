@@ -325,9 +325,10 @@ impl Machine for Sim {
             let text = "the simulated machine has scripted descriptors only";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         };
-        if self.tokens.insert(number, token).is_some() {
+        if self.tokens.contains_key(&number) {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists));
         }
+        self.tokens.insert(number, token);
         let now = self.clock.now();
         for (early, direction) in std::mem::take(&mut self.early) {
             if early == number {

@@ -115,6 +115,17 @@ pub(crate) fn timerfd_arm(fd: BorrowedFd<'_>, after: Option<Duration>) -> io::Re
     Ok(())
 }
 
+/// Whether a descriptor has something to read, or its peer's end; also where the system cannot
+/// say. An error alone is neither: there may be one that no read takes away.
+pub(crate) fn is_readable(fd: RawFd) -> bool {
+    let wanted = libc::POLLIN | libc::POLLRDHUP;
+    let mut look = libc::pollfd { fd, events: wanted, revents: 0 };
+    // SAFETY: the pointer must be valid for reads and writes of one pollfd: it is to our own local.
+    // Of a descriptor that is not open the call says so.
+    let found = unsafe { libc::poll(&raw mut look, 1, 0) };
+    found == -1 || look.revents & !libc::POLLERR != 0
+}
+
 /// The result of a call that says -1 and sets `errno` when it fails.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }

@@ -185,7 +185,7 @@ impl Parts {
         if self.some[0] {
             return Event::OffloadStarts { job, running, queued, cause };
         }
-        let limiter = self.some[1].then(|| "disk".into());
+        let limiter = self.some[1].then(|| self.word(0));
         Event::Offload { job, running, queued, limiter }
     }
 

@@ -135,7 +135,7 @@ impl Print for Event<'_> {
                     "o",
                     job,
                     Occupied(*running, *queued),
-                    Field("limiter", limiter.as_ref())
+                    Field("limiter", limiter.as_deref().map(word))
                 );
             }
             Event::OffloadStarts { job, running, queued, cause: by } => {

@@ -97,9 +97,10 @@ impl fmt::Debug for Entrance {
 /// A handler that may block: a function from a whole request to a response, run on a worker thread
 /// behind a [`Limiter`].
 ///
-/// First the [gate](Blocking::behind), if there is one, on the kernel's thread: who is refused uses
-/// no thread, and not a byte of the body is read (row F6). Then the body, then the thread. Until
-/// the thread has ended it keeps its token and its place in the gate, also when the connection is
+/// First a look at the [gate](Blocking::behind), if there is one, on the kernel's thread: where it
+/// is full not a byte of the body is read (row F6). Then the body, then a place in the gate, then
+/// the thread: who finds the gate full only now is refused too, and uses no thread. Until the
+/// thread has ended it keeps its token and its place in the gate, also when the connection is
 /// gone (row X8). A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
 ///
 /// ```

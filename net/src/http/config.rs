@@ -108,7 +108,8 @@ impl Default for Limits {
 }
 
 /// How long each phase of a connection may take. Zero has passed at once, `Duration::MAX` never
-/// passes. In the turn in which one passes it wins against what the peer sent (row D7).
+/// passes. In the turn in which one passes it wins against what the peer sent (row D7), but for the
+/// wait for a request to begin: one that is there is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// For the whole head, from its first byte; for the first request of a connection, from the

@@ -153,8 +153,8 @@ impl<S: Stream> Outlet<'_, S> {
             (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
             (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
         };
-        let stops = self.config.is_draining();
-        self.keep_alive &= !response.close && streamed != Streamed::UntilClose && !stops;
+        let goes_on = self.fault.is_none() && !self.config.is_draining();
+        self.keep_alive &= !response.close && streamed != Streamed::UntilClose && goes_on;
         // A client that waits for it sends no body after a final head. A refusal wants none, and
         // whether it comes nobody can say.
         if response.status() < 400 {
@@ -279,7 +279,7 @@ impl<S: Stream> Outlet<'_, S> {
 }
 
 /// Whether an interrupt from around the connection ended the handler. A timeout that it has set
-/// itself, and passes on, is a failure of its own.
+/// itself, or the cancellation of another task, is a failure of its own where it passes it on.
 fn is_from_outside(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }

@@ -365,6 +365,10 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     /// As for [`Answer::write`] and [`Request::read_chunk`].
     pub async fn forward(&mut self) -> io::Result<bool> {
         none_lost(self.request.held)?;
+        // First: an interrupt after the piece was taken would lose it.
+        if self.request.outlet.is_full() {
+            self.flush().await?;
+        }
         let Some(place) = self.request.next_piece().await? else { return Ok(false) };
         let Request { outlet, inbox, .. } = &mut *self.request;
         outlet.write_piece(inbox.at(place)).await?;

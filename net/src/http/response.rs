@@ -85,9 +85,10 @@ impl Response {
         Response::new(405).with_text("method not allowed\n").header("Allow", allow)
     }
 
-    /// Puts a text into the body, as `text/plain`.
+    /// Puts a text into the body, as `text/plain` unless a [field](Response::header) says what it
+    /// is.
     pub fn with_text(mut self, text: impl Into<Cow<'static, str>>) -> Response {
-        self.content_type = ContentType::Text;
+        self.is_of(ContentType::Text);
         self.body = match text.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -95,13 +96,19 @@ impl Response {
         self
     }
 
-    /// Puts a value into the body, as `application/json`.
+    /// Puts a value into the body, as `application/json` unless a field says what it is.
     pub fn with_json(mut self, value: impl ToJson) -> Response {
         let mut text = String::new();
         value.write_json(&mut text);
-        self.content_type = ContentType::Json;
+        self.is_of(ContentType::Json);
         self.body = Cow::Owned(text.into_bytes());
         self
+    }
+
+    fn is_of(&mut self, content_type: ContentType) {
+        if self.content_type != ContentType::Field {
+            self.content_type = content_type;
+        }
     }
 
     /// Puts bytes into the body. Say what they are by [`Response::header`].
@@ -146,7 +153,7 @@ impl Response {
             return Err(InvalidHeader::Value);
         }
         if name.eq_ignore_ascii_case("content-type") {
-            self.content_type = ContentType::None;
+            self.content_type = ContentType::Field;
         }
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.fields.extend_from_slice(part);
@@ -221,7 +228,7 @@ impl Response {
             }
         }
         out.extend_from_slice(match self.content_type {
-            ContentType::None => b"",
+            ContentType::None | ContentType::Field => b"",
             ContentType::Text => TEXT,
             ContentType::Json => b"Content-Type: application/json\r\n",
         });
@@ -240,6 +247,8 @@ impl Response {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ContentType {
     None,
+    /// It is among the fields.
+    Field,
     Text,
     Json,
 }

@@ -90,7 +90,8 @@ impl<S: Stream> Request<'_, S> {
     /// Decides whether the connection may go on, where there is [doubt](Request::has_doubt) or not.
     #[inline]
     fn decide(&mut self, response: &Response, doubt: bool) {
-        let stops = self.outlet.config.is_draining();
+        // A head that went out before has said that the connection goes on.
+        let stops = !response.sent && self.outlet.config.is_draining();
         self.outlet.keep_alive &= !response.close && !doubt && !stops;
     }
 

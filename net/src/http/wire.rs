@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::{Time, yield_now};
+use traps::{Time, take_budget, yield_now};
 
 use super::config::Config;
 use super::connection::Server;
@@ -355,7 +355,12 @@ pub(crate) fn attend<S: Stream, T>(
             && let Ok(mut wire) = wire.try_borrow_mut()
         {
             wire.take_time();
-            let _ = wire.try_flush(cx);
+            // With a budget that is spent it writes nothing: then in the next turn.
+            if let Ok(false) = wire.try_flush(cx)
+                && !take_budget()
+            {
+                cx.waker().wake_by_ref();
+            }
         }
         polled
     })

@@ -20,6 +20,9 @@ use crate::protocol::{DeadlineName, Limit, Post, Request, ScopeId, ScopeKind, Si
 use crate::scope::{Inner, Opener, close, close_unseen, left, opened, poll_inside, relabel};
 use crate::time::Time;
 
+/// So many waits are looked through at the end of a guard.
+const FEW: u32 = 8;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It has so many microseconds from its first poll.
@@ -185,6 +188,10 @@ impl ConnectionDeadline {
     #[inline(always)]
     fn begin(&self, new: Stage, stage: &mut Packed, site: Site) -> Option<ScopeId> {
         if matches!(new, Stage::After(0) | Stage::Until(Time::NEVER)) {
+            // What has fired was another limit.
+            if self.fired() && !self.has_guard() {
+                self.arm_until(Time::NEVER, site);
+            }
             stage.set(Stage::Free);
             return None;
         }
@@ -332,15 +339,26 @@ impl ConnectionDeadline {
         deadline
     }
 
-    /// A guard ends, outermost of this deadline.
+    /// A guard ends, outermost of this deadline. A wait that was begun in it may go on after it,
+    /// and is in what is around it then.
     #[inline]
     fn leave(&self) {
         let DeadlineSlot { table, name } = &self.slot;
         self.keep_until();
         self.kept().guards.set(false);
-        if gate::is_troubled() || !table.clear(name.slot, BARE | name.task) {
-            self.post_leave(self.scope(), self.owner());
+        match gate::waits_at_most() {
+            0 if !gate::is_troubled() && table.clear(name.slot, BARE | name.task) => {}
+            0..=FEW => self.post_leave(self.scope(), self.owner()),
+            _ => self.leave_many(),
         }
+    }
+
+    /// Where there are too many of them to be looked through, the scope closes with the guard: that
+    /// takes a note.
+    #[cold]
+    fn leave_many(&self) {
+        self.post_leave(None, self.owner());
+        self.close();
     }
 }
 

@@ -171,10 +171,8 @@ impl ConnectionDeadline {
     #[inline(never)]
     fn arm_anyhow(&self, span: u64, site: Site) {
         let now = self.now();
-        match span {
-            0 => self.disarm(),
-            span => self.set(Time::from_micros(now.as_micros().saturating_add(span)), now, site),
-        }
+        let until = Time::from_micros(now.as_micros().saturating_add(span));
+        self.set(if span == 0 { Time::NEVER } else { until }, now, site);
     }
 
     /// The same to a point of kernel time, which may have passed: then it fires at the next trap

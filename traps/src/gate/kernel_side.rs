@@ -97,6 +97,12 @@ impl Gate {
         self.now.troubled.set(true);
     }
 
+    /// Before a poll: so many tickets of the task are parked.
+    #[inline]
+    pub fn set_parked(&self, tickets: u32) {
+        self.now.parked.set(tickets);
+    }
+
     /// The task that runs is polled with another waker from now on.
     pub fn set_waker(&self, waker: &Waker) {
         self.now.own.set(identity(waker));

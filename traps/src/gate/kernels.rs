@@ -121,6 +121,30 @@ impl Gate {
         elsewhere.count() + if self.now.epoch.get() == epoch { filed.count() } else { 0 }
     }
 
+    /// Whether something is filed that may make a task ready. It is filed whether or not anybody
+    /// listens.
+    #[must_use]
+    pub fn has_wakes(&self) -> bool {
+        self.now.unfold();
+        let is_wake = |filed: &Filed| match filed {
+            Filed::Post(post) => matches!(
+                post,
+                Post::Woken(_)
+                    | Post::WakeTicket(_)
+                    | Post::Permit { .. }
+                    | Post::Wake { .. }
+                    | Post::Cancel { .. }
+                    | Post::Drop(_)
+                    | Post::Release { .. }
+                    | Post::Remember { .. }
+                    | Post::Keep { .. }
+                    | Post::Spawn(_)
+            ),
+            Filed::Request { .. } | Filed::Opening(_) => false,
+        };
+        self.now.tables.borrow().filed.iter().any(is_wake)
+    }
+
     /// Tickets of that kernel that are in use: for its counters and tests.
     #[must_use]
     pub fn tickets(&self, epoch: u32) -> usize {

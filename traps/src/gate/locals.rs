@@ -110,6 +110,8 @@ impl Gate {
 
     /// Runs foreign code that belongs to no task, although one is being served. It does not panic.
     pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
+        // What it withdraws may put things in order here, and what is filed is this task's.
+        self.now.keep_order();
         let task = self.now.task.take();
         let result = code();
         self.now.task.set(task);

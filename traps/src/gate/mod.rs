@@ -291,6 +291,14 @@ pub(crate) fn is_troubled() -> bool {
     now().is_none_or(|now| now.troubled.get() || now.task.get().is_none())
 }
 
+/// How many waits of the task may be in a scope that ends now: those that were there when this poll
+/// began, or some that it has filed.
+#[inline]
+pub(crate) fn waits_at_most() -> u32 {
+    let filed = |now: &Now| now.register.stage.get() == Stage::Filed || now.any_filed.get();
+    now().map_or(0, |now| now.parked.get().max(u32::from(filed(now))))
+}
+
 /// The nearest timeout at or around the scope in force, or the root; `None` outside a poll.
 #[inline]
 pub(crate) fn timeout() -> Option<ScopeId> {

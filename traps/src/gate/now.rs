@@ -39,6 +39,8 @@ pub(super) struct Now {
     pub(super) any_locals: Cell<bool>,
     /// Something is pending in the task, or an open scope of it fired: a guard that ends matters.
     pub(super) troubled: Cell<bool>,
+    /// How many tickets of the task were parked when this poll began.
+    pub(super) parked: Cell<u32>,
     /// Whether anything is filed in the tables: to be read without a borrow.
     pub(super) any_filed: Cell<bool>,
     /// What the list consists of, as long as that is one post: most polls post no more.
@@ -104,6 +106,7 @@ impl Now {
             any_bare: Cell::new(false),
             any_locals: Cell::new(false),
             troubled: Cell::new(false),
+            parked: Cell::new(0),
             any_filed: Cell::new(false),
             only: Cell::new(None),
             opening: Cell::new(None),

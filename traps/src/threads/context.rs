@@ -1,7 +1,7 @@
 //! What a job knows of the task that asked for it, while it runs on a thread of its own.
 //!
-//! The kernel makes it, a worker enters it for one job and leaves it behind. It may not touch a
-//! gate: there is none where a job runs.
+//! The kernel makes it, a worker enters it for one job and leaves it behind. Of the gate it may ask
+//! only which kernel runs: where a job runs there is none, or one that plays it by script.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -10,34 +10,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::gate;
 use crate::time::Time;
 
 /// A value that crosses over, and which static it belongs to.
 pub(crate) type Crossing = (usize, Arc<dyn Any + Send + Sync>);
 
-/// What all jobs of a kernel share with it: its clock, and which tokens' jobs were given up.
+/// What all jobs of a kernel share with it: its clock, and which of them are waited for.
 pub struct Outlook {
     clock: Box<dyn Fn() -> Time + Send + Sync>,
-    /// By token: the last job that had it and was abandoned. No job has the number 0.
-    abandoned: Box<[AtomicU64]>,
+    /// By token: the job that has it, or had it last; 0 where that was abandoned.
+    waited_for: Box<[AtomicU64]>,
 }
 
 impl Outlook {
     /// For so many tokens, read by this clock.
     #[must_use]
     pub fn new(tokens: usize, clock: Box<dyn Fn() -> Time + Send + Sync>) -> Outlook {
-        Outlook { clock, abandoned: (0..tokens).map(|_| AtomicU64::new(0)).collect() }
+        Outlook { clock, waited_for: (0..tokens).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// The caller of the job that has this token was answered without it.
-    pub fn abandon(&self, token: u32, job: u64) {
-        self.abandoned[token as usize].store(job, Ordering::Release);
+    pub fn abandon(&self, token: u32) {
+        self.waited_for[token as usize].store(0, Ordering::Release);
+    }
+
+    /// The kernel is gone, and all who waited.
+    pub fn abandon_all(&self) {
+        self.waited_for.iter().for_each(|job| job.store(0, Ordering::Release));
     }
 }
 
 impl fmt::Debug for Outlook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outlook").field("tokens", &self.abandoned.len()).finish_non_exhaustive()
+        f.debug_struct("Outlook").field("tokens", &self.waited_for.len()).finish_non_exhaustive()
     }
 }
 
@@ -58,6 +64,8 @@ impl ThreadContext {
 
     /// The job got this token.
     pub fn set_token(&mut self, token: u32) {
+        let ThreadDeadline { job, outlook, .. } = &self.deadline;
+        outlook.waited_for[token as usize].store(*job, Ordering::Release);
         self.deadline.token = token;
     }
 
@@ -76,15 +84,22 @@ impl fmt::Debug for ThreadContext {
 }
 
 thread_local! {
-    static CONTEXT: RefCell<Option<ThreadContext>> = const { RefCell::new(None) };
+    static CONTEXT: RefCell<Option<Entered>> = const { RefCell::new(None) };
 }
 
-/// While it lives, this thread is in a job. Holds what was there before, which is nothing.
-struct Within(Option<ThreadContext>);
+/// What a thread is in, and which kernel ran on it then.
+struct Entered {
+    context: ThreadContext,
+    epoch: u32,
+}
+
+/// While it lives, this thread is in a job. Holds what was there before: that of a job in which a
+/// kernel plays this one, or nothing.
+struct Within(Option<Entered>);
 
 impl Within {
     fn enter(context: ThreadContext) -> Within {
-        Within(CONTEXT.replace(Some(context)))
+        Within(CONTEXT.replace(Some(Entered { context, epoch: gate::epoch() })))
     }
 }
 
@@ -96,16 +111,17 @@ impl Drop for Within {
     }
 }
 
-/// Whether this thread is in a job now.
+/// Whether this thread is in a job now, and not in a kernel that the job runs.
 pub(crate) fn is_in_job() -> bool {
-    CONTEXT.try_with(|context| context.borrow().is_some()).unwrap_or(false)
+    let is_here = |entered: &Entered| entered.epoch == gate::epoch();
+    CONTEXT.try_with(|entered| entered.borrow().as_ref().is_some_and(is_here)).unwrap_or(false)
 }
 
 /// The value that the job on this thread has of an inherited local; `None` outside a job too.
 pub(crate) fn crossed(key: usize) -> Option<Arc<dyn Any + Send + Sync>> {
-    let find = |context: &RefCell<Option<ThreadContext>>| {
-        let context = context.borrow();
-        let found = context.as_ref()?.locals.iter().find(|(known, _)| *known == key);
+    let find = |entered: &RefCell<Option<Entered>>| {
+        let entered = entered.borrow();
+        let found = entered.as_ref()?.context.locals.iter().find(|(known, _)| *known == key);
         found.map(|(_, value)| value.clone())
     };
     CONTEXT.try_with(find).ok().flatten()
@@ -127,8 +143,8 @@ pub(crate) fn crossed(key: usize) -> Option<Arc<dyn Any + Send + Sync>> {
 /// ```
 #[must_use]
 pub fn thread_deadline() -> Option<ThreadDeadline> {
-    let deadline = |context: &RefCell<Option<ThreadContext>>| {
-        context.borrow().as_ref().map(|context| context.deadline.clone())
+    let deadline = |entered: &RefCell<Option<Entered>>| {
+        entered.borrow().as_ref().map(|entered| entered.context.deadline.clone())
     };
     CONTEXT.try_with(deadline).ok().flatten()
 }
@@ -160,11 +176,11 @@ impl ThreadDeadline {
         self.until != Time::NEVER && self.until <= (self.outlook.clock)()
     }
 
-    /// Whether the caller was answered without the job's value, by its deadline or a cancellation:
-    /// nobody waits for it any more. One load.
+    /// Whether the caller was answered without the job's value, by its deadline or a cancellation,
+    /// or is gone: nobody waits for it any more. One load.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        self.outlook.abandoned[self.token as usize].load(Ordering::Acquire) == self.job
+        self.outlook.waited_for[self.token as usize].load(Ordering::Acquire) != self.job
     }
 
     /// Both questions as one, for a `?`.
@@ -197,3 +213,25 @@ impl fmt::Display for NobodyWaits {
 }
 
 impl std::error::Error for NobodyWaits {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_was_abandoned_stays_so_when_its_token_is_anothers() {
+        let outlook = Arc::new(Outlook::new(1, Box::new(|| Time::ZERO)));
+        let granted = |job| {
+            let mut context = ThreadContext::new(job, Time::NEVER, &outlook, Vec::new());
+            context.set_token(0);
+            context.deadline
+        };
+        let first = granted(1);
+        assert!(!first.is_abandoned());
+        outlook.abandon(0);
+        let second = granted(2);
+        assert_eq!([&first, &second].map(ThreadDeadline::is_abandoned), [true, false]);
+        outlook.abandon_all();
+        assert_eq!([&first, &second].map(ThreadDeadline::is_abandoned), [true, true]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Streamed answers: what an interrupt, a spent budget, a fault or the end of the server finds
+//! them at.
+
+mod app;
+
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use app::{get, talk, with};
+use kernel::{Kernel, Sim};
+use net::Stream;
+use net::http::{Config, Handler, Request, Response, serve_connection};
+use net::pipe::{PipeEnd, duplex};
+use traps::{Time, clock, ignore_after, sleep, spawn};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Runs `client` beside a connection over a pipe of that capacity.
+fn beside<F: Future>(
+    handler: impl Handler + 'static,
+    capacity: usize,
+    client: impl FnOnce(PipeEnd, Rc<Config>) -> F,
+) -> F::Output {
+    let mut kernel = Kernel::new(Sim::new());
+    let (server, ours) = duplex(capacity);
+    let config = Rc::new(Config::default());
+    let theirs = config.clone();
+    let serve = async move { serve_connection(server, &handler, &theirs).await };
+    let output = kernel.run(async {
+        spawn("conn", serve).detached().await;
+        client(ours, config).await
+    });
+    kernel.shutdown().unwrap();
+    output.unwrap()
+}
+
+/// All that comes until the end, or until it ends so.
+async fn hear(client: &mut PipeEnd, until: &str) -> String {
+    let (mut text, mut buf) = (String::new(), [0; 4096]);
+    while until.is_empty() || !text.ends_with(until) {
+        match client.read(&mut buf).await.unwrap() {
+            0 => break,
+            n => text.push_str(&String::from_utf8_lossy(&buf[..n])),
+        }
+    }
+    text
+}
+
+/// Sends back what comes, and goes on where the client took nothing for a second.
+struct Patient;
+
+impl Handler for Patient {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        while ignore_after(SECOND, answer.forward()).await? != Some(false) {}
+        answer.finish()
+    }
+}
+
+#[test]
+fn a_piece_whose_forwarding_was_interrupted_is_not_lost() {
+    // As much as the pipes hold both ways: what is gathered beyond that cannot go out.
+    let text = beside(Patient, 65_536, |mut client, _| async move {
+        let head = with("POST /", "Content-Length: 120000");
+        client.write_all(head.as_bytes()).await.unwrap();
+        client.write_all(&[b'x'; 120_000]).await.unwrap();
+        sleep(SECOND * 5 / 2).await.unwrap();
+        hear(&mut client, "0\r\n\r\n").await
+    });
+    let (_, body) = text.split_once("\r\n\r\n").unwrap();
+    assert_eq!(body.matches('x').count(), 120_000);
+}
+
+/// Begins an answer, and takes its time to end it.
+struct Slow;
+
+impl Handler for Slow {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        answer.write(b"begun").await?;
+        sleep(2 * SECOND).await?;
+        answer.finish()
+    }
+}
+
+#[test]
+fn f17_a_request_behind_a_streamed_answer_is_refused_not_lost() {
+    let text = beside(Slow, 1 << 20, |mut client, config| async move {
+        let request = get("GET /");
+        client.write_all(request.as_bytes()).await.unwrap();
+        sleep(SECOND).await.unwrap();
+        config.drain();
+        client.write_all(request.as_bytes()).await.unwrap();
+        hear(&mut client, "").await
+    });
+    let statuses: Vec<&str> = text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+    assert_eq!(statuses, ["200", "503"], "{text}");
+}
+
+/// Writes so much at once that nothing of the budget is left, then a little, and waits.
+struct Spender;
+
+impl Handler for Spender {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        answer.write(&[b'x'; 300_000]).await?;
+        answer.write(b"tail").await?;
+        sleep(60 * SECOND).await?;
+        answer.finish()
+    }
+}
+
+#[test]
+fn what_was_gathered_goes_out_also_where_the_budget_is_spent() {
+    let at = beside(Spender, 1 << 20, |mut client, _| async move {
+        client.write_all(get("GET /").as_bytes()).await.unwrap();
+        hear(&mut client, "tail\r\n").await;
+        clock().await
+    });
+    assert_eq!(at, Time::ZERO);
+}
+
+/// Answers a body that breaks a rule by itself, in pieces.
+struct Own;
+
+impl Handler for Own {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let refused = loop {
+            match request.read_chunk().await {
+                Ok(Some(_)) => {}
+                other => break other.map(drop).unwrap_err(),
+            }
+        };
+        assert_eq!(refused.kind(), ErrorKind::InvalidData);
+        let mut answer = request.start(Response::new(400)).await?;
+        answer.write(b"not so").await?;
+        answer.finish()
+    }
+}
+
+#[test]
+fn an_answer_after_a_refused_body_says_that_it_is_the_last() {
+    let broken = with("POST /", "Transfer-Encoding: chunked") + "3\r\nabcd\r\n" + &get("GET /");
+    let seen = talk(Sim::new(), Config::default(), Own, &broken);
+    assert_eq!((seen.statuses(), seen.field("Connection")), (vec![400], Some("close")));
+    assert!(seen.closed && seen.body().contains("not so"), "{seen:?}");
+}
+
+/// Passes on what came of a task that somebody cancelled.
+struct Passes;
+
+impl Handler for Passes {
+    async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+        let helper = async { Ok::<_, io::Error>(sleep(60 * SECOND).await?) };
+        let mut helper = spawn("helper", helper).await;
+        helper.cancel("enough").await?;
+        helper.join().await.map_err(io::Error::other)??;
+        Ok(Response::text("not so"))
+    }
+}
+
+#[test]
+fn the_cancellation_of_another_task_is_a_failure_of_the_handler() {
+    let seen = talk(Sim::new(), Config::default(), Passes, &get("GET /"));
+    assert_eq!(seen.statuses(), [500], "{seen:?}");
+    assert!(seen.trace.contains("a handler failed: cancelled by task"), "{}", seen.trace);
+}
