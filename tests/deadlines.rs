@@ -380,6 +380,22 @@ fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
             (short(&first), short(&second), short(&napped), clock().await)
         });
         assert_eq!(ran.output, ("ok", "TT", "ok", Time::ZERO + 60 * SECOND), "{beside}");
+        // The same where the wait is in a timeout, which hangs on the guard while that runs.
+        let ran = check_quietly("outlives", Sim::new(), async move {
+            let mut others: FuturesUnordered<_> =
+                (0..beside).map(|_| sleep(3600 * SECOND)).collect();
+            poll_fn(|cx| Poll::Ready(others.poll_next_unpin(cx).is_ready())).await;
+            let deadline = connection_deadline().await;
+            let mut nap = pin!(timeout_after(100 * SECOND, sleep(60 * SECOND)));
+            let first = async {
+                traps::race(nap.as_mut(), sleep(SECOND)).await;
+                Ok::<_, Interrupt>(())
+            };
+            deadline.guard(10 * SECOND, first).await.unwrap();
+            let second = deadline.guard(SECOND, sleep(5 * SECOND)).await;
+            (short(&second), short(&nap.await))
+        });
+        assert_eq!(ran.output, ("TT", "ok"), "{beside}");
     }
 }
 

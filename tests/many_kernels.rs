@@ -70,7 +70,7 @@ fn a_kernel_that_is_dropped_in_a_task_of_another_takes_no_request_with_it() {
     let (inside, before) = (gone(), gone());
     let ran = Setup::new().run(async move {
         let slept = timeout_after(50 * MS, sleep(10 * MS));
-        let (slept, ()) = traps::join(slept, async move { drop(inside) }).await;
+        let (slept, ()) = futures_util::join!(slept, async move { drop(inside) });
         slept.unwrap();
         // Something else is filed first.
         let child = spawn("child", async {}).await;
@@ -78,7 +78,7 @@ fn a_kernel_that_is_dropped_in_a_task_of_another_takes_no_request_with_it() {
             drop(child);
             sleep(10 * MS).await
         };
-        let (slept, ()) = traps::join(filed, async move { drop(before) }).await;
+        let (slept, ()) = futures_util::join!(filed, async move { drop(before) });
         slept.unwrap();
     });
     assert_eq!(ran.took, 20 * MS);

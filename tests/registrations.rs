@@ -119,8 +119,11 @@ fn a_datagram_socket_waits_again_once_its_error_was_read() {
     let mut kernel = Kernel::new(Real::new().unwrap());
     let (refusals, waits) = kernel
         .run(async move {
-            let io = Io::new(socket);
-            io.send(b"is anybody there?").unwrap();
+            let io = Rc::new(Io::new(socket));
+            let asks = io.clone();
+            // When the error comes, somebody waits.
+            let ask = async move { asks.send(b"is anybody there?").map(drop) };
+            spawn("ask", ask).detached().await;
             let (mut refusals, mut waits, mut buf) = (0, 0, [0; 16]);
             loop {
                 match io.recv(&mut buf) {

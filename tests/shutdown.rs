@@ -281,10 +281,14 @@ fn c32_who_is_told_under_a_combinator_may_still_hold_the_drain() {
         };
         let mut all: FuturesUnordered<_> = [told].into_iter().collect();
         spawn("told", async move { all.next().await }).await;
-        yield_now().await.unwrap();
+        // The combinator looks at its child twice.
+        for _ in 0..3 {
+            yield_now().await.unwrap();
+        }
     });
-    kernel.end();
+    let trace = kernel.end();
     assert!(finished.get());
+    assert_lines(&trace, "told     cancel", 0);
 }
 
 #[test]

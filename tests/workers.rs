@@ -20,8 +20,8 @@ use support::{check, check_with, ms, tenths};
 use traps::sync::Event;
 use traps::threads::{Limiter, NobodyWaits, ThreadError, thread_deadline};
 use traps::{
-    InheritedLocal, Kind, Task, Time, clock, join, run_in_thread, sleep, spawn, timeout_after,
-    yield_now,
+    InheritedLocal, Kind, Signal, Task, Time, clock, join, run_in_thread, sleep, spawn,
+    timeout_after, yield_now,
 };
 
 fn at(span: Duration) -> Time {
@@ -208,22 +208,20 @@ fn x8_the_message_of_a_late_panic_is_given_too_and_a_hook_may_panic() {
     kernel.end();
 }
 
-/// Its future was dropped between two runs, and the kernel hears of the end of the job first.
+/// Its future is dropped in the turn in which it ends, and the kernel hears of its end first.
 #[test]
 fn x8_a_job_that_ends_before_its_withdrawal_is_heeded_is_an_orphan() {
-    let sim = Sim::new().jobs_take(tenths(1));
-    let by_hand = sim.clock();
+    let at_once = Time::ZERO + tenths(1);
+    let sim = Sim::new().jobs_take(tenths(1)).signal_at(at_once, Signal::User1);
     let mut kernel = Traced::new(sim, Options::new());
     let late = orphans::<_, u8>(&mut kernel);
     let job = Shared::new(run_in_thread(|| 7_u8));
-    let polled = job.clone();
+    let (polled, dropped) = (job.clone(), job);
+    kernel.on_signal(Signal::User1, move |_| dropped.drop_future());
     kernel.go(async move {
-        spawn("asks", async move { polled.wait().await }).await;
-        yield_now().await.unwrap();
+        spawn("asks", async move { polled.poll_once().await }).await;
+        sleep(tenths(2)).await.unwrap();
     });
-    by_hand.advance(tenths(1));
-    job.drop_future();
-    kernel.go(async { sleep(tenths(1)).await.unwrap() });
     assert_eq!(*late.borrow(), [(1, 7)]);
     kernel.end();
 }

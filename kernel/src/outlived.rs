@@ -69,6 +69,7 @@ impl<M: Machine> Kernel<M> {
     /// stay. O(tickets of the task).
     pub(crate) fn empty_scope(&mut self, index: u32) {
         let Scope { task, parent, .. } = *self.scopes.get(index);
+        self.scopes.hand_down(&self.tasks, index);
         if self.tasks.get(task).waits == 0 {
             return;
         }

@@ -155,19 +155,32 @@ impl Scopes {
         self.len -= 1;
         self.table.free(index);
         self.count_child(closed.parent, -1);
-        let mut next = tasks.get(closed.task).first_scope;
-        let mut left = closed.children;
+        self.hang_on(tasks, (closed.task, closed.children), index, closed.parent);
+        closed
+    }
+
+    /// The same for one that stays, for the next guard of its deadline: nothing hangs on it any
+    /// more.
+    pub(crate) fn hand_down(&mut self, tasks: &Tasks, index: u32) {
+        let scope = self.get_mut(index);
+        let (task, parent, children) = (scope.task, scope.parent, scope.children);
+        scope.children = 0;
+        self.hang_on(tasks, (task, children), index, parent);
+    }
+
+    /// So many scopes of a task that hung on one hang on another.
+    fn hang_on(&mut self, tasks: &Tasks, (task, mut left): (u32, u32), from: u32, to: u32) {
+        let mut next = tasks.get(task).first_scope;
         // Nearly always nothing hangs on it, and a task may have many scopes.
         while left > 0 && next != NONE {
             let scope = self.get_mut(next);
             next = scope.after;
-            if scope.parent == index {
-                scope.parent = closed.parent;
-                self.count_child(closed.parent, 1);
+            if scope.parent == from {
+                scope.parent = to;
+                self.count_child(to, 1);
                 left -= 1;
             }
         }
-        closed
     }
 
     /// Hangs a scope elsewhere, with all that hangs on it. What is pending in it from outside stays

@@ -52,7 +52,7 @@ impl<M: Machine> Kernel<M> {
         let seq = emit!(self, task, event);
         self.make_ready(task, seq, Came::Spawn);
         // What was posted between two runs goes before what is due in this one.
-        self.serve();
+        self.serve_between_runs();
         while !self.main_ended {
             if let Err(error) = self.turn(main) {
                 self.end_task(task, End::Dropped, self.log.seq);

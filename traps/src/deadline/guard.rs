@@ -339,8 +339,8 @@ impl ConnectionDeadline {
         deadline
     }
 
-    /// A guard ends, outermost of this deadline. A wait that was begun in it may go on after it,
-    /// and is in what is around it then.
+    /// A guard ends, outermost of this deadline: by a store, where the task waits for nothing else.
+    /// A wait that was begun in it may go on after it, and is in what is around it then.
     #[inline]
     fn leave(&self) {
         let DeadlineSlot { table, name } = &self.slot;

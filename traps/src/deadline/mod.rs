@@ -50,8 +50,9 @@ const IN_TABLE: Time = Time::from_micros(u64::MAX - 1);
 ///
 /// Costs 16 bytes in the deadline table, and one scope once it guards. To arm is to note the span:
 /// the end of the run, which reads the coarse clock anyway, makes one store of it. A guard reads
-/// that clock and stores. No trap, no allocation, no system call where Linux reads its clock
-/// without one, and no heap operation for a tick or more (rows D2 to D5, D19), else one push.
+/// that clock and stores. No trap (but for guards of a task that waits for more than eight things
+/// besides), no allocation, no system call where Linux reads its clock without one, and no heap
+/// operation for a tick or more (rows D2 to D5, D19), else one push.
 ///
 /// ```no_run
 /// # use std::time::Duration;
