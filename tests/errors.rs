@@ -126,6 +126,13 @@ fn a_box_carries_the_interrupt_of_a_join_a_thread_and_a_group() {
         });
         let group = group.await.unwrap_err();
         assert_eq!(group.interrupt().unwrap().kind(), Kind::TaskTimeout);
+        let group = timeout_after(tenths(1), async {
+            let mut group = traps::TaskGroup::<(), traps::JoinError>::new();
+            group.spawn("member", async { Ok(op().await.map(drop)?) }).await;
+            Ok::<_, Boxed>(group.join().await?)
+        });
+        let group = group.await.unwrap_err();
+        assert_eq!(group.interrupt().unwrap().kind(), Kind::TaskTimeout);
         // Also a box in an io::Error.
         let other = io::Error::other(traps::JoinError::Interrupt(
             timeout_after(tenths(1), op()).await.unwrap_err(),

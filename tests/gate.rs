@@ -649,6 +649,24 @@ fn x2_a_cancellation_beats_a_timeout_also_in_a_scope_that_has_closed() {
     assert!(cancelled);
 }
 
+/// Of two timeouts that were delivered, the one behind a shield stays: the line says which.
+#[test]
+fn x2_a_run_line_shows_a_cancellation_only_where_it_replaced_a_timeout() {
+    let (_, trace) = on_sim(async {
+        let short = || timeout_after(secs(1), sleep(secs(10)));
+        let victim = async move { traps::join(shield(short()), short()).await };
+        let mut victim = spawn("victim", victim).await;
+        // Before the timeouts, which are due with it.
+        sleep(secs(1)).await.unwrap();
+        victim.cancel_now("stop").await;
+        let (shielded, open) = victim.join().await.unwrap();
+        assert!(!shielded.unwrap_err().is_cancelled() && open.unwrap_err().is_cancelled());
+    });
+    let run = |line: &&str| line.contains("victim   run") && line.contains("!");
+    let line = trace.lines().find(run).unwrap();
+    assert!(line.contains("!timeout") && line.contains("!cancelled"), "{line}");
+}
+
 /// A wake that was not read passes to the next in line, which may have come after it.
 #[test]
 fn a_wait_for_an_event_ends_only_where_it_was_set_meanwhile() {

@@ -219,8 +219,12 @@ fn x8_a_job_that_ends_before_its_withdrawal_is_heeded_is_an_orphan() {
     let (polled, dropped) = (job.clone(), job);
     kernel.on_signal(Signal::User1, move |_| dropped.drop_future());
     kernel.go(async move {
-        spawn("asks", async move { polled.poll_once().await }).await;
-        sleep(tenths(2)).await.unwrap();
+        let asks = async move {
+            let _ = polled.poll_once().await;
+            sleep(tenths(3)).await
+        };
+        let mut asks = spawn("asks", asks).await;
+        asks.join().await.unwrap().unwrap();
     });
     assert_eq!(*late.borrow(), [(1, 7)]);
     kernel.end();

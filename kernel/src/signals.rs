@@ -165,3 +165,23 @@ impl<M: Machine> Kernel<M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Kernel, Sim};
+    use traps::{Signal, ignore_after, signals};
+
+    #[test]
+    fn streams_that_are_gone_leave_nothing_behind() {
+        let mut kernel = Kernel::new(Sim::new());
+        let ran = kernel.run(async {
+            for _ in 0..10 {
+                let mut stream = signals(&[Signal::Hangup]);
+                let next = ignore_after(std::time::Duration::from_secs(1), stream.next()).await;
+                assert!(next.unwrap().is_none());
+            }
+        });
+        ran.unwrap();
+        assert_eq!(kernel.signals.streams.len(), 1, "the last one");
+    }
+}
