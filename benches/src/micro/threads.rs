@@ -27,9 +27,10 @@ pub fn cases() -> Vec<Case> {
     };
     let wake_up = "the system wakes a thread that sleeps";
     let lock = "one lock each side, and how often the thread finds the kernel asleep";
+    let apart = "a lock each side, one and the same only where the other has run out of items";
     vec![
         case("wake", "wake of a sleeping loop from a thread", "us", 1, 200, &[], WAKE, wake_up),
-        case("items", "completions from a thread", "ns", 1, 1_000_000, ITEMS_BAR, ITEMS, lock),
+        case("items", "completions from a thread", "ns", 1, 1_000_000, ITEMS_BAR, ITEMS, apart),
         case(
             "ends",
             "waits of 1,000 tasks ended by a thread",

@@ -3,8 +3,10 @@
 //! Knows neither tasks nor threads, takes no lock and calls nobody: it says who is to be woken, and
 //! its caller does that after the lock. Nothing of a user's is dropped here either.
 //!
-//! An item is numbered when its put arrives and keeps its number until it is taken. Three
-//! things always hold, and make the lines fair without a look at them:
+//! An item is numbered when its put arrives and keeps its number until it is taken. The oldest may
+//! stand in the [`Head`], from which they are taken without a word to the core: what it knows of
+//! them is how many there were at most. Three things hold by what it knows, and make the lines fair
+//! without a look at them:
 //!
 //! - no get waits empty-handed while an item is free, so who comes later finds none;
 //! - no put waits while there is room, so who comes later finds none;
@@ -69,6 +71,9 @@ impl<W> After<W> {
     }
 }
 
+/// The oldest free items, by number: all older than those of the core.
+pub(super) type Head<T> = VecDeque<(u64, T)>;
+
 /// A put that waits for room, and its item.
 struct Putter<T, W> {
     number: u64,
@@ -91,7 +96,9 @@ pub(super) struct Core<T, W> {
     closed: bool,
     /// The number that was given out last, to an item or a get.
     last: u64,
-    /// Free items, by number.
+    /// Items at the head: no fewer than there are.
+    head: usize,
+    /// The other free items, by number.
     items: VecDeque<(u64, T)>,
     /// By number.
     puts: VecDeque<Putter<T, W>>,
@@ -106,6 +113,7 @@ impl<T, W> Core<T, W> {
             room,
             closed: false,
             last: 0,
+            head: 0,
             items: VecDeque::new(),
             puts: VecDeque::new(),
             gets: VecDeque::new(),
@@ -113,9 +121,23 @@ impl<T, W> Core<T, W> {
         }
     }
 
-    /// Items that were put and not taken; those that were handed to somebody count.
+    /// Items that were put and not taken, as far as it knows; those that were handed to somebody
+    /// count.
     pub(super) fn len(&self) -> usize {
-        self.items.len() + self.handed
+        self.head + self.items.len() + self.handed
+    }
+
+    /// Hears how many stand at the head, and does what follows from that and from what was done:
+    /// lets in the puts for which there is room, and hands free items to the gets that wait. After
+    /// all that is done here but a put.
+    pub(super) fn hear(&mut self, head: usize, after: &mut After<W>) {
+        self.head = head;
+        self.settle(after);
+    }
+
+    /// Whether a put waits for room.
+    pub(super) fn awaits_room(&self) -> bool {
+        !self.closed && !self.puts.is_empty()
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -174,13 +196,19 @@ impl<T, W> Core<T, W> {
     }
 
     /// A put gives up: its item comes back, unless some get has it or had it.
-    pub(super) fn take_back(&mut self, number: u64, after: &mut After<W>) -> Option<T> {
+    pub(super) fn take_back(
+        &mut self,
+        number: u64,
+        head: &mut Head<T>,
+        after: &mut After<W>,
+    ) -> Option<T> {
         if let Some(item) = self.leave_puts(number, after) {
             return Some(item);
         }
-        let place = self.items.binary_search_by_key(&number, |(found, _)| *found).ok()?;
-        let (_, item) = self.items.remove(place)?;
-        self.settle(after);
+        let (_, item) = [head, &mut self.items].into_iter().find_map(|items| {
+            let place = items.binary_search_by_key(&number, |(found, _)| *found).ok()?;
+            items.remove(place)
+        })?;
         Some(item)
     }
 
@@ -192,13 +220,14 @@ impl<T, W> Core<T, W> {
         Some(put.item)
     }
 
-    /// Takes the oldest item, if one is free. `Closed`: none is left, and none can come.
-    pub(super) fn try_get(&mut self, after: &mut After<W>) -> Result<T, Refusal> {
-        match self.items.pop_front() {
-            Some((_, item)) => {
-                self.settle(after);
-                Ok(item)
-            }
+    /// Takes the oldest item, if one is free. `Closed`: none is left, and none can come. A head
+    /// that is empty gets all the others first.
+    pub(super) fn try_get(&mut self, head: &mut Head<T>) -> Result<T, Refusal> {
+        if head.is_empty() {
+            mem::swap(head, &mut self.items);
+        }
+        match head.pop_front() {
+            Some((_, item)) => Ok(item),
             None if self.closed && self.handed == 0 => Err(Refusal::Closed),
             None => Err(Refusal::Wait),
         }
@@ -219,13 +248,7 @@ impl<T, W> Core<T, W> {
         if place >= self.handed && !(self.closed && self.len() == 0) {
             return Fate::Waits;
         }
-        match self.leave(place, after) {
-            Some((_, item)) => {
-                self.settle(after);
-                Fate::Done(item)
-            }
-            None => Fate::Closed(()),
-        }
+        self.leave(place, after).map_or(Fate::Closed(()), |(_, item)| Fate::Done(item))
     }
 
     /// A get that waits is woken through another waker from now on.
@@ -237,12 +260,13 @@ impl<T, W> Core<T, W> {
 
     /// A get gives up: what it was handed goes back to where it was in the order, and so to the
     /// next in line, if there is one.
-    pub(super) fn leave_gets(&mut self, number: u64, after: &mut After<W>) {
+    pub(super) fn leave_gets(&mut self, number: u64, head: &mut Head<T>, after: &mut After<W>) {
         let Ok(place) = self.gets.binary_search_by_key(&number, |get| get.number) else { return };
         if let Some((number, item)) = self.leave(place, after) {
-            let place = self.items.partition_point(|(found, _)| *found < number);
-            self.items.insert(place, (number, item));
-            self.settle(after);
+            let is_old = head.back().is_some_and(|(last, _)| number < *last);
+            let items = if is_old { head } else { &mut self.items };
+            let place = items.partition_point(|(found, _)| *found < number);
+            items.insert(place, (number, item));
         }
     }
 
@@ -259,7 +283,6 @@ impl<T, W> Core<T, W> {
             for put in &mut self.puts {
                 after.wake(put.waker.take());
             }
-            self.settle(after);
         }
     }
 
@@ -287,6 +310,7 @@ impl<T, W> Core<T, W> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::locked::Locked;
     use super::*;
     use std::collections::BTreeSet;
 
@@ -310,9 +334,9 @@ mod tests {
         Get(u64),
     }
 
-    /// A core, and the books that are kept of it.
+    /// A queue, and the books that are kept of it.
     struct World {
-        core: Core<u64, Who>,
+        queue: Locked<u64, Who>,
         room: usize,
         closed: bool,
         /// The item that is put next: ascending, so the order can be seen.
@@ -333,7 +357,7 @@ mod tests {
     impl World {
         fn new(room: usize) -> World {
             World {
-                core: Core::new(room),
+                queue: Locked::new(room),
                 room,
                 closed: false,
                 next: 1,
@@ -346,9 +370,17 @@ mod tests {
             }
         }
 
-        fn work<R>(&mut self, work: impl FnOnce(&mut Core<u64, Who>, &mut After<Who>) -> R) -> R {
+        /// Something of the core's, with the head at hand.
+        fn work<R>(
+            &mut self,
+            work: impl FnOnce(&mut Core<u64, Who>, &mut Head<u64>, &mut After<Who>) -> R,
+        ) -> R {
+            self.ask(|queue, after| queue.with(after, work))
+        }
+
+        fn ask<R>(&mut self, ask: impl FnOnce(&Locked<u64, Who>, &mut After<Who>) -> R) -> R {
             let mut after = After::nothing();
-            let result = work(&mut self.core, &mut after);
+            let result = ask(&self.queue, &mut after);
             for who in after.woken() {
                 assert!(self.woken.insert(who), "{who:?} is woken once");
                 let line = match who {
@@ -383,28 +415,35 @@ mod tests {
             let item = self.next;
             self.next += 1;
             let mut slot = Some(item);
-            match self.work(|core, after| core.try_put(&mut slot, after)) {
+            match self.ask(|queue, after| queue.try_put(&mut slot, after)) {
                 Ok(()) => assert!(self.puts.iter().all(|n| self.woken.contains(&Who::Put(*n)))),
                 Err(Refusal::Closed) => self.came_out(slot.unwrap()),
                 Err(Refusal::Wait) => {
                     // The number of the entry, which its waker needs, is the next one.
-                    let number = self.core.last + 1;
-                    assert_eq!(self.core.join_puts(slot.unwrap(), Who::Put(number)), number);
+                    let item = slot.unwrap();
+                    let number = self.work(|core, _, _| {
+                        let number = core.last + 1;
+                        assert_eq!(core.join_puts(item, Who::Put(number)), number);
+                        number
+                    });
                     self.puts.push(number);
                 }
             }
         }
 
         fn get(&mut self) {
-            match self.work(|core, after| core.try_get(after)) {
+            match self.ask(|queue, after| queue.try_get(after)) {
                 Ok(item) => {
                     assert!(self.gets.iter().all(|n| self.woken.contains(&Who::Get(*n))));
                     self.got(item);
                 }
-                Err(Refusal::Closed) => assert!(self.closed && self.core.len() == 0),
+                Err(Refusal::Closed) => assert!(self.closed && self.len() == 0),
                 Err(Refusal::Wait) => {
-                    let number = self.core.last + 1;
-                    assert_eq!(self.core.join_gets(Who::Get(number)), number);
+                    let number = self.work(|core, _, _| {
+                        let number = core.last + 1;
+                        assert_eq!(core.join_gets(Who::Get(number)), number);
+                        number
+                    });
                     self.gets.push(number);
                 }
             }
@@ -413,7 +452,7 @@ mod tests {
         fn look_at_put(&mut self, place: usize) {
             let number = self.puts[place];
             let woken = self.woken.contains(&Who::Put(number));
-            match self.work(|core, after| core.look_at_put(number, after)) {
+            match self.work(|core, _, after| core.look_at_put(number, after)) {
                 Fate::Waits => return assert!(!woken, "who is woken has an outcome"),
                 Fate::Done(()) => assert!(woken),
                 Fate::Closed(item) => {
@@ -428,13 +467,13 @@ mod tests {
             let number = self.gets[place];
             let woken = self.woken.contains(&Who::Get(number));
             self.mixed = true;
-            match self.work(|core, after| core.look_at_get(number, after)) {
+            match self.work(|core, _, after| core.look_at_get(number, after)) {
                 Fate::Waits => return assert!(!woken, "who is woken has an outcome"),
                 Fate::Done(item) => {
                     assert!(woken);
                     self.got(item);
                 }
-                Fate::Closed(()) => assert!(woken && self.closed && self.core.len() == 0),
+                Fate::Closed(()) => assert!(woken && self.closed && self.len() == 0),
             }
             self.gets.remove(place);
         }
@@ -446,29 +485,50 @@ mod tests {
             if place < self.puts.len() {
                 let number = self.puts.remove(place);
                 let back = match dice.roll(2) {
-                    0 => self.work(|core, after| core.take_back(number, after)),
-                    _ => self.work(|core, after| core.leave_puts(number, after)),
+                    0 => self.take_back(number),
+                    _ => self.work(|core, _, after| core.leave_puts(number, after)),
                 };
                 back.into_iter().for_each(|item| self.came_out(item));
             } else {
                 let number = self.gets.remove(place - self.puts.len());
-                self.work(|core, after| core.leave_gets(number, after));
+                self.work(|core, head, after| core.leave_gets(number, head, after));
             }
         }
 
-        fn check(&mut self) {
-            let core = &self.core;
-            assert!(core.len() <= self.room, "the bound is exact");
+        /// It comes back if nobody has it.
+        fn take_back(&mut self, number: u64) -> Option<u64> {
+            self.work(|core, head, after| {
+                let free = head.iter().chain(&core.items).map(|(number, _)| *number);
+                let waits = core.puts.iter().map(|put| put.number);
+                let is_nobodys = free.chain(waits).any(|found| found == number);
+                let back = core.take_back(number, head, after);
+                assert_eq!(back.is_some(), is_nobodys);
+                back
+            })
+        }
+
+        fn len(&mut self) -> usize {
+            self.work(|core, _, _| core.len())
+        }
+
+        fn check(&self) {
+            self.queue.look(|head, core| self.check_parts(head, core));
+        }
+
+        fn check_parts(&self, head: &Head<u64>, core: &Core<u64, Who>) {
+            let len = head.len() + core.items.len() + core.handed;
+            assert!(len <= self.room, "the bound is exact");
+            assert!(head.len() <= core.head);
             let empty_handed = core.gets.len() - core.handed;
-            assert!(empty_handed == 0 || core.items.is_empty());
-            assert!(core.puts.is_empty() || core.closed || core.len() == self.room);
+            assert!(empty_handed == 0 || head.is_empty() && core.items.is_empty());
+            assert!(core.puts.is_empty() || core.closed || len == self.room);
             let handed = |get: &Getter<u64, Who>| get.item.is_some();
             assert_eq!(core.gets.iter().take_while(|get| handed(get)).count(), core.handed);
             assert_eq!(core.gets.iter().filter(|get| handed(get)).count(), core.handed);
-            let numbers = core.items.iter().map(|(number, _)| *number);
+            let numbers = head.iter().chain(&core.items).map(|(number, _)| *number);
             assert!(numbers.is_sorted());
             // Each item that ever came is inside or came out.
-            let inside = core.len() + core.puts.len();
+            let inside = len + core.puts.len();
             let came = usize::try_from(self.next - 1).unwrap();
             assert_eq!(inside + self.out.len(), came);
         }
@@ -497,7 +557,7 @@ mod tests {
                     }
                     15 if dice.roll(30) == 0 => {
                         world.closed = true;
-                        world.work(|core, after| core.close(after));
+                        world.work(|core, _, after| core.close(after));
                     }
                     _ => {}
                 }
@@ -505,32 +565,32 @@ mod tests {
             }
             // All who were woken look, until nobody is left who was.
             world.closed = true;
-            world.work(|core, after| core.close(after));
+            world.work(|core, _, after| core.close(after));
             while !world.gets.is_empty() || !world.puts.is_empty() {
                 let puts = world.puts.len();
                 (0..puts).rev().for_each(|place| world.look_at_put(place));
                 let gets = world.gets.len();
                 (0..gets).rev().for_each(|place| world.look_at_get(place));
-                if world.core.len() > 0 {
+                if world.len() > 0 {
                     world.get();
                 }
                 world.check();
             }
-            while world.core.len() > 0 {
+            while world.len() > 0 {
                 world.get();
             }
-            assert_eq!(world.core.waiting(), 0, "who gave up left nothing");
+            assert_eq!(world.work(|core, _, _| core.waiting()), 0, "who gave up left nothing");
             assert_eq!(world.out.len() as u64, world.next - 1, "every item came out");
         }
     }
 
     #[test]
     fn two_wakes_need_no_allocation() {
-        let mut core = Core::new(1);
+        let queue = Locked::new(1);
         let mut after = After::nothing();
-        core.try_put(&mut Some(1), &mut after).unwrap();
-        core.join_puts(2, 'p');
-        assert_eq!(core.try_get(&mut after), Ok(1));
+        queue.try_put(&mut Some(1), &mut after).unwrap();
+        queue.with(&mut after, |core, _, _| core.join_puts(2, 'p'));
+        assert_eq!(queue.try_get(&mut after), Ok(1));
         assert_eq!(after.more.capacity(), 0);
         assert_eq!(after.woken().collect::<Vec<_>>(), ['p']);
     }

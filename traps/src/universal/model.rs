@@ -4,9 +4,44 @@
 
 use std::time::Duration;
 
-use loom::thread;
-
 use super::*;
+
+/// Threads that park: loom's own wake one that waits for a lock too, which then fails to have it.
+pub(super) mod thread {
+    pub(in super::super) use loom::thread::{spawn, yield_now};
+
+    use std::sync::Arc;
+
+    use loom::sync::{Condvar, Mutex};
+
+    #[derive(Clone, Debug)]
+    pub(in super::super) struct Thread(Arc<(Mutex<bool>, Condvar)>);
+
+    impl Thread {
+        pub(in super::super) fn unpark(&self) {
+            let (woken, condvar) = &*self.0;
+            *woken.lock().unwrap() = true;
+            condvar.notify_one();
+        }
+    }
+
+    loom::thread_local! {
+        static HERE: Thread = Thread(Arc::new((Mutex::new(false), Condvar::new())));
+    }
+
+    pub(in super::super) fn current() -> Thread {
+        HERE.with(Clone::clone)
+    }
+
+    pub(in super::super) fn park() {
+        let Thread(here) = current();
+        let (woken, condvar) = &*here;
+        let mut woken = woken.lock().unwrap();
+        while !std::mem::take(&mut *woken) {
+            woken = condvar.wait(woken).unwrap();
+        }
+    }
+}
 
 const SPAN: Duration = Duration::from_secs(1);
 
@@ -27,6 +62,41 @@ fn every_item_of_a_full_queue_arrives_in_order() {
         });
         assert_eq!((queue.get_blocking(), queue.get_blocking()), (Ok(1), Ok(2)));
         putter.join().unwrap();
+        assert_eq!((queue.len(), queue.waiting()), (0, 0));
+    });
+}
+
+#[test]
+fn who_takes_from_the_head_lets_in_who_waits_for_room() {
+    loom::model(|| {
+        let queue = UniversalQueue::bounded(2);
+        (1..=3).for_each(|item| drop(queue.try_put(item)));
+        // Now 2 stands at the head.
+        assert_eq!(queue.try_get(), Ok(1));
+        queue.try_put(3).unwrap();
+        let theirs = queue.clone();
+        let putter = thread::spawn(move || theirs.put_blocking(4).unwrap());
+        assert_eq!((queue.try_get(), queue.len() > 0), (Ok(2), true));
+        putter.join().unwrap();
+        assert_eq!((queue.get_blocking(), queue.get_blocking()), (Ok(3), Ok(4)));
+        assert_eq!((queue.len(), queue.waiting()), (0, 0));
+    });
+}
+
+#[test]
+fn two_who_take_have_each_item_once() {
+    model(|| {
+        let queue = UniversalQueue::bounded(3);
+        (1..=2).for_each(|item| queue.try_put(item).unwrap());
+        let (one, two) = (queue.clone(), queue.clone());
+        let theirs = thread::spawn(move || one.try_get().ok());
+        let putter = thread::spawn(move || two.put_blocking(3).unwrap());
+        let mut all = vec![queue.get_blocking().unwrap()];
+        putter.join().unwrap();
+        all.extend(theirs.join().unwrap());
+        all.extend(std::iter::from_fn(|| queue.try_get().ok()));
+        all.sort_unstable();
+        assert_eq!(all, [1, 2, 3]);
         assert_eq!((queue.len(), queue.waiting()), (0, 0));
     });
 }

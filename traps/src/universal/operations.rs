@@ -1,31 +1,73 @@
 //! A put and a get, step by step: the same for tasks and threads.
+//!
+//! A task's has a handle of the queue; a thread's, which is over before its call is, borrows one:
+//! each change of their count, which all threads share, costs as much as a lock.
 
-use super::core::{Fate, Refusal};
+use std::mem;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::core::{After, Core, Fate, Head, Refusal};
 use super::error::{PutError, QueueError};
-use super::queue::UniversalQueue;
+use super::locked::Locked;
 use super::waiter::{Operation, Waiter};
 
+/// A queue that tasks and threads share.
+pub(super) type Shared<T> = Locked<T, Waiter>;
+
+impl<T> Shared<T> {
+    /// Works on the core, and wakes whom that concerns after the locks.
+    pub(super) fn work<R>(
+        &self,
+        work: impl FnOnce(&mut Core<T, Waiter>, &mut Head<T>, &mut After<Waiter>) -> R,
+    ) -> R {
+        self.ask(|shared, after| shared.with(after, work))
+    }
+
+    /// Puts the item in `slot`, if there is room.
+    pub(super) fn offer(&self, slot: &mut Option<T>) -> Result<(), Refusal> {
+        self.ask(|shared, after| shared.try_put(slot, after))
+    }
+
+    /// Takes the oldest item, if one is free.
+    pub(super) fn take(&self) -> Result<T, Refusal> {
+        self.ask(Locked::try_get)
+    }
+
+    fn ask<R>(&self, ask: impl FnOnce(&Shared<T>, &mut After<Waiter>) -> R) -> R {
+        let mut after = After::nothing();
+        let result = ask(self, &mut after);
+        if after.is_nothing() {
+            // Nor is there anything to drop.
+            mem::forget(after);
+        } else {
+            after.woken().for_each(Waiter::wake);
+        }
+        result
+    }
+}
+
 /// A put under way.
-pub(super) struct Putting<T> {
-    queue: UniversalQueue<T>,
+pub(super) struct Putting<T, Q = Arc<Shared<T>>> {
+    queue: Q,
     /// Here until it is in the queue or in the line.
     item: Option<T>,
     /// Its number in the line.
     number: Option<u64>,
 }
 
-impl<T> Putting<T> {
-    pub(super) fn new(queue: &UniversalQueue<T>, item: T) -> Putting<T> {
-        Putting { queue: queue.clone(), item: Some(item), number: None }
+impl<T, Q> Putting<T, Q> {
+    pub(super) fn new(queue: Q, item: T) -> Putting<T, Q> {
+        Putting { queue, item: Some(item), number: None }
     }
 }
 
-impl<T> Operation for Putting<T> {
+impl<T, Q: Deref<Target = Shared<T>>> Operation for Putting<T, Q> {
     type Output = Result<(), PutError<T>>;
 
     fn attempt(&mut self) -> Option<Self::Output> {
         let Putting { queue, item, .. } = self;
-        match queue.with(|core, after| core.try_put(item, after)) {
+        match queue.offer(item) {
             Ok(()) => Some(Ok(())),
             Err(Refusal::Wait) => None,
             Err(Refusal::Closed) => {
@@ -36,7 +78,7 @@ impl<T> Operation for Putting<T> {
 
     fn join(&mut self, waiter: Waiter) -> Option<Self::Output> {
         let Putting { queue, item, number } = self;
-        let fate = queue.with(|core, after| match *number {
+        let fate = queue.work(|core, _, after| match *number {
             Some(number) => match core.look_at_put(number, after) {
                 Fate::Waits => {
                     core.rewake_put(number, waiter, after);
@@ -59,13 +101,15 @@ impl<T> Operation for Putting<T> {
 
     fn look(&mut self) -> Option<Self::Output> {
         let number = self.number.expect("who looks stands in line");
-        let fate = self.queue.with(|core, after| core.look_at_put(number, after));
+        let fate = self.queue.work(|core, _, after| core.look_at_put(number, after));
         self.outcome(fate)
     }
 
     fn leave(&mut self, why: QueueError) -> (Self::Output, Option<QueueError>) {
         let item = match self.number.take() {
-            Some(number) => self.queue.with(|core, after| core.take_back(number, after)),
+            Some(number) => {
+                self.queue.work(|core, head, after| core.take_back(number, head, after))
+            }
             None => self.item.take(),
         };
         match item {
@@ -77,12 +121,12 @@ impl<T> Operation for Putting<T> {
     fn forget(&mut self) {
         // What got in stays in: it is not lost.
         if let Some(number) = self.number.take() {
-            drop(self.queue.with(|core, after| core.leave_puts(number, after)));
+            drop(self.queue.work(|core, _, after| core.leave_puts(number, after)));
         }
     }
 }
 
-impl<T> Putting<T> {
+impl<T, Q> Putting<T, Q> {
     fn outcome(&mut self, fate: Fate<(), T>) -> Option<Result<(), PutError<T>>> {
         let outcome = match fate {
             Fate::Waits => return None,
@@ -95,23 +139,23 @@ impl<T> Putting<T> {
 }
 
 /// A get under way.
-pub(super) struct Getting<T> {
-    queue: UniversalQueue<T>,
+pub(super) struct Getting<Q> {
+    queue: Q,
     /// Its number in the line.
     number: Option<u64>,
 }
 
-impl<T> Getting<T> {
-    pub(super) fn new(queue: &UniversalQueue<T>) -> Getting<T> {
-        Getting { queue: queue.clone(), number: None }
+impl<Q> Getting<Q> {
+    pub(super) fn new(queue: Q) -> Getting<Q> {
+        Getting { queue, number: None }
     }
 }
 
-impl<T> Operation for Getting<T> {
+impl<T, Q: Deref<Target = Shared<T>>> Operation for Getting<Q> {
     type Output = Result<T, QueueError>;
 
     fn attempt(&mut self) -> Option<Self::Output> {
-        match self.queue.with(|core, after| core.try_get(after)) {
+        match self.queue.take() {
             Ok(item) => Some(Ok(item)),
             Err(Refusal::Wait) => None,
             Err(Refusal::Closed) => Some(Err(QueueError::Closed)),
@@ -120,7 +164,7 @@ impl<T> Operation for Getting<T> {
 
     fn join(&mut self, waiter: Waiter) -> Option<Self::Output> {
         let Getting { queue, number } = self;
-        let fate = queue.with(|core, after| match *number {
+        let fate = queue.work(|core, head, after| match *number {
             Some(number) => match core.look_at_get(number, after) {
                 Fate::Waits => {
                     core.rewake_get(number, waiter, after);
@@ -128,7 +172,7 @@ impl<T> Operation for Getting<T> {
                 }
                 fate => fate,
             },
-            None => match core.try_get(after) {
+            None => match core.try_get(head) {
                 Ok(item) => Fate::Done(item),
                 Err(Refusal::Closed) => Fate::Closed(()),
                 Err(Refusal::Wait) => {
@@ -142,7 +186,7 @@ impl<T> Operation for Getting<T> {
 
     fn look(&mut self) -> Option<Self::Output> {
         let number = self.number.expect("who looks stands in line");
-        let fate = self.queue.with(|core, after| core.look_at_get(number, after));
+        let fate = self.queue.work(|core, _, after| core.look_at_get(number, after));
         self.outcome(fate)
     }
 
@@ -153,13 +197,13 @@ impl<T> Operation for Getting<T> {
 
     fn forget(&mut self) {
         if let Some(number) = self.number.take() {
-            self.queue.with(|core, after| core.leave_gets(number, after));
+            self.queue.work(|core, head, after| core.leave_gets(number, head, after));
         }
     }
 }
 
-impl<T> Getting<T> {
-    fn outcome(&mut self, fate: Fate<T, ()>) -> Option<Result<T, QueueError>> {
+impl<Q> Getting<Q> {
+    fn outcome<T>(&mut self, fate: Fate<T, ()>) -> Option<Result<T, QueueError>> {
         let outcome = match fate {
             Fate::Waits => return None,
             Fate::Done(item) => Ok(item),

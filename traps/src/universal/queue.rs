@@ -1,23 +1,24 @@
-//! The universal queue: a lock around its [core](super::core), and the operations on it.
+//! The universal queue: a handle of its [two locks](super::locked), and the operations on it.
 
 use std::fmt;
-use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::core::{After, Core, Refusal};
+use super::core::Refusal;
 use super::error::{PutError, QueueError};
-use super::operations::{Getting, Putting};
-use super::waiter::{Mutex, TaskWait, Waiter, after, block};
+use super::locked::Locked;
+use super::operations::{Getting, Putting, Shared};
+use super::waiter::{TaskWait, after, block};
 
 /// A bounded queue between tasks and threads, in both directions: first in, first out.
 ///
 /// Clones are the same queue; send one to a thread. Tasks await [`put`](UniversalQueue::put) and
 /// [`get`](UniversalQueue::get); threads block in [`put_blocking`](UniversalQueue::put_blocking)
 /// and [`get_blocking`](UniversalQueue::get_blocking). An operation that need not wait makes no
-/// trap and no system call: it takes one operation from the task's budget, and a lock.
+/// trap and no system call: it takes one operation from the task's budget, and a lock, which
+/// whoever puts and whoever takes mostly do not share.
 ///
 /// Tasks and threads stand in one line for items and one for room. What comes is handed to the
 /// first in line, and nobody overtakes (Curio S4, S5). An item counts until it is in its taker's
@@ -49,18 +50,18 @@ use super::waiter::{Mutex, TaskWait, Waiter, after, block};
 /// # }
 /// ```
 pub struct UniversalQueue<T> {
-    core: Arc<Mutex<Core<T, Waiter>>>,
+    shared: Arc<Shared<T>>,
 }
 
 impl<T> Clone for UniversalQueue<T> {
     fn clone(&self) -> UniversalQueue<T> {
-        UniversalQueue { core: self.core.clone() }
+        UniversalQueue { shared: self.shared.clone() }
     }
 }
 
 impl<T> fmt::Debug for UniversalQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (len, closed) = self.with(|core, _| (core.len(), core.is_closed()));
+        let (len, closed) = self.shared.work(|core, _, _| (core.len(), core.is_closed()));
         f.debug_struct("UniversalQueue").field("len", &len).field("closed", &closed).finish()
     }
 }
@@ -74,33 +75,13 @@ impl<T> UniversalQueue<T> {
     #[must_use]
     pub fn bounded(n: usize) -> UniversalQueue<T> {
         assert!(n > 0, "rule: a queue has room for one item at least");
-        UniversalQueue { core: Arc::new(Mutex::new(Core::new(n))) }
-    }
-
-    /// Works on the core under its lock, and wakes whom that concerns after it. A poisoned lock
-    /// still guards a whole core: nothing foreign runs under it.
-    pub(super) fn with<R>(
-        &self,
-        work: impl FnOnce(&mut Core<T, Waiter>, &mut After<Waiter>) -> R,
-    ) -> R {
-        let mut after = After::nothing();
-        let result = {
-            let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut core, &mut after)
-        };
-        if after.is_nothing() {
-            // Nor is there anything to drop.
-            mem::forget(after);
-        } else {
-            after.woken().for_each(Waiter::wake);
-        }
-        result
+        UniversalQueue { shared: Arc::new(Locked::new(n)) }
     }
 
     /// Items that were put and not taken; those on their way to a get that waited count.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.with(|core, _| core.len())
+        self.shared.work(|core, _, _| core.len())
     }
 
     /// Whether there is none.
@@ -112,19 +93,19 @@ impl<T> UniversalQueue<T> {
     /// How many puts and gets wait. For tests and reports: it may have changed meanwhile.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.with(|core, _| core.waiting())
+        self.shared.work(|core, _, _| core.waiting())
     }
 
     /// Whether it was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.with(|core, _| core.is_closed())
+        self.shared.work(|core, _, _| core.is_closed())
     }
 
     /// Takes no put any more. Puts that wait get their items back; gets take what is there, and
     /// are refused once that is taken. Closing twice is closing once.
     pub fn close(&self) {
-        self.with(|core, after| core.close(after));
+        self.shared.work(|core, _, after| core.close(after));
     }
 
     /// Puts an item if there is room. From anywhere; never blocks.
@@ -134,7 +115,7 @@ impl<T> UniversalQueue<T> {
     /// The item, and [`QueueError::Full`] or [`QueueError::Closed`].
     pub fn try_put(&self, item: T) -> Result<(), PutError<T>> {
         let mut item = Some(item);
-        self.with(|core, after| core.try_put(&mut item, after)).map_err(|refusal| {
+        self.shared.offer(&mut item).map_err(|refusal| {
             let full = refusal == Refusal::Wait;
             PutError { item, why: if full { QueueError::Full } else { QueueError::Closed } }
         })
@@ -146,7 +127,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// [`QueueError::Empty`] or [`QueueError::Closed`].
     pub fn try_get(&self) -> Result<T, QueueError> {
-        self.with(|core, after| core.try_get(after)).map_err(|refusal| match refusal {
+        self.shared.take().map_err(|refusal| match refusal {
             Refusal::Wait => QueueError::Empty,
             Refusal::Closed => QueueError::Closed,
         })
@@ -162,7 +143,7 @@ impl<T> UniversalQueue<T> {
     /// The item, and [`QueueError::Interrupt`] or [`QueueError::Closed`].
     #[track_caller]
     pub fn put(&self, item: T) -> Put<T> {
-        let operation = Putting::new(self, item);
+        let operation = Putting::new(self.shared.clone(), item);
         Put { wait: TaskWait::here("queue_put"), operation }
     }
 
@@ -173,7 +154,7 @@ impl<T> UniversalQueue<T> {
     /// [`QueueError::Interrupt`] or [`QueueError::Closed`].
     #[track_caller]
     pub fn get(&self) -> Get<T> {
-        let operation = Getting::new(self);
+        let operation = Getting::new(self.shared.clone());
         Get { wait: TaskWait::here("queue_get"), operation }
     }
 
@@ -187,7 +168,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// Inside a task; and if it has to wait on a thread on which a kernel runs.
     pub fn put_blocking(&self, item: T) -> Result<(), PutError<T>> {
-        block(&mut Putting::new(self, item), None)
+        block(&mut Putting::new(&*self.shared, item), None)
     }
 
     /// The same, for no longer than `span`, in real time.
@@ -200,7 +181,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// As [`UniversalQueue::put_blocking`].
     pub fn put_blocking_timeout(&self, item: T, span: Duration) -> Result<(), PutError<T>> {
-        block(&mut Putting::new(self, item), after(span))
+        block(&mut Putting::new(&*self.shared, item), after(span))
     }
 
     /// Takes the oldest item. Blocks this thread while there is none.
@@ -213,7 +194,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// As [`UniversalQueue::put_blocking`].
     pub fn get_blocking(&self) -> Result<T, QueueError> {
-        block(&mut Getting::new(self), None)
+        block(&mut Getting::new(&*self.shared), None)
     }
 
     /// The same, for no longer than `span`, in real time.
@@ -226,19 +207,19 @@ impl<T> UniversalQueue<T> {
     ///
     /// As [`UniversalQueue::put_blocking`].
     pub fn get_blocking_timeout(&self, span: Duration) -> Result<T, QueueError> {
-        block(&mut Getting::new(self), after(span))
+        block(&mut Getting::new(&*self.shared), after(span))
     }
 }
 
 macro_rules! future {
-    ($(#[$doc:meta])* $name:ident, $operation:ident, $output:ty) => {
+    ($(#[$doc:meta])* $name:ident, $operation:ty, $output:ty) => {
         $(#[$doc])*
         ///
         /// Dropped while it waits, it leaves the line as if it had never been in it.
         #[must_use = "futures do nothing unless awaited"]
         pub struct $name<T> {
             wait: TaskWait,
-            operation: $operation<T>,
+            operation: $operation,
         }
 
         impl<T> $name<T> {
@@ -276,10 +257,10 @@ macro_rules! future {
 
 future! {
     /// The future of [`UniversalQueue::put`].
-    Put, Putting, Result<(), PutError<T>>
+    Put, Putting<T>, Result<(), PutError<T>>
 }
 
 future! {
     /// The future of [`UniversalQueue::get`].
-    Get, Getting, Result<T, QueueError>
+    Get, Getting<Arc<Shared<T>>>, Result<T, QueueError>
 }

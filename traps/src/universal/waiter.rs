@@ -5,9 +5,11 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 #[cfg(all(test, loom))]
-pub(super) use loom::{sync::Mutex, thread};
+pub(super) use super::model::thread;
+#[cfg(all(test, loom))]
+pub(super) use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(all(test, loom)))]
-pub(super) use std::{sync::Mutex, thread};
+pub(super) use std::{sync::Mutex, sync::MutexGuard, thread};
 
 use crate::combine::Either;
 use crate::gate;
