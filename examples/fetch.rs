@@ -45,6 +45,8 @@ impl Url {
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (host, target) = rest.split_at(end);
+        // An empty port is the scheme's own (RFC 3986, 3.2.3).
+        let host = host.strip_suffix(':').unwrap_or(host);
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         if host.is_empty() || host.contains('@') || (name.is_empty() && !host.starts_with('[')) {
             return Err(wrong());

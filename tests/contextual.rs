@@ -12,6 +12,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use kernel::Sim;
@@ -509,6 +510,31 @@ fn a13_stepping_the_wall_clock_does_nothing() {
     assert_eq!(still.trace, stepped.trace);
     let [before, after] = [still.output.1, stepped.output.1];
     assert!(before.is_sorted() && !after.is_sorted(), "the steps were taken: {after:?}");
+}
+
+/// Also where a task holds the CPU meanwhile.
+#[test]
+fn a_wall_clock_that_is_set_goes_on_from_then() {
+    let then = SystemTime::UNIX_EPOCH + secs(1_700_000_000);
+    let sim = Sim::new().wall_set_at(at(1), then);
+    let clock = sim.clock();
+    check_quietly("wall_set", sim, async {
+        clock.advance(tenths(5));
+        yield_now().await.unwrap();
+        assert_eq!(wall_clock().await, then + tenths(4));
+    });
+}
+
+/// A handle is for any thread, so for two.
+#[test]
+fn a_virtual_clock_that_two_threads_advance_loses_nothing() {
+    let clock = Sim::new().clock();
+    thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| (0..100_000).for_each(|_| clock.advance(Duration::from_micros(1))));
+        }
+    });
+    assert_eq!(clock.now(), Time::ZERO + Duration::from_millis(200));
 }
 
 // ---- X6 ----------------------------------------------------------------------------------------

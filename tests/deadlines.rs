@@ -1327,3 +1327,22 @@ fn x3_a_guard_that_has_ended_gets_no_part_of_a_later_cancellation() {
     });
     assert_eq!(ran.output, ["ok", "CAN", "ok"]);
 }
+
+/// The loser has no scope of its own: it is the task's own deadline.
+#[test]
+fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
+    let ran = check_quietly("race_without_a_scope", Sim::new(), async {
+        let late = async {
+            let deadline = connection_deadline().await;
+            deadline.arm(SECOND);
+            sleep(9 * SECOND).await
+        };
+        let mut late = spawn("late", late).await;
+        sleep(SECOND).await.unwrap();
+        late.cancel_now("enough").await;
+        assert!(late.join().await.unwrap().unwrap_err().is_cancelled());
+    });
+    let races = ran.lines(|line| line.contains(" race "));
+    assert_eq!(races.len(), 1, "{}", ran.trace);
+    assert!(!races[0].contains(" s"), "{}", races[0]);
+}

@@ -346,6 +346,28 @@ fn an_event_set_in_the_poll_in_which_the_wait_was_filed() {
 }
 
 #[test]
+fn an_event_set_in_the_poll_in_which_the_wait_was_filed_may_have_been_another_kernels() {
+    let event = Rc::new(Event::new());
+    for _ in 0..2 {
+        let event = event.clone();
+        on_sim(async move {
+            let (woken, ()) = join!(event.wait(), async { event.set() });
+            woken.unwrap();
+            event.clear();
+        });
+    }
+}
+
+#[test]
+fn a_lock_by_default_is_free() {
+    on_sim(async {
+        let lock = Lock::<u32>::default();
+        assert!(lock.try_lock().is_some());
+        assert_eq!(*lock.lock().await.unwrap(), 0);
+    });
+}
+
+#[test]
 fn a_lock_outlives_its_kernel() {
     let lock = Rc::new(Lock::new(0));
     for round in 0..3 {

@@ -188,6 +188,20 @@ fn errors_that_the_join_cannot_give_are_counted_in_a_line() {
 }
 
 #[test]
+fn a_panic_counts_as_an_error_that_the_join_cannot_give() {
+    let ran = check_quietly("more_panics", Sim::new(), async {
+        let mut group = Group::<()>::new();
+        for _ in 0..2 {
+            group.spawn("bad", async { panic!("both") }).await;
+        }
+        group.join().await.unwrap_err();
+    });
+    let warn = ran.lines(|line| line.contains(" warn "));
+    assert_eq!(warn.len(), 1, "{}", ran.trace);
+    assert!(warn[0].contains("1 more member"), "{}", warn[0]);
+}
+
+#[test]
 fn curio_g5_a_member_cancelled_from_outside_does_not_fail_its_group() {
     check_quietly("g5", Sim::new(), async {
         let mut group = Group::new();

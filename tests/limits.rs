@@ -192,3 +192,27 @@ fn a_line_fits_a_screen() {
         assert!(line.is_ascii() && line.len() <= 160 && !line.contains('\n'), "{line}");
     }
 }
+
+#[test]
+fn options_out_of_bounds_are_shown_as_they_are_in_force() {
+    let mut options = Options::new();
+    (options.budget, options.threads) = (0, 0);
+    let shown: Vec<String> = kernel::limits(&options).iter().map(ToString::to_string).collect();
+    let has = |name: &str, value: &str| {
+        let line = shown.iter().find(|line| line.starts_with(name)).unwrap();
+        assert!(line.contains(value), "{line}");
+    };
+    has("kernel.budget ", " 2 operations");
+    has("kernel.threads ", " 1 threads");
+}
+
+/// Whoever is in does not wait for a thread.
+#[test]
+fn f8_a_server_has_as_many_threads_as_its_flags_name() {
+    let names = |gate: &str, threads: &str| {
+        let found = read(&printed("http", &["--gate", gate, "--print-limits"]));
+        assert_eq!(found["kernel.threads"], threads);
+    };
+    names("5", "64 threads");
+    names("200", "224 threads");
+}

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use kernel::testing::Setup;
 use kernel::{Kernel, Options, Policy, Real, Sim};
-use support::{check, check_with, ms};
+use support::{check, check_quietly, check_with, ms};
 use traps::io::{Direction, Io, Scripted};
+use traps::sync::Event;
 use traps::{Error, Time, clock, ignore_after, sleep, spawn, yield_now};
 
 fn at(n: u64) -> Time {
@@ -78,6 +79,27 @@ fn curio_d9_closing_a_handle_wakes_who_waits_for_it() {
         assert!(matches!(waiter.join().await.unwrap(), Err(Error::Closed)));
         assert!(matches!(io.readable().await, Err(Error::Closed)));
     });
+}
+
+#[test]
+fn who_closes_a_handle_is_the_cause_whatever_else_it_did_before() {
+    let event = Rc::new(Event::new());
+    let ran = check_quietly("close_after_a_set", Sim::new(), async move {
+        let io = Rc::new(Io::new(Scripted(7)));
+        let (waited, theirs) = (io.clone(), event.clone());
+        let mut other = spawn("other", async move { theirs.wait().await }).await;
+        let mut waiter = spawn("waiter", async move { waited.readable().await }).await;
+        yield_now().await.unwrap();
+        event.set();
+        io.close();
+        other.join().await.unwrap().unwrap();
+        waiter.join().await.unwrap().unwrap_err();
+    });
+    let cause = |part: &str| {
+        let line = &ran.lines(|line| line.contains(part))[0];
+        line.rsplit("cause=").next().unwrap().to_owned()
+    };
+    assert_eq!(cause("wake     closed"), cause("wake     wait"));
 }
 
 #[test]

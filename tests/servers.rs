@@ -610,9 +610,9 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
     let number = |least: u64, most: u64| format!("expected a number from {least} to {most}");
     let millis = |least| format!("expected a number of milliseconds from {least}, or `off`");
     for (option, value, said) in [
-        ("--file-threads", "0", number(1, 65_536)),
-        ("--blocking-threads", "65537", number(1, 65_536)),
-        ("--gate", "0", number(1, 65_536)),
+        ("--file-threads", "0", number(1, 16_384)),
+        ("--blocking-threads", "16385", number(1, 16_384)),
+        ("--gate", "0", number(1, 16_384)),
         ("--limit-head", "0", number(18, 1 << 30)),
         ("--limit-request-line", "13", number(14, 1 << 30)),
         ("--limit-fields", "0", number(1, 100)),

@@ -18,7 +18,7 @@ use traps::threads::panic_message;
 use traps::universal::{PutError, QueueError, UniversalEvent, UniversalQueue};
 use traps::{
     Interrupt, check_interrupt, clock, connection_deadline, current_task, ignore_after, race,
-    sleep, spawn, timeout_after, yield_now,
+    run_in_thread, sleep, spawn, timeout_after, yield_now,
 };
 
 fn full<const N: usize>(items: [u32; N]) -> UniversalQueue<u32> {
@@ -30,6 +30,20 @@ fn full<const N: usize>(items: [u32; N]) -> UniversalQueue<u32> {
 /// Takes all that is there.
 fn drain(queue: &UniversalQueue<u32>) -> Vec<u32> {
     std::iter::from_fn(|| queue.try_get().ok()).collect()
+}
+
+/// As with a thread, whose send comes before its end.
+#[test]
+fn x1_what_a_scripted_job_sends_as_it_ends_wins_against_a_timeout_of_its_turn() {
+    let got = Kernel::new(Sim::new().jobs_take(ms(1))).run(async {
+        let queue = UniversalQueue::bounded(1);
+        let (theirs, ours) = (queue.clone(), queue);
+        let get = async move { timeout_after(ms(1), ours.get()).await };
+        let mut getter = spawn("getter", get).await;
+        run_in_thread(move || theirs.try_put(7)).await.unwrap().unwrap();
+        getter.join().await.unwrap()
+    });
+    assert_eq!(got.unwrap(), Ok(7));
 }
 
 // ---- The queue between tasks -------------------------------------------------------------------

@@ -60,7 +60,7 @@ impl Kind {
     }
 
     /// How many answers end that wait.
-    fn answers(self) -> u64 {
+    pub fn answers(self) -> u64 {
         if self == Kind::Pipe { DEPTH } else { 1 }
     }
 }

@@ -12,9 +12,10 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of samples in any order; of none it is not a number.
+    /// Of samples in any order; of none it is not a number. Those that are none are left out.
     #[must_use]
     pub fn of(mut samples: Vec<f64>) -> Spread {
+        samples.retain(|sample| !sample.is_nan());
         samples.sort_by(f64::total_cmp);
         let at = |place: usize| samples.get(place).copied().unwrap_or(f64::NAN);
         let last = samples.len().saturating_sub(1);

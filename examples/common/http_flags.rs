@@ -76,8 +76,8 @@ const HEAD: usize = 1 << 30;
 const SHORTEST: usize = "GET / HTTP/1.0\r\n\r\n".len();
 const SHORTEST_LINE: usize = "GET / HTTP/1.0".len();
 
-/// As many as a kernel has at most.
-const THREADS: u64 = 1 << 16;
+/// All three together are fewer than a kernel has at most.
+const THREADS: u64 = 1 << 14;
 
 /// All of them, in the order of the help.
 const FLAGS: &[Flag] = &[
@@ -198,6 +198,11 @@ impl Flags for HttpFlags {
         let mut config = Config::new(self.limits, self.deadlines);
         config.bare_lf = self.bare_lf;
         config
+    }
+
+    fn threads(&self) -> usize {
+        let HttpFlags { file_threads, blocking_threads, gate, .. } = self;
+        usize::try_from(file_threads + blocking_threads + gate).expect("each has a bound")
     }
 
     fn bounds(&self) -> Vec<Bound> {

@@ -43,6 +43,8 @@ pub struct Args {
     pub workers: u32,
     pub backlog: u32,
     pub server: bool,
+    /// For jobs, if the flags want more of them than a kernel has by itself.
+    pub threads: usize,
 }
 
 /// What an example is, for its `--help`.
@@ -79,6 +81,11 @@ pub trait Flags {
     /// What HTTP goes by.
     fn config(&self) -> net::http::Config {
         net::http::Config::default()
+    }
+
+    /// How many threads what they name takes at one time.
+    fn threads(&self) -> usize {
+        0
     }
 
     /// What these options bound beside that.
@@ -162,6 +169,7 @@ impl About {
             workers: 1,
             backlog: net::listener::Options::default().backlog,
             server: self.server,
+            threads: 0,
         };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("expected a value after {word}"));
@@ -186,6 +194,7 @@ impl About {
                 other => return Err(format!("unknown option `{other}`")),
             }
         }
+        args.threads = flags.threads();
         if print_limits {
             args.print_limits(flags);
         }
@@ -240,6 +249,8 @@ impl Args {
 
     fn options(&self) -> Options {
         let options = Options::new().policy(self.policy).watchdog(self.watchdog);
+        let threads = self.threads.max(options.threads);
+        let options = options.threads(threads);
         match self.server {
             true => options.shutdown_on(&[Signal::Interrupt, Signal::Terminate]),
             false => options,

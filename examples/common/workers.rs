@@ -6,12 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Duration;
 
 use kernel::Remote;
 use net::TcpListener;
 use net::listener::Options;
 
 use super::{Args, Outcome, outcome, report, run, say_listening};
+
+/// How long a signal may take to reach all of them: one that is busy looks for it now and then.
+const SPREAD: Duration = Duration::from_millis(100);
 
 /// What a worker tells the main thread.
 enum News {
@@ -131,6 +135,11 @@ impl Workers {
 
     /// Sees to it that all end: a signal that came while they started has not reached them all.
     fn end(mut self) -> ExitCode {
+        if self.failed.is_none() {
+            // To one that is told before the signal reaches it, that would be a second one, which
+            // cuts off what it has in hand.
+            thread::sleep(SPREAD);
+        }
         while self.running > 0 {
             for remote in self.remotes.drain(..) {
                 // One that has ended, or is about to, does not mind.

@@ -310,7 +310,7 @@ impl<M: Machine> Kernel<M> {
             let failure = Err(Failure::Interrupt(interrupt));
             if self.gate.replace(ticket, failure).is_ok() {
                 replaced += 1;
-                let loser = self.scopes.get(timeout).serial.get();
+                let loser = self.scopes.get(timeout).shown();
                 emit!(
                     self,
                     task,

@@ -13,7 +13,7 @@ use crate::machine::{Arrival, Machine};
 use crate::registrations::{Policy, side};
 use crate::table::At;
 use crate::task::NONE;
-use crate::trace::{Alias, Event, Op, WakeOp, Why};
+use crate::trace::{Alias, Event, Op, Seq, WakeOp, Why};
 use crate::waits::Wait;
 
 const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
@@ -253,6 +253,7 @@ impl<M: Machine> Kernel<M> {
         descriptor: Descriptor,
         owner: Option<OwnedFd>,
         sole: bool,
+        cause: Seq,
     ) {
         let Some(index) = self.registrations.find(handle) else {
             self.gate.free_handle(handle);
@@ -264,7 +265,7 @@ impl<M: Machine> Kernel<M> {
             let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
             if waiting != NONE {
                 let op = WakeOp::Closed { alias };
-                self.complete(waiting, Err(Failure::Closed), op, self.log.seq.max(1));
+                self.complete(waiting, Err(Failure::Closed), op, cause);
             }
         }
         let closes = sole && owner.is_some();

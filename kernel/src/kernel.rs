@@ -18,7 +18,6 @@ use crate::deadlines::Deadlines;
 use crate::emit::drop_quietly;
 use crate::inject::Inject;
 use crate::jobs::Jobs;
-use crate::limits::MOST_THREADS;
 use crate::log::{Activation, Log, Writer};
 use crate::longrun::{Longrun, Skipped};
 use crate::machine::{Arrivals, Machine, Real};
@@ -80,6 +79,8 @@ pub struct Kernel<M: Machine> {
     pub(crate) longrun: Longrun,
     pub(crate) watchdog: Watchdog,
     pub(crate) skipped: Skipped,
+    /// The last line before those of what was posted.
+    pub(crate) before_posts: trace::Seq,
     /// Scheduling queues that have a number.
     pub(crate) queues: u64,
     pub(crate) main_ended: bool,
@@ -129,10 +130,10 @@ impl<M: Machine> Kernel<M> {
 
     /// A kernel with other options.
     #[must_use]
-    pub fn with_options(machine: M, mut options: Options) -> Kernel<M> {
+    pub fn with_options(machine: M, options: Options) -> Kernel<M> {
+        let mut options = options.in_bounds();
         let tick = options.tick_over(machine.tick());
         options.tick = Some(tick);
-        options.threads = options.threads.clamp(1, MOST_THREADS);
         let gate = Gate::of_this_thread();
         let epoch = gate.open();
         let wakes = Arc::new(WakeQueue::new(machine.bell()));
@@ -176,6 +177,7 @@ impl<M: Machine> Kernel<M> {
             longrun: Longrun::new(options.longrun),
             watchdog: Watchdog::default(),
             skipped: Skipped::NONE,
+            before_posts: 0,
             queues: 0,
             main_ended: false,
             main_panic: None,

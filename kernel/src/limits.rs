@@ -61,7 +61,7 @@ pub fn limits(options: &Options) -> Vec<Bound> {
         idle,
         longrun,
         watchdog,
-    } = options;
+    } = &options.clone().in_bounds();
     let tick = options.tick_over(None);
     let mut bounds = vec![
         Bound::set(

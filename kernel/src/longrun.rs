@@ -3,6 +3,7 @@
 //! Each run pays for one reading of the coarse clock and one comparison; all else is worked out
 //! when a run was too long. Knows nothing of the watchdog, which looks from outside.
 
+use std::mem;
 use std::time::Duration;
 
 use traps::Time;
@@ -23,10 +24,21 @@ pub(crate) struct Longrun {
     limit: u64,
     /// When the run before it ended, or the turn's wait: a mark of the machine's.
     since: u64,
-    /// The kernel has waited since, or was not running: that is no run's time.
-    pub(crate) looked: bool,
+    /// What the kernel has done since: that is no run's time.
+    pub(crate) since_then: Done,
     /// What the present run's task was ready for.
     from: Packed,
+}
+
+/// What comes before the first run of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// Nothing that counts: the run before it has ended.
+    Nothing,
+    /// It has waited, or was not running: the turn began when it read the clock.
+    Waited,
+    /// It has served other threads, signals or deadlines, which may take its time.
+    Served,
 }
 
 /// The turns that went by since the last look at the machine.
@@ -141,7 +153,7 @@ impl Longrun {
         Longrun {
             limit: nanos.unwrap_or(u64::MAX),
             since: 0,
-            looked: true,
+            since_then: Done::Waited,
             from: Packed::of(Came::Spawn),
         }
     }
@@ -155,10 +167,16 @@ impl Longrun {
 
 impl<M: Machine> Kernel<M> {
     /// The runs of a turn begin. Where the kernel has waited, or was not running, the first of them
-    /// began with the turn's reading of the clock; else with the end of the last.
+    /// began with the turn's reading of the clock, or now, if it was busy since; else with the end
+    /// of the last.
     pub(crate) fn begin_runs(&mut self) {
-        if self.longrun.limit != u64::MAX && std::mem::take(&mut self.longrun.looked) {
-            self.longrun.since = self.machine.mark_of(self.log.now);
+        if self.longrun.limit == u64::MAX {
+            return;
+        }
+        match mem::replace(&mut self.longrun.since_then, Done::Nothing) {
+            Done::Nothing => {}
+            Done::Waited => self.longrun.since = self.machine.mark_of(self.log.now),
+            Done::Served => self.longrun.since = self.machine.mark(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use traps::{Signal, SignalSet};
 
-use crate::limits::{LEAST_TICK, TICK};
+use crate::limits::{LEAST_TICK, MOST_THREADS, TICK};
 use crate::registrations::Policy;
 
 /// How a kernel behaves. All of it has a default.
@@ -80,11 +80,18 @@ impl Options {
         chosen.max(LEAST_TICK)
     }
 
+    /// As they are in force, whatever was written into a field.
+    pub(crate) fn in_bounds(mut self) -> Options {
+        self.budget = self.budget.max(2);
+        self.threads = self.threads.clamp(1, MOST_THREADS);
+        self
+    }
+
     /// With another budget; less than 2 becomes 2, which is what it takes to look whether something
     /// is there and to read it.
     #[must_use]
     pub fn budget(mut self, budget: u32) -> Options {
-        self.budget = budget.max(2);
+        self.budget = budget;
         self
     }
 
@@ -115,7 +122,7 @@ impl Options {
     /// in line. 0 becomes 1, more than 65,536 become that. Threads start when they are needed.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Options {
-        self.threads = threads.max(1);
+        self.threads = threads;
         self
     }
 

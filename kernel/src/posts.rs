@@ -16,9 +16,10 @@ use crate::waits::{Entry, Wait};
 impl<M: Machine> Kernel<M> {
     /// Does what a post says.
     pub(crate) fn heed(&mut self, post: Post) {
-        // What a task posts is done by its run, whatever else has happened since.
+        // What a task posts is done by its run, whatever else has happened since; what nobody
+        // posts follows what came before all of it.
         let acting = self.acting().map(|task| self.tasks.get(task).cause);
-        let cause = acting.unwrap_or(self.log.seq).max(1);
+        let cause = acting.unwrap_or(self.before_posts).max(1);
         match post {
             Post::Withdraw(ticket) => {
                 if let Some(entry) = self.parked(ticket) {
@@ -61,7 +62,7 @@ impl<M: Machine> Kernel<M> {
             }
             Post::DropDeadline { deadline } => self.drop_deadline(deadline),
             Post::Release { handle, descriptor, owner, sole } => {
-                self.release(handle, descriptor, owner, sole);
+                self.release(handle, descriptor, owner, sole, cause);
             }
             Post::Spawn(birth) => self.spawn_posted(birth),
             Post::Detach(task) => {

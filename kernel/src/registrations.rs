@@ -179,7 +179,8 @@ impl Registrations {
 
     /// `e1` is the kernel's own bell.
     pub(crate) fn bell(&mut self) -> Alias {
-        self.numbers['e' as usize - 'a' as usize] = 1;
+        let events = &mut self.numbers['e' as usize - 'a' as usize];
+        *events = (*events).max(1);
         Alias { kind: 'e', number: 1 }
     }
 
@@ -215,5 +216,22 @@ impl Registrations {
         let removed = self.table.get_mut(index as usize)?.take()?;
         self.known -= 1;
         Some(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bell_takes_no_alias_that_is_given_out() {
+        let mut registrations = Registrations::default();
+        let mut seen = Vec::new();
+        for index in 0..3 {
+            assert_eq!(registrations.bell().number, 1);
+            let handle = HandleId { index, epoch: 1, serial: NonZeroU64::MIN };
+            seen.push(registrations.of(handle, Descriptor::Scripted(index), 'e').alias().number);
+        }
+        assert_eq!(seen, [2, 3, 4]);
     }
 }

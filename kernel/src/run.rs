@@ -228,6 +228,7 @@ impl<M: Machine> Kernel<M> {
 
     #[inline(never)]
     fn serve_filed(&mut self) {
+        self.before_posts = self.log.seq;
         while self.gate.has_filed() {
             match self.gate.take_first() {
                 Some((first, request)) => {

@@ -63,6 +63,11 @@ enum Mark {
 }
 
 impl Scope {
+    /// Its number in the log; 0: it has none there.
+    pub(crate) fn shown(&self) -> u64 {
+        if self.timing == Timing::Bare { 0 } else { self.serial.get() }
+    }
+
     /// One that opens, in that task and below that parent, and is in no list yet.
     pub(crate) fn new(
         serial: NonZeroU64,

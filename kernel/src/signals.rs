@@ -11,6 +11,7 @@ use traps::{Signal, SignalSet};
 
 use crate::emit::quietly;
 use crate::kernel::Kernel;
+use crate::longrun::Done;
 use crate::machine::Machine;
 use crate::table::At;
 use crate::task_table::TaskTable;
@@ -65,6 +66,7 @@ impl<M: Machine> Kernel<M> {
 
     /// One came from the machine.
     pub(crate) fn meet_signal(&mut self, signal: Signal) {
+        self.longrun.since_then = Done::Served;
         if self.options.shutdown_on.contains(signal) {
             self.shut_down_at(signal);
         }

@@ -12,7 +12,7 @@ use traps::scope_table::ScopeTable;
 use crate::emit::{KERNEL, WAKEUP, emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::log;
-use crate::longrun::{Came, Skipped};
+use crate::longrun::{Came, Done, Skipped};
 use crate::machine::{Machine, Until};
 use crate::options::{Error, Options};
 use crate::owner::{Owner, Whose};
@@ -110,7 +110,7 @@ impl<M: Machine> Kernel<M> {
     /// Learns whether anybody listens; once a turn is often enough.
     pub(crate) fn look(&mut self) {
         self.log.look();
-        self.longrun.looked = true;
+        self.longrun.since_then = Done::Waited;
         let table = self.timers.table();
         table.listen(self.log.is_listening());
         self.log.count_untold(table.untold());
@@ -189,6 +189,7 @@ impl<M: Machine> Kernel<M> {
 
     #[inline(never)]
     fn move_messages(&mut self) {
+        self.longrun.since_then = Done::Served;
         let started = self.wakeup.parked;
         if self.wakeup.seq == 0 {
             // A kernel that is shut down before its first run.
@@ -289,6 +290,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn fire_due(&mut self) {
+        self.longrun.since_then = Done::Served;
         let now = self.log.now;
         for place in 0..self.scratch.due.len() {
             let timer = self.scratch.due[place];

@@ -42,6 +42,13 @@ pub(crate) const DIGITS: u8 = 16;
 /// Bytes that wait to be written before no more are gathered.
 pub(crate) const GATHER: usize = 16 * 1024;
 
+/// Bytes of a streamed body that a handler may write to a client that wants none, before a write
+/// fails as if the client had gone: one that never ends would go on without anybody.
+pub(crate) const DISCARDED: usize = 1 << 20;
+
+/// For how many of them a smaller piece counts.
+pub(crate) const LEAST_DISCARDED: usize = 1 << 10;
+
 /// Bytes of an answer for which another operation is taken from the budget of the task that writes.
 pub(crate) const OPERATION: usize = 2 * 1024;
 
@@ -219,6 +226,11 @@ fn fixed() -> Vec<Bound> {
         Bound::fixed("http.trailers", bytes(TRAILERS as usize), "of a body"),
         Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
+        Bound::fixed(
+            "http.discarded",
+            bytes(DISCARDED),
+            "of a body that a client wants nothing of",
+        ),
         Bound::fixed("http.operation", bytes(OPERATION), "written, for one more of the budget"),
         Bound::fixed("http.linger", (LINGER, "bytes"), "read away after an answer that closes"),
         Bound::set(

@@ -240,6 +240,14 @@ fn is_ready(io: &Io<Socket>) -> io::Result<bool> {
 /// more.
 const MOST_SLICES: usize = 1024;
 
+/// Those that are offered at once: after the empty ones in front, of which the system might take
+/// nothing but them.
+fn taken<'a, 'b>(slices: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
+    let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
+    let rest = &slices[from..];
+    &rest[..rest.len().min(MOST_SLICES)]
+}
+
 /// Bytes to write: one slice or several.
 pub(crate) trait Bytes {
     /// How many.
@@ -278,10 +286,10 @@ impl Bytes for &[IoSlice<'_>] {
         self.iter().map(|slice| slice.len()).sum()
     }
     fn offer(&self, socket: &Socket) -> io::Result<usize> {
-        (&socket.0).write_vectored(self)
+        (&socket.0).write_vectored(taken(self))
     }
     fn offered(&self) -> usize {
-        self[..self.len().min(MOST_SLICES)].iter().map(|slice| slice.len()).sum()
+        taken(self).iter().map(|slice| slice.len()).sum()
     }
 }
 

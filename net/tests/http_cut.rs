@@ -60,6 +60,10 @@ impl Handler for App {
                 assert!(ignore_after(SECOND, answer.write(&large)).await?.is_none());
                 assert!(answer.write(b"the end").await.is_err());
             }
+            "/cut-and-refused" => {
+                assert!(ignore_after(SECOND, answer.write(&large)).await?.is_none());
+                assert!(answer.request().body_to_vec(1).await.is_err());
+            }
             "/reads" => while answer.request().read_chunk().await?.is_some() {},
             path => unreachable!("{path}"),
         }
@@ -112,6 +116,9 @@ fn an_answer_that_ends_with_the_connection_and_breaks_off_is_reset() {
             assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset, "{path}, {rest:?}");
         }
     }
+    let refused = "POST /cut-and-refused HTTP/1.0\r\nContent-Length: 9\r\n\r\nabc";
+    let ended = end_of(Config::default(), refused, false);
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset);
     let post = "POST /reads HTTP/1.0\r\nContent-Length: 9\r\n\r\nabc";
     let brief = deadlines(|deadlines| deadlines.body = SECOND);
     assert_eq!(end_of(brief, post, false).unwrap_err().kind(), ErrorKind::ConnectionReset);

@@ -79,6 +79,7 @@ fn a_file_is_found_below_its_directory_and_nowhere_else() {
     for (name, kind, text) in [
         ("a.txt", "text/plain; charset=utf-8", TEXT),
         ("%61.txt", "text/plain; charset=utf-8", TEXT),
+        ("a%2Etx%74", "text/plain; charset=utf-8", TEXT),
         ("a.txt?x=../y", "text/plain; charset=utf-8", TEXT),
         ("sub/b%20c.json", "application/json", "{}"),
         ("empty", "application/octet-stream", ""),

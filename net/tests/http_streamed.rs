@@ -12,7 +12,7 @@ use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use traps::{Time, clock, ignore_after, sleep, spawn};
+use traps::{Time, clock, ignore_after, sleep, spawn, yield_now};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -168,4 +168,60 @@ fn the_cancellation_of_another_task_is_a_failure_of_the_handler() {
     let seen = talk(Sim::new(), Config::default(), Passes, &get("GET /"));
     assert_eq!(seen.statuses(), [500], "{seen:?}");
     assert!(seen.trace.contains("a handler failed: cancelled by task"), "{}", seen.trace);
+}
+
+/// Writes until it is told that nobody is there, and gives up late where it is not.
+struct Endless;
+
+impl Handler for Endless {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        for _ in 0..100_000 {
+            answer.write(b"on and on").await?;
+        }
+        panic!("nobody told it");
+    }
+}
+
+#[test]
+fn a_body_without_end_that_nobody_wants_comes_to_one_and_holds_up_nobody() {
+    let turns = Rc::new(std::cell::Cell::new(0));
+    let seen = turns.clone();
+    let text = beside(Endless, 1 << 20, |mut client, _| async move {
+        let counts = async move {
+            loop {
+                yield_now().await.unwrap();
+                seen.set(seen.get() + 1);
+            }
+        };
+        let _counter = spawn("counter", counts).await;
+        client.write_all(with("HEAD /", "").as_bytes()).await.unwrap();
+        hear(&mut client, "").await
+    });
+    assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("\r\n\r\n"), "{text}");
+    assert!(turns.get() > 5, "{}", turns.get());
+}
+
+/// Is done with its answer, and fails then.
+struct Late;
+
+impl Handler for Late {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        answer.write(b"done").await?;
+        let _sent = answer.finish()?;
+        Err(io::Error::other("too late"))
+    }
+}
+
+#[test]
+fn who_still_sends_has_an_answer_that_was_complete_before_its_handler_failed() {
+    let text = beside(Late, 4096, |mut client, _| async move {
+        let body = vec![b'x'; 100_000];
+        client.write_all(with("POST /", "Content-Length: 100000").as_bytes()).await.unwrap();
+        sleep(SECOND / 100).await.unwrap();
+        client.write_all(&body).await.unwrap();
+        hear(&mut client, "").await
+    });
+    assert!(text.ends_with("4\r\ndone\r\n0\r\n\r\n"), "{text}");
 }

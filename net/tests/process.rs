@@ -147,6 +147,22 @@ fn a_task_that_is_cancelled_takes_its_process_with_it() {
 }
 
 #[test]
+fn a_cancellation_that_is_older_than_a_communication_ends_it() {
+    run(async {
+        let mut talk = spawn("talk", async {
+            let mut output = Collected::with_limit(10);
+            let mut process = Process::spawn(&mut shell("exec sleep 1000"))?;
+            process.communicate(&mut &b""[..], &mut output).await
+        })
+        .await;
+        // Before its first run.
+        talk.cancel_now("not wanted").await;
+        let end = timeout_after(Duration::from_secs(10), talk.join()).await;
+        assert!(end.unwrap().unwrap_err().interrupt().is_some());
+    });
+}
+
+#[test]
 fn it_is_asked_to_end_or_made_to() {
     let (asked, made) = run(async {
         let mut first = Process::spawn(&mut shell("exec cat"))?;

@@ -170,6 +170,20 @@ fn more_slices_than_the_system_takes_at_once_all_go_out() {
 }
 
 #[test]
+fn slices_without_a_byte_are_passed_over() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        let mut slices = vec![IoSlice::new(b""); 2000];
+        slices.push(IoSlice::new(b"abc"));
+        assert_eq!(client.write_vectored(&slices).await.unwrap(), 3);
+        client.write_all_vectored(&mut slices).await.unwrap();
+        client.write_all_vectored(&mut [IoSlice::new(b""); 2000]).await.unwrap();
+        drop(client);
+        assert_eq!(read_to_end(&mut server).await.unwrap(), b"abcabc");
+    });
+}
+
+#[test]
 fn a_read_into_nothing_does_not_wait() {
     run(async {
         let (mut client, mut server) = pair().await;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::panic::Location;
 use std::pin::Pin;
@@ -166,12 +166,6 @@ impl<S: Source> Deref for Io<S> {
     type Target = S;
     fn deref(&self) -> &S {
         self.source.as_ref().expect("an Io owns its source until it is dropped")
-    }
-}
-
-impl<S: Source> DerefMut for Io<S> {
-    fn deref_mut(&mut self) -> &mut S {
-        self.source.as_mut().expect("an Io owns its source until it is dropped")
     }
 }
 

@@ -110,8 +110,8 @@ pub use time::Time;
 pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_after, timeout_at};
 pub use verbs::{
     Budget, CheckInterrupt, Clock, CurrentDeadline, CurrentTask, HeldInterrupt, Sleep, WallClock,
-    Yield, budget, budget_at, check_interrupt, clock, current_deadline, current_task,
-    held_interrupt, note_cap, note_warning, remaining, sleep, sleep_at, spend_budget, take_budget,
-    wall_clock, yield_now,
+    Yield, budget, budget_at, check_interrupt, check_interrupt_at, clock, current_deadline,
+    current_task, held_interrupt, note_cap, note_warning, remaining, sleep, sleep_at, spend_budget,
+    take_budget, wall_clock, yield_now,
 };
 pub use watchdog::{IdleWatchdog, idle_watchdog};

@@ -341,7 +341,9 @@ impl Post {
             Post::Detach(task) | Post::Woken(task) | Post::Drop(task) => Some(task.epoch),
             Post::Cancel { task, .. } | Post::Orphan { task, .. } => Some(task.epoch),
             Post::Spawn(birth) => Some(birth.parent.epoch),
-            Post::Permit { queue, .. } | Post::Wake { queue, .. } => queue.epoch(),
+            Post::Permit { queue, .. } => queue.epoch(),
+            // Where nobody waits, the wait may have been filed in this very poll: in this kernel.
+            Post::Wake { queue, .. } => queue.epoch().filter(|_| queue.waiting.get() > 0),
             Post::Keep { epoch, .. } => Some(*epoch),
             Post::Note { .. } => None,
         }

@@ -7,13 +7,21 @@ use std::panic::Location;
 use crate::interrupt::Interrupt;
 use crate::queue::WaitQueue;
 
-/// Mutual exclusion between tasks. Fair: a release hands over to the first in line.
+/// Mutual exclusion between tasks. Fair: a release hands over to the first in line, where a wait
+/// stands once the poll that began it is over.
 ///
 /// A free lock is taken without a trap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lock<T> {
     line: WaitQueue,
     value: RefCell<T>,
+}
+
+impl<T: Default> Default for Lock<T> {
+    /// A free lock around the default value.
+    fn default() -> Lock<T> {
+        Lock::new(T::default())
+    }
 }
 
 impl<T> Lock<T> {

@@ -97,6 +97,11 @@ pub fn check_interrupt() -> CheckInterrupt {
     CheckInterrupt { call: Call::here() }
 }
 
+/// [`check_interrupt`], for a wrapper that knows its own caller's place in the source.
+pub fn check_interrupt_at(site: Site) -> CheckInterrupt {
+    CheckInterrupt { call: Call::at(site) }
+}
+
 /// The future of [`check_interrupt`].
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]

@@ -50,7 +50,7 @@ fn round(target: Target, load: &Workload, span: Duration) -> io::Result<Round> {
     let process = Process::start(target, load.how(target))?;
     let mut clients = Load::connect(process.addr, load.kind, load.connections)?;
     // Each client has had answers before anything counts.
-    clients.run(load.connections as u64 * 4 + 400, span)?;
+    clients.run((load.connections as u64 * 4 + 400) * load.kind.answers(), span)?;
     let before = (sys::cpu_nanos(process.pid)?, sys::cpu_nanos(std::process::id())?);
     let busy = sys::busy_seconds()?;
     let done = clients.run(u64::MAX / 2, span)?;

@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(most(7, true), (7, reason.to_owned()));
         assert_eq!(most(13, true), (13, format!("REASON MISSING; of 12: {reason}")));
         assert_eq!(most(13, false), (13, reason.to_owned()));
-        let new = after("echo.allocations", Mode::Exact, 0, true);
+        let new = after("echo.allocations_per_100", Mode::Exact, 0, true);
         assert_eq!(new, (0, "REASON MISSING".to_owned()));
     }
 

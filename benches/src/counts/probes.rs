@@ -20,7 +20,7 @@ pub struct Found {
 }
 
 const INSTRUCTIONS: &str = "instructions";
-const ALLOCATIONS: &str = "allocations";
+const ALLOCATIONS: &str = "allocations_per_100";
 const CALLS: &str = "calls_per_100";
 const EPOLL_CTL: &str = "epoll_ctl_per_100";
 
@@ -178,6 +178,12 @@ impl Probe {
         }
     }
 
+    /// Whether the longer one has more connections at the same time.
+    fn grows(&self) -> bool {
+        let Kind::Served { short, long, .. } = &self.kind else { return false };
+        long.rounds > 0 && long.connections > short.connections
+    }
+
     fn found(&self, few: &Counted, many: &Counted, times: u64) -> Vec<Found> {
         let each = |few: u64, many: u64, of: u64| {
             let more = many.saturating_sub(few) * of;
@@ -191,8 +197,12 @@ impl Probe {
         let all = |of| each(few.all, many.all, of);
         match self.tool {
             Tool::Callgrind => vec![found(INSTRUCTIONS, self.mode(), all(1))],
-            Tool::Memcheck => vec![found(ALLOCATIONS, Mode::Exact, all(1))],
-            // Of a hundred, so that what is shared by some is seen.
+            // Of a hundred, as the next: so that what is shared by some is seen.
+            // Tables grow with the connections, as those come.
+            Tool::Memcheck => {
+                let mode = if self.grows() { Mode::Most } else { Mode::Exact };
+                vec![found(ALLOCATIONS, mode, all(100))]
+            }
             Tool::Strace => {
                 let name = "epoll_ctl";
                 let epoll = each(few.named(name), many.named(name), 100);

@@ -12,9 +12,9 @@ pub fn trapline<F: Future>(main: F) -> F::Output {
     kernel.run(main).expect("main ends")
 }
 
-/// tokio on this thread alone, with its clock.
+/// tokio on this thread alone, with its clock and its poller, as a program gets it.
 pub fn tokio<F: Future>(main: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("the system gives a poller").block_on(main)
 }
 

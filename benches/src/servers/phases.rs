@@ -1,10 +1,12 @@
 //! A deadline for each phase, on the timers of the peers that have futures: one timer for a
-//! connection, set anew for each phase.
+//! connection, set anew for each phase that waits. One that is over at once sets nothing: that is
+//! what their users who count would do.
 
 use std::future::{Future, pending, poll_fn};
+use std::mem;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A timer that is set again and again.
 pub trait Timer: 'static {
@@ -36,11 +38,16 @@ pub async fn under<T: Timer, F: Future>(
     span: Duration,
     work: F,
 ) -> Option<F::Output> {
-    timer.set(span);
     let mut work = pin!(work);
+    let mut is_set = false;
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => timer.poll(cx).map(|()| None),
+        Poll::Pending => {
+            if !mem::replace(&mut is_set, true) {
+                timer.set(span);
+            }
+            timer.poll(cx).map(|()| None)
+        }
     })
     .await
 }
@@ -94,24 +101,18 @@ impl Timer for Monoio {
 }
 
 /// compio's timers cannot be set anew, so each phase that waits makes one.
-pub struct Compio {
-    until: Option<Instant>,
-    sleep: Pin<Box<dyn Future<Output = ()>>>,
-}
+pub struct Compio(Pin<Box<dyn Future<Output = ()>>>);
 
 impl Timer for Compio {
     fn new() -> Compio {
-        Compio { until: None, sleep: Box::pin(pending()) }
+        Compio(Box::pin(pending()))
     }
     #[inline]
     fn set(&mut self, span: Duration) {
-        self.until = Some(Instant::now() + span);
+        self.0 = Box::pin(compio::time::sleep(span));
     }
     #[inline]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(until) = self.until.take() {
-            self.sleep = Box::pin(compio::time::sleep_until(until));
-        }
-        self.sleep.as_mut().poll(cx)
+        self.0.as_mut().poll(cx)
     }
 }

@@ -74,11 +74,13 @@ pub struct SimClock(Arc<AtomicU64>);
 impl SimClock {
     /// Lets `span` pass while whoever calls this holds the CPU.
     pub fn advance(&self, span: Duration) {
-        self.set(self.now() + span);
+        let advance = |now| Some((Time::from_micros(now) + span).as_micros());
+        // Another thread may do so too.
+        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance);
     }
 
-    fn set(&self, time: Time) {
-        self.0.store(time.as_micros(), Ordering::Release);
+    fn reach(&self, time: Time) {
+        self.0.fetch_max(time.as_micros(), Ordering::AcqRel);
     }
 
     /// The clock's reading.
@@ -130,7 +132,7 @@ impl Sim {
     #[must_use]
     pub fn starting_at(time: Time) -> Sim {
         let sim = Sim::new();
-        sim.clock.set(time);
+        sim.clock.reach(time);
         sim
     }
 
@@ -216,20 +218,20 @@ impl Sim {
         while let Some(entry) = self.script.first_entry()
             && entry.key().0 <= now
         {
-            match entry.remove() {
-                Step::Ready(descriptor, direction) => match self.tokens.get(&descriptor) {
+            match entry.remove_entry() {
+                (_, Step::Ready(descriptor, direction)) => match self.tokens.get(&descriptor) {
                     Some(token) => arrivals.io.push(arrival(*token, direction)),
                     // As with the real edge, what comes before it is seen is one.
                     None if self.early.contains(&(descriptor, direction)) => {}
                     None => self.early.push((descriptor, direction)),
                 },
-                Step::Signal(signal) => {
+                (_, Step::Signal(signal)) => {
                     if self.watched.contains(&signal) {
                         arrivals.signals.push(signal);
                     }
                 }
-                Step::Wall(to) => self.wall = Some((to, now)),
-                Step::Job(job, Parcel { mut work, context }, deliver) => {
+                ((time, _), Step::Wall(to)) => self.wall = Some((to, time)),
+                (_, Step::Job(job, Parcel { mut work, context }, deliver)) => {
                     work.run(context);
                     deliver(Done { job, work });
                 }
@@ -311,7 +313,7 @@ impl Machine for Sim {
             };
             if next > self.clock.now() {
                 let late = if asked == Some(next) { self.late } else { Duration::ZERO };
-                self.clock.set(next + late);
+                self.clock.reach(next + late);
             }
             self.play(arrivals);
             if !arrivals.are_none() || asked.is_some_and(|point| point <= self.clock.now()) {

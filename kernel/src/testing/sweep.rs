@@ -241,7 +241,7 @@ where
         let why = if lived.seen.first() != Some(&injection.trap) {
             let now = lived.seen.first().map_or("not made".to_owned(), ToString::to_string);
             format!("rule: a program is the same in each run, but this trap is now {now}")
-        } else if lived.panics > 0 && panics == 0 {
+        } else if lived.panics > panics {
             "a task panicked".to_owned()
         } else {
             match catch_unwind(AssertUnwindSafe(|| check(injection, lived.ran))) {

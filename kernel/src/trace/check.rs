@@ -9,7 +9,7 @@ use traps::time::Time;
 
 use super::violation::Violation;
 use super::words::Word;
-use super::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer};
+use super::{Alias, Answered, Event, Line, Op, Outcome, Seq, Timer, WakeOp};
 
 mod end;
 mod job;
@@ -64,6 +64,8 @@ struct Task {
     life: Life,
     /// The first event since its last run that made it ready.
     ready: Option<Ready>,
+    /// It has left the CPU since it ran, to be ready at once.
+    has_left: bool,
 }
 
 /// A registration, as far as the trace tells.
@@ -220,9 +222,11 @@ impl Oracle {
         let ready = Ready { seq: line.seq, turn: line.turn };
         let runs = self.turn.is_some_and(|turn| (turn.turn, turn.task) == (line.turn, line.task));
         let task = self.tasks.entry(line.task).or_default();
-        if runs {
+        if runs && !task.has_left {
             // It is polled on for all but the last of these, which is of its leaving the CPU.
             task.ready = Some(ready);
+            task.has_left =
+                matches!(line.event, Event::Wake { op: WakeOp::Waker | WakeOp::Yield, .. });
         } else {
             task.ready.get_or_insert(ready);
         }
@@ -252,7 +256,9 @@ impl Oracle {
                 }
             }
         }
-        let ready = self.tasks.entry(line.task).or_default().ready.take();
+        let task = self.tasks.entry(line.task).or_default();
+        task.has_left = false;
+        let ready = task.ready.take();
         // The kernel's own task runs before the ready queue, as soon as it is needed.
         if line.task == 1 && line.name == "wakeup" {
             return;

@@ -358,7 +358,7 @@ impl<S: Stream> Connection<'_, S> {
             Ok(response) if request.outlet.is_untouched() => response,
             outcome => match request.outlet.judge(outcome)? {
                 Some(response) => response,
-                None => return Ok(request.outlet.after_break()),
+                None => return Ok(request.after_break()),
             },
         };
         if request.is_settled_at_once() && !request.outlet.is_date_old() && !response.is_large() {

@@ -105,6 +105,7 @@ impl Files {
         let form = request.form();
         let nothing = || form.error(404, "there is no such file\n");
         let Some(steps) = steps(name) else { return Ok(nothing()) };
+        let kind = steps.last().map_or("", |last| kind(&String::from_utf8_lossy(last)));
         let directory = self.directory.clone();
         let opened = self.limiter.run_in_thread(move || find(&directory, &steps)).await?;
         let (file, metadata) = match opened {
@@ -129,7 +130,7 @@ impl Files {
             }
         };
         let mut response = told(Response::new(status), &state)?
-            .header("Content-Type", kind(name))?
+            .header("Content-Type", kind)?
             .header("Accept-Ranges", "bytes")?
             .header("X-Content-Type-Options", "nosniff")?
             .with_length(part.end - part.start);

@@ -6,18 +6,17 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use traps::{Interruptible, note_warning};
+use traps::{Interruptible, budget, note_warning};
 
 use super::caught::{has_panicked, is_late};
 use super::config::Config;
 use super::form::Form;
 use super::head::{Head, Version};
-use super::parting::After;
 use super::phase::Phase;
 use super::response::{BodyField, Response, write_chunk_size};
 use super::status::Refusal;
 use super::wire::{Trouble, Wire};
-use crate::limits::GATHER;
+use crate::limits::{DISCARDED, GATHER, LEAST_DISCARDED};
 use crate::stream::Stream;
 
 /// Why the connection cannot go on.
@@ -40,7 +39,7 @@ pub(crate) enum Streamed {
     /// It ends with the connection.
     UntilClose,
     /// It has no body (HEAD, 204, 304); what is written is thrown away.
-    Nothing,
+    Nothing(usize),
     /// It is complete.
     Done,
 }
@@ -67,7 +66,7 @@ impl<S: Stream> Outlet<'_, S> {
     }
 
     /// What is to be sent after a handler came to `outcome`: `None` for nothing, because the answer
-    /// has broken off and the connection closes [so](Outlet::after_break).
+    /// has broken off and the connection closes [so](super::Request::after_break).
     pub(crate) fn judge(
         &mut self,
         outcome: io::Result<Response>,
@@ -94,7 +93,7 @@ impl<S: Stream> Outlet<'_, S> {
                 Some(self.broken())
             }
             // The client asked for no body, by HEAD: that may be all that is wrong.
-            (_, _, Streamed::Nothing) => None,
+            (_, _, Streamed::Nothing(_)) => None,
             // It broke off, and the client can tell.
             (
                 outcome,
@@ -105,11 +104,6 @@ impl<S: Stream> Outlet<'_, S> {
                 None
             }
         })
-    }
-
-    /// How the connection ends after an answer that broke off.
-    pub(super) fn after_break(&self) -> After {
-        if self.streamed == Streamed::UntilClose { After::Reset } else { After::Close }
     }
 
     /// The answer of a handler that failed.
@@ -147,8 +141,9 @@ impl<S: Stream> Outlet<'_, S> {
     /// the request's nothing is left.
     pub(crate) async fn start(&mut self, response: &Response, head: &Head, is_read: bool) {
         assert!(self.streamed == Streamed::No, "rule: a request has one answer");
+        let nothing = Streamed::Nothing(DISCARDED);
         let (streamed, field) = match (response.length, head.version) {
-            _ if !response.has_body() => (Streamed::Nothing, response.no_body_field()),
+            _ if !response.has_body() => (nothing, response.no_body_field()),
             (Some(length), _) => (Streamed::Length(length), BodyField::Length(length)),
             (None, Version::Http11) => (Streamed::Chunked, BodyField::Chunked),
             (None, Version::Http10) => (Streamed::UntilClose, BodyField::None),
@@ -166,7 +161,7 @@ impl<S: Stream> Outlet<'_, S> {
             self.read_date().await;
         }
         self.write_head(response, field, head.version, &[]);
-        self.streamed = if head.no_body { Streamed::Nothing } else { streamed };
+        self.streamed = if head.no_body { nothing } else { streamed };
     }
 
     /// Whether [`Outlet::read_date`] is to be called before a head is written.
@@ -232,7 +227,15 @@ impl<S: Stream> Outlet<'_, S> {
         if self.is_full() { self.flush().await } else { self.check() }?;
         match &mut self.streamed {
             _ if piece.is_empty() => Ok(()),
-            Streamed::Nothing => Ok(()),
+            Streamed::Nothing(left) => {
+                // The client has its head: a handler that would write for ever is told so, as if
+                // the client had gone, and meanwhile gives way as if it wrote.
+                let Some(rest) = left.checked_sub(piece.len().max(LEAST_DISCARDED)) else {
+                    return Err(ErrorKind::BrokenPipe.into());
+                };
+                *left = rest;
+                Ok(budget().await?)
+            }
             Streamed::Length(left) => match left.checked_sub(piece.len() as u64) {
                 Some(rest) => {
                     *left = rest;
@@ -254,7 +257,7 @@ impl<S: Stream> Outlet<'_, S> {
         match self.streamed {
             Streamed::Length(1..) => return Err(wrong_length("less")),
             Streamed::Chunked => self.wire.borrow_mut().out.extend_from_slice(b"0\r\n\r\n"),
-            Streamed::Length(0) | Streamed::UntilClose | Streamed::Nothing => {}
+            Streamed::Length(0) | Streamed::UntilClose | Streamed::Nothing(_) => {}
             Streamed::No | Streamed::Done => unreachable!("an answer is finished once"),
         }
         // What was cut is not complete, whatever was written then.

@@ -298,7 +298,8 @@ impl<'r, S: Stream> Request<'r, S> {
 
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
         // Noted here and not with the answer: it may have begun already, or be over.
-        if self.outlet.fault.replace(Fault::Refused(refusal)).is_none() {
+        if self.outlet.fault.is_none() {
+            self.outlet.fault = Some(Fault::Refused(refusal));
             note_refusal(refusal, self.outlet.wire);
         }
         invalid(refusal)

@@ -95,6 +95,18 @@ impl<S: Stream> Request<'_, S> {
         self.outlet.keep_alive &= !response.close && !doubt && !stops;
     }
 
+    /// How the connection ends after an answer that broke off, whose client may still be sending.
+    pub(super) fn after_break(&mut self) -> After {
+        self.inbox.finish();
+        match (self.outlet.streamed, self.outlet.fault, self.body) {
+            (Streamed::UntilClose, ..) => After::Reset,
+            (_, Some(Fault::Lost(_)), _) | (_, None, Body::End) => After::Close,
+            (_, Some(Fault::Refused(_)), _) | (_, None, Body::Length(_) | Body::Chunks(_)) => {
+                After::Linger
+            }
+        }
+    }
+
     /// The request is over.
     fn after(&mut self, doubt: bool) -> After {
         self.inbox.finish();

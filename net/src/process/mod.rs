@@ -20,7 +20,7 @@ use std::thread;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use traps::io::{Direction, Io};
 use traps::protocol::Site;
-use traps::{Interruptible, Signal, branch};
+use traps::{Interruptible, Signal, branch, check_interrupt_at};
 
 pub use pipe_end::{PipeReader, PipeWriter};
 
@@ -92,7 +92,7 @@ impl Process {
         let mut child = Reaped(Some(child));
         let started = child.0.as_mut().expect("it was started above");
         let pid = Pid::from_child(started);
-        let end = Io::new(pidfd_open(pid, PidfdFlags::NONBLOCK)?);
+        let end = Io::new(pidfd_open(pid, PidfdFlags::empty())?);
         let stdin = started.stdin.take().map(|pipe| PipeWriter::new(OwnedFd::from(pipe)));
         let stdout = started.stdout.take().map(|pipe| PipeReader::new(OwnedFd::from(pipe)));
         let stderr = started.stderr.take().map(|pipe| PipeReader::new(OwnedFd::from(pipe)));
@@ -128,6 +128,8 @@ impl Process {
         into: &mut Collected,
         site: Site,
     ) -> io::Result<()> {
+        // One that is pending would be heard by the first of them alone, and the others would wait.
+        check_interrupt_at(site).await?;
         let Collected { limit, stdout, stderr } = into;
         let write = async {
             if let Some(pipe) = &mut self.stdin {

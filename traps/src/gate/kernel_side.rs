@@ -32,11 +32,12 @@ pub struct First {
     pub site: Site,
 }
 
-/// Whether a kernel of that number runs on this thread now. For wakers, on any thread.
+/// Whether a kernel of that number runs on this thread now. For wakers, on any thread. Not in a job
+/// that it plays by a script: that is a thread of its own.
 #[inline]
 #[must_use]
 pub fn is_running(epoch: u32) -> bool {
-    super::epoch() == epoch
+    super::epoch() == epoch && !crate::threads::is_in_job()
 }
 
 /// Tells the kernel that runs on this thread that a task's waker was called.

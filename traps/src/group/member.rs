@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
@@ -130,10 +130,16 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let this = self.project();
-        let result = ready!(match this.run.project() {
+        // By a panic, unless it returns.
+        this.end.how = How::Failed;
+        let polled = match this.run.project() {
             RunProjection::Limited { future } => future.poll(cx),
             RunProjection::Plain { future } => future.poll(cx),
-        });
+        };
+        let Poll::Ready(result) = polled else {
+            this.end.how = How::Unfinished;
+            return Poll::Pending;
+        };
         this.end.how = match &result {
             Ok(_) => How::Output,
             Err(error) if error.interrupt().is_some_and(is_own_cancellation) => How::Cancelled,
