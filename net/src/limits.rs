@@ -46,9 +46,6 @@ pub(crate) const GATHER: usize = 16 * 1024;
 /// fails as if the client had gone: one that never ends would go on without anybody.
 pub(crate) const DISCARDED: usize = 1 << 20;
 
-/// For how many of them a smaller piece counts.
-pub(crate) const LEAST_DISCARDED: usize = 1 << 10;
-
 /// Bytes of an answer for which another operation is taken from the budget of the task that writes.
 pub(crate) const OPERATION: usize = 2 * 1024;
 

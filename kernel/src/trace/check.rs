@@ -225,8 +225,10 @@ impl Oracle {
         if runs && !task.has_left {
             // It is polled on for all but the last of these, which is of its leaving the CPU.
             task.ready = Some(ready);
-            task.has_left =
-                matches!(line.event, Event::Wake { op: WakeOp::Waker | WakeOp::Yield, .. });
+            let Event::Wake { op, .. } = &line.event else { return };
+            // None of these ends a wait of a task that goes on.
+            use WakeOp::{Scope, Sleep, Waker, Yield};
+            task.has_left = matches!(op, Waker | Yield | Sleep | Scope { .. });
         } else {
             task.ready.get_or_insert(ready);
         }

@@ -239,21 +239,25 @@ fn tasks_of_one_turn_run_in_the_order_in_which_they_were_made_ready() {
         "2 2 run cause=#0006",
     ];
     assert_eq!(broken(&woken_twice), ["#5 fifo"], "the first wake since the last run counts");
-    let woken_as_it_leaves = [
-        three,
-        two,
-        "1 3 run cause=#0001",
-        "1 3 block outside it k=1",
-        "1 2 run cause=#0002",
-        "1 2 block yield k=2",
-        "1 2 block outside it k=3",
-        "1 2 wake yield k=2 cause=#0006",
-        "1 3 wake outside k=1 cause=#0005",
-        "1 2 wake outside k=3 cause=#0005",
-        "2 2 run cause=#0008 k=2 = ok, k=3 = ok",
-        "2 3 run cause=#0009 k=1 = ok",
-    ];
-    assert_eq!(broken(&woken_as_it_leaves), NONE, "who has left the CPU has its place in line");
+    for (op, span) in [("yield", ""), ("sleep", " 0s until=0.000000")] {
+        let (block, wake) =
+            (format!("1 2 block {op}{span} k=2"), format!("1 2 wake {op} k=2 cause=#0006"));
+        let woken_as_it_leaves = [
+            three,
+            two,
+            "1 3 run cause=#0001",
+            "1 3 block outside it k=1",
+            "1 2 run cause=#0002",
+            &block,
+            "1 2 block outside it k=3",
+            &wake,
+            "1 3 wake outside k=1 cause=#0005",
+            "1 2 wake outside k=3 cause=#0005",
+            "2 2 run cause=#0008 k=2 = ok, k=3 = ok",
+            "2 3 run cause=#0009 k=1 = ok",
+        ];
+        assert_eq!(broken(&woken_as_it_leaves), NONE, "who has left the CPU has its place in line");
+    }
 }
 
 #[test]

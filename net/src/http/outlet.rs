@@ -16,7 +16,7 @@ use super::phase::Phase;
 use super::response::{BodyField, Response, write_chunk_size};
 use super::status::Refusal;
 use super::wire::{Trouble, Wire};
-use crate::limits::{DISCARDED, GATHER, LEAST_DISCARDED};
+use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
 
 /// Why the connection cannot go on.
@@ -38,7 +38,7 @@ pub(crate) enum Streamed {
     Chunked,
     /// It ends with the connection.
     UntilClose,
-    /// It has no body (HEAD, 204, 304); what is written is thrown away.
+    /// It has no body (HEAD, 204, 304); what is written is thrown away, so many bytes yet.
     Nothing(usize),
     /// It is complete.
     Done,
@@ -92,6 +92,7 @@ impl<S: Stream> Outlet<'_, S> {
                 note_own(&outcome, fault);
                 Some(self.broken())
             }
+            (Err(_), None, Streamed::Nothing(0)) => Some(Response::sent()),
             // The client asked for no body, by HEAD: that may be all that is wrong.
             (_, _, Streamed::Nothing(_)) => None,
             // It broke off, and the client can tell.
@@ -228,13 +229,11 @@ impl<S: Stream> Outlet<'_, S> {
         match &mut self.streamed {
             _ if piece.is_empty() => Ok(()),
             Streamed::Nothing(left) => {
-                // The client has its head: a handler that would write for ever is told so, as if
-                // the client had gone, and meanwhile gives way as if it wrote.
-                let Some(rest) = left.checked_sub(piece.len().max(LEAST_DISCARDED)) else {
-                    return Err(ErrorKind::BrokenPipe.into());
-                };
-                *left = rest;
-                Ok(budget().await?)
+                // The client has all that it wants: a handler that would write for ever is told so,
+                // as if the client had gone, and meanwhile gives way as if it wrote.
+                budget().await?;
+                *left = left.saturating_sub(piece.len());
+                if *left == 0 { Err(ErrorKind::BrokenPipe.into()) } else { Ok(()) }
             }
             Streamed::Length(left) => match left.checked_sub(piece.len() as u64) {
                 Some(rest) => {

@@ -345,7 +345,7 @@ impl<'r, S: Stream> Answer<'_, 'r, S> {
     /// # Errors
     ///
     /// The stream's; `ConnectionReset` if the peer takes nothing for too long; `InvalidInput` if it
-    /// is more than was announced; an interrupt.
+    /// is more than was announced, `BrokenPipe` if it is 1 MiB to a HEAD; an interrupt.
     pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.request.outlet.write_piece(piece).await
     }

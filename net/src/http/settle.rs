@@ -100,10 +100,10 @@ impl<S: Stream> Request<'_, S> {
         self.inbox.finish();
         match (self.outlet.streamed, self.outlet.fault, self.body) {
             (Streamed::UntilClose, ..) => After::Reset,
-            (_, Some(Fault::Lost(_)), _) | (_, None, Body::End) => After::Close,
-            (_, Some(Fault::Refused(_)), _) | (_, None, Body::Length(_) | Body::Chunks(_)) => {
-                After::Linger
-            }
+            (_, Some(Fault::Lost(_)), _) => After::Close,
+            // As below.
+            (_, None, Body::End) if !self.head.keep_alive => After::Close,
+            (..) => After::Linger,
         }
     }
 
