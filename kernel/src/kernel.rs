@@ -276,6 +276,10 @@ impl<M: Machine> Kernel<M> {
     ///
     /// [`Error::Machine`]; on a simulated machine also [`Error::Hang`], where a drain or a grace
     /// has no end and nothing can happen any more. The later phases are gone through all the same.
+    ///
+    /// # Panics
+    ///
+    /// If a kernel runs on this thread, as in its task.
     pub fn shutdown(&mut self) -> Result<(), Error> {
         self.shutdown_because("shutdown")
     }

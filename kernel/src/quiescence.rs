@@ -105,6 +105,10 @@ impl<M: Machine> Kernel<M> {
     /// # Errors
     ///
     /// [`Error::Machine`]; [`Error::Shut`] after a shutdown.
+    ///
+    /// # Panics
+    ///
+    /// If a kernel runs on this thread, as in its task.
     pub fn run_until_quiescent(&mut self, limit: Duration) -> Result<bool, Error> {
         if self.is_closing() {
             return Err(Error::Shut);

@@ -78,7 +78,7 @@ pub struct TaskView {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// Who spawned it; none for main.
+    /// Who spawned it; none for main, and for one that another thread spawned.
     pub parent: Option<u64>,
     /// `ready`, `running` or `parked`.
     pub state: &'static str,

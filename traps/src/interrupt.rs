@@ -128,7 +128,8 @@ impl Interrupt {
         self.0.kind == Kind::Cancelled
     }
 
-    /// The number of the scope that timed out, as the log shows it; `None` for a cancellation.
+    /// The number in the log of the scope that timed out; `None` for a cancellation, and a deadline
+    /// of the whole task, which has no scope.
     #[must_use]
     pub fn scope(&self) -> Option<u64> {
         (self.0.scope != 0).then_some(self.0.scope)
@@ -146,13 +147,13 @@ impl Interrupt {
         self.0.reading
     }
 
-    /// Where the timeout was set; `None` for a cancellation.
+    /// Where the timeout was set; `None` for a cancellation, and for a deadline of the whole task.
     #[must_use]
     pub fn set_at(&self) -> Option<Site> {
         self.0.set_at
     }
 
-    /// Who cancelled; `None` for a timeout, and for the kernel itself at shutdown.
+    /// Who cancelled; `None` for a timeout, another thread, and the kernel itself at shutdown.
     #[must_use]
     pub fn by(&self) -> Option<TaskId> {
         self.0.by

@@ -126,7 +126,7 @@ pub enum Event<'a> {
     },
     /// `wake OP k=3 cause=#8` : a completion made it ready.
     Wake {
-        /// What it waited for; `Op::Sleep` prints as `sleep` alone here, `Op::Io` in full.
+        /// What it waited for; a sleep without its span, a descriptor with its direction.
         op: WakeOp,
         /// The ticket; none for a bare waker.
         ticket: Option<u64>,
@@ -279,7 +279,7 @@ pub enum Event<'a> {
         timer: Timer,
         /// When it was due.
         deadline: Time,
-        /// The `block` or `trap` line that set it.
+        /// The line that set it: a `block`, `trap`, `arm` or `phase`.
         cause: Seq,
     },
     /// `tick moved=3 far=120` : a scan moved deadlines from the far table to the near heap.
@@ -345,7 +345,7 @@ pub enum Event<'a> {
         /// In `key=value` words.
         text: Text<'a>,
     },
-    /// `boot TEXT` to the end of the line; timed traces only.
+    /// `boot TEXT` to the end of the line; timed traces, and the `log` facade at `info`.
     Boot {
         /// In `key=value` words.
         text: Text<'a>,

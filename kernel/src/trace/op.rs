@@ -145,7 +145,7 @@ pub enum Outcome<'a> {
     /// `d1`: a connection deadline.
     Deadline(u64),
     /// `!cancelled by=2 reason=TEXT`, `!timeout scope=s3 set-at=examples/nested.rs:14`,
-    /// `!timeout-cancellation scope=…`, `!uncaught-timeout …`. `by=-` is the kernel.
+    /// `!timeout-cancellation scope=…`, `!uncaught-timeout …`. `by=-`: no task.
     Interrupt {
         /// Which of the four.
         kind: Kind,

@@ -67,7 +67,7 @@ impl Config {
     }
 }
 
-/// Bounds on what a peer sends. Each has a default; none can be switched off.
+/// Bounds on what a peer sends. Each has a default; the largest number is none, but for `fields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of request line and fields together, else 431. Default 64 KiB.

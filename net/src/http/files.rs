@@ -33,7 +33,8 @@ use crate::stream::Stream;
 /// (`If-Match` and kin) and a single range of bytes are heeded.
 ///
 /// Opening and each piece are a job on a worker thread behind the [`Limiter`]; while a client takes
-/// a piece its download holds no thread (row F21), and no more than one piece in memory (row F22).
+/// a piece its download holds no thread (row F21), and of the file a piece at most in memory, or
+/// 16 KiB and a piece of small ones (row F22).
 /// The file is closed when its answer ends, however it ends.
 ///
 /// ```
@@ -80,7 +81,7 @@ impl Files {
     }
 
     /// Sets how many bytes are read at a time, at least one. 128 KiB unless set: a
-    /// client that takes nothing keeps that much.
+    /// client that takes nothing keeps that much, of less than 16 KiB as many as fill them.
     #[must_use]
     pub fn piece(mut self, bytes: usize) -> Files {
         self.piece = bytes.max(1);

@@ -312,7 +312,7 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// # Errors
     ///
-    /// The stream's, an interrupt.
+    /// None yet: the head goes out with what is written.
     ///
     /// # Panics
     ///

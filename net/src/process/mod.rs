@@ -27,7 +27,7 @@ pub use pipe_end::{PipeReader, PipeWriter};
 /// A process that was started here.
 ///
 /// Dropping it kills it (`SIGKILL`, and only it: not what it has started itself) and reaps it; one
-/// that is not gone at once is waited for by a thread that ends with it.
+/// that is not gone at once is waited for by a thread that ends with it, or here if none can start.
 ///
 /// ```no_run
 /// use std::process::{Command, Stdio};

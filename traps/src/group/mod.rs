@@ -174,6 +174,10 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
     /// # Errors
     ///
     /// The interrupt that ended the wait; it cancels nothing.
+    ///
+    /// # Panics
+    ///
+    /// In a member of the group: it would wait for itself.
     #[track_caller]
     pub fn next_done(&mut self) -> impl Future<Output = Result<Option<(TaskId, &T)>, Interrupt>> {
         let site = Location::caller();
