@@ -113,7 +113,8 @@ impl ConnectionDeadline {
     /// that it fired. Zero disarms it (row D3). Inside a guard it moves that guard's deadline.
     ///
     /// On a real machine `now` is the end of the task's present run, where the clock is read for
-    /// all; or this call, outside of a run, within a tick, or where another one is armed in it.
+    /// all; or this call, outside of a run and within a tick; or in between, where the run arms
+    /// others by the dozen.
     ///
     /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it. Outside a
     /// guard it is not among those that [`current_deadline`](crate::current_deadline) tells of.
@@ -130,7 +131,7 @@ impl ConnectionDeadline {
         }
     }
 
-    /// The same where it is the first of its run, perhaps, or is outside of any.
+    /// The same where another one was armed last in this run, or where it is outside of any.
     #[inline(never)]
     fn arm_first(&self, span: u64, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
@@ -142,14 +143,11 @@ impl ConnectionDeadline {
         }
     }
 
-    /// The same where another arm is held, which is stored, or where it takes more than a store.
+    /// The same where there is no more room, the clock is exact, or it takes more than a store.
     #[inline(never)]
     fn arm_slowly(&self, span: u64, runs: bool, site: Site) {
         let DeadlineSlot { table, name } = &self.slot;
-        if runs {
-            table.settle();
-        }
-        if runs && table.hold(name.slot, span, || self.owner()) {
+        if runs && table.hold_anyhow(name.slot, span, || self.owner()) {
             self.until.set(IN_TABLE);
         } else {
             self.arm_anyhow(span, site);

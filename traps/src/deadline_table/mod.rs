@@ -2,8 +2,8 @@
 //! those of connections alike.
 //!
 //! Dense columns that a kernel scans and that a task may store into, without a trap. Nothing here
-//! fires, and there is no order: what is due soon is the kernel's near heap. The last arm of a run
-//! is held until the run ends, where the clock is read anyway.
+//! fires, and there is no order: what is due soon is the kernel's near heap. The arms of a run are
+//! held until it ends, where the clock is read anyway.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
@@ -14,11 +14,13 @@ use crate::time::{Time, micros};
 
 mod clock;
 mod columns;
+mod held;
 mod mark;
 
 use clock::ArmClock;
 pub use clock::CoarseClock;
 pub use columns::{Columns, Place};
+use held::Held;
 pub(crate) use mark::END;
 
 /// Marks an owner as the scope of a connection deadline that guards.
@@ -26,19 +28,8 @@ pub const GUARD: u32 = 0b11 << 30;
 /// Marks an owner as the task of a connection deadline that is armed without a guard.
 pub const BARE: u32 = 0b10 << 30;
 
-/// In place of the slot of a held arm: there is none.
-const NOTHING: u32 = u32::MAX;
 /// The longest span that is held, in microseconds: it ends before `END`.
 const LONGEST: u64 = 1 << 61;
-
-/// An arm of this run that is not stored yet.
-struct Held {
-    slot: Cell<u32>,
-    /// In microseconds.
-    span: Cell<u64>,
-    /// From when: where the clock is coarse `NEVER`, which is the end of the run.
-    from: Cell<Time>,
-}
 
 /// The deadlines of one kernel, shared with the connection deadlines that it gave out.
 pub struct DeadlineTable {
@@ -58,6 +49,7 @@ pub struct DeadlineTable {
     /// Connection deadlines that were ever made, in 31 bits, and those of them that are not gone.
     made: Cell<u32>,
     alive: Cell<usize>,
+    /// Spans in microseconds from the end of the run; from the start, where the clock is exact.
     held: Held,
     columns: RefCell<Columns>,
 }
@@ -77,11 +69,7 @@ impl DeadlineTable {
             heeded: Cell::new(0),
             made: Cell::new(0),
             alive: Cell::new(0),
-            held: Held {
-                slot: Cell::new(NOTHING),
-                span: Cell::new(0),
-                from: Cell::new(Time::NEVER),
-            },
+            held: Held::new(),
             columns: RefCell::new(Columns::new()),
         })
     }
@@ -183,10 +171,7 @@ impl DeadlineTable {
         if !self.is_quiet() || columns.has_fired(slot) || columns.place(slot) != Place::Far {
             return false;
         }
-        let held = self.held.slot.get() == slot;
-        if held {
-            self.held.slot.set(NOTHING);
-        }
+        let held = self.held.forget(slot);
         self.count_untold(u64::from(held || columns.at(slot) < END));
         columns.release(slot);
         self.count_gone();
@@ -219,7 +204,7 @@ impl DeadlineTable {
     /// A run is over, when the clock showed that.
     #[inline(always)]
     pub fn end_run(&self, shown: u64) {
-        if self.is_holding() {
+        if !self.held.is_empty() {
             self.store_as_of(shown);
         }
     }
@@ -232,16 +217,10 @@ impl DeadlineTable {
         });
     }
 
-    /// Whether an arm is held.
-    #[inline(always)]
-    pub(crate) fn is_holding(&self) -> bool {
-        self.held.slot.get() != NOTHING
-    }
-
-    /// Stores the arm that is held, if there is one: before anybody looks at its slot.
+    /// Stores the arms that are held: before anybody looks at a slot.
     #[inline]
     pub fn settle(&self) {
-        if self.is_holding() {
+        if !self.held.is_empty() {
             self.store_as_of_now();
         }
     }
@@ -253,64 +232,69 @@ impl DeadlineTable {
 
     #[inline(always)]
     fn store_held(&self, now: impl FnOnce(&ArmClock) -> Time) {
-        let Held { slot, span, from } = &self.held;
-        let from = match from.get() {
-            Time::NEVER => now(&self.clock),
-            from => from,
-        };
-        let slot = slot.replace(NOTHING);
-        self.columns.borrow_mut().store(slot, plus(from, span.get()));
+        let from = if self.clock.is_exact() { Time::ZERO } else { now(&self.clock) };
+        let mut columns = self.columns.borrow_mut();
+        self.held.drain(|slot, span| columns.store(slot, plus(from, span)));
     }
 
-    /// Sets a far deadline to `span` microseconds after the end of the run that is on, or after now
-    /// where the clock is exact; one that is not set gets that owner. None is held yet. False, and
-    /// nothing is changed, if that is not all that it takes.
-    #[inline]
-    pub(crate) fn hold(&self, slot: u32, span: u64, owner: impl FnOnce() -> u32) -> bool {
-        debug_assert!(!self.is_holding(), "one arm is held at a time");
-        let claim = || self.columns.try_borrow_mut().is_ok_and(|mut to| to.claim_far(slot, owner));
-        let can = self.can_hold(span) && claim();
-        if can {
-            self.held.slot.set(slot);
-            self.hold_for(span);
-        }
-        can
-    }
-
-    /// The same for the deadline whose arm is held already.
-    #[inline(always)]
-    pub(crate) fn hold_again(&self, slot: u32, span: u64) -> bool {
-        let can = self.held.slot.get() == slot && self.can_hold(span);
-        if can {
-            self.hold_for(span);
-        }
-        can
-    }
-
-    /// Whether that is likely to be true, with nothing stored and no time read.
+    /// Whether `hold` is likely to do it.
     #[inline(always)]
     pub(crate) fn can_hold_now(&self, span: u64) -> bool {
-        !self.is_holding() && span >= self.simple_from.get() && !self.clock.is_exact()
+        span >= self.simple_from.get() && span <= LONGEST && !self.clock.is_exact()
     }
 
+    /// Sets a far deadline to `span` microseconds after the end of the run that is on, where
+    /// `can_hold_now` says so; one that is not set gets that owner. False, and nothing is changed,
+    /// if there is no room, or it takes more.
     #[inline(always)]
-    fn can_hold(&self, span: u64) -> bool {
-        let fits = || !self.clock.is_exact() || self.note_time(span);
-        span >= self.simple_from.get() && span <= LONGEST && fits()
+    pub(crate) fn hold(&self, slot: u32, span: u64, owner: impl FnOnce() -> u32) -> bool {
+        let claim = || self.columns.try_borrow_mut().is_ok_and(|mut to| to.claim_far(slot, owner));
+        let can = self.held.has_room() && claim();
+        if can {
+            self.held.push(slot, span);
+            self.count_untold(1);
+        }
+        can
     }
 
+    /// The same wherever it can be done: after now, if the clock is exact; if there was no room,
+    /// all that is held is stored before.
+    pub(crate) fn hold_anyhow(&self, slot: u32, span: u64, owner: impl FnOnce() -> u32) -> bool {
+        let held = self.to_hold(span);
+        if !self.held.has_room() {
+            self.settle();
+        }
+        held.is_some_and(|held| self.hold(slot, held, owner))
+    }
+
+    /// The same for the deadline whose arm was held last.
     #[inline(always)]
-    fn hold_for(&self, span: u64) {
-        self.held.span.set(span);
-        self.count_untold(1);
+    pub(crate) fn hold_again(&self, slot: u32, span: u64) -> bool {
+        if !self.held.is_last(slot) {
+            return false;
+        }
+        let held = self.to_hold(span);
+        if let Some(held) = held {
+            self.held.set_last(held);
+            self.count_untold(1);
+        }
+        held.is_some()
     }
 
-    /// Of an exact clock. False if the span ends after the end of a simulation's time.
+    /// What is held for a span; none if that is near, ends never, or nothing can be held.
+    #[inline(always)]
+    fn to_hold(&self, span: u64) -> Option<u64> {
+        if self.can_hold_now(span) { Some(span) } else { self.to_hold_from_now(span) }
+    }
+
+    /// Of an exact clock. None if the span ends after the end of a simulation's time.
     #[cold]
-    fn note_time(&self, span: u64) -> bool {
-        let now = self.now();
-        self.held.from.set(now);
-        plus(now, span) < END
+    fn to_hold_from_now(&self, span: u64) -> Option<u64> {
+        if span < self.simple_from.get() || !self.clock.is_exact() {
+            return None;
+        }
+        let until = plus(self.now(), span);
+        (until < END).then_some(until.as_micros())
     }
 
     /// Sets a far deadline to `span` microseconds after `now`, and gives it an owner: a store.
@@ -422,10 +406,13 @@ mod tests {
         assert_eq!((table.untold(), table.set_to(slot)), (4, us(106)));
     }
 
-    /// What an arm does that is the first of a run, perhaps.
     fn hold(table: &DeadlineTable, slot: u32, span: u64) -> bool {
-        table.settle();
-        table.hold(slot, span, || 0)
+        table.hold_anyhow(slot, span, || 0)
+    }
+
+    /// When those are due, as the columns have it.
+    fn due(table: &DeadlineTable, slots: [u32; 2]) -> [Time; 2] {
+        slots.map(|slot| table.columns().at(slot))
     }
 
     /// Two deadlines, in a run; and what the clock shows.
@@ -452,19 +439,23 @@ mod tests {
     }
 
     #[test]
-    fn d12_an_arm_counts_from_now_where_another_one_is_made_or_it_is_looked_at() {
-        let (shown, table, [first, second]) = in_a_run();
-        assert!(hold(&table, first, 50));
+    fn d12_an_arm_counts_from_now_where_it_is_looked_at_or_there_is_no_more_room() {
+        let (shown, table, slots) = in_a_run();
+        let [first, second] = slots;
+        assert!(hold(&table, first, 50) && hold(&table, second, 60));
         shown.set(1);
-        assert!(hold(&table, second, 50));
-        assert_eq!(table.columns().at(first), us(80));
-        shown.set(2);
         assert_eq!(table.set_to(second), us(90));
-        shown.set(3);
-        assert!(hold(&table, second, 50));
+        assert_eq!(table.columns().at(first), us(80), "all are stored");
+        for n in 0..held::tests::ALL {
+            assert!(hold(&table, [first, second][n % 2], 50));
+        }
         shown.set(4);
-        table.settle();
-        assert_eq!(table.columns().at(second), us(110));
+        assert_eq!(due(&table, slots), [us(80), us(90)]);
+        assert!(hold(&table, first, 40));
+        assert_eq!(due(&table, slots), [us(110), us(110)]);
+        table.end_run(5);
+        assert_eq!(due(&table, slots), [us(110), us(110)]);
+        table.columns().assert_sound(0);
     }
 
     #[test]
@@ -475,8 +466,8 @@ mod tests {
         let slot = table.columns().claim(0, 1);
         assert!(hold(&table, slot, 50));
         time.set(us(130));
-        table.end_run(0);
-        assert_eq!(table.columns().at(slot), us(150));
+        table.end_run(9_000); // in units of the machine's own
+        assert_eq!((table.columns().at(slot), table.now()), (us(150), us(130)));
         time.set(END);
         assert!(!hold(&table, slot, 50), "that is never");
         assert_eq!((table.set_to(slot), table.untold()), (us(150), 1));
@@ -485,12 +476,14 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_given_back_takes_its_held_arm_along() {
-        let (_, table, _) = in_a_run();
+        let (_, table, [other, _]) = in_a_run();
         let (slot, _) = table.make(0);
-        assert!(hold(&table, slot, 50) && table.unmake(slot));
+        assert!(hold(&table, slot, 50) && hold(&table, other, 50) && hold(&table, slot, 60));
+        assert!(table.unmake(slot));
         assert_eq!(table.make(0), (slot, 2), "the place is another's");
         table.end_run(1);
-        assert_eq!((table.columns().at(slot), table.untold()), (Time::NEVER, 2));
+        assert_eq!(due(&table, [slot, other]), [Time::NEVER, us(80)]);
+        assert_eq!(table.untold(), 4);
         table.columns().assert_sound(0);
     }
 
