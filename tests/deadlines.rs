@@ -16,8 +16,8 @@ use kernel::{Kernel, Options, Sim};
 use support::{Notes, check, check_quietly, short};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Interrupt, Time, WaitQueue, clock, connection_deadline, current_deadline, ignore_after, join,
-    shield, sleep, spawn, timeout_after, yield_now,
+    Either, Interrupt, Task, Time, WaitQueue, clock, connection_deadline, current_deadline,
+    ignore_after, join, race, shield, sleep, spawn, timeout_after, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -1162,6 +1162,90 @@ fn d10_what_fired_before_is_not_heard_of_in_the_next_guard() {
         });
         assert_eq!(ran.output, ("TT", "UTE"), "{limit:?}");
     }
+}
+
+#[test]
+fn d10_what_fired_before_and_was_not_read_is_not_heard_of_when_it_is_dropped() {
+    for inside in [false, true] {
+        let ran = check_quietly("unread", Sim::new(), async move {
+            let deadline = connection_deadline().await;
+            let mut nap = Box::pin(sleep(3600 * SECOND));
+            let first = deadline.guard(SECOND, async {
+                match race(sleep(10 * SECOND), nap.as_mut()).await {
+                    Either::Left(ended) | Either::Right(ended) => ended.map(drop),
+                }
+            });
+            let first = first.await;
+            let mut nap = Some(nap);
+            if !inside {
+                nap = None;
+            }
+            let second = deadline.guard(5 * SECOND, async {
+                drop(nap.take());
+                sleep(SECOND).await
+            });
+            (short(&first), second.await.is_ok())
+        });
+        assert_eq!(ran.output, ("TT", true), "{inside}");
+    }
+}
+
+#[test]
+fn d10_a_guard_that_is_moved_after_it_fired_forgets_what_was_not_read() {
+    for span in [5 * SECOND, Duration::ZERO] {
+        let ran = check_quietly("moved", Sim::new(), async move {
+            let deadline = connection_deadline().await;
+            let guarded = async {
+                let first = async {
+                    let ended = sleep(10 * SECOND).await;
+                    if span.is_zero() {
+                        deadline.disarm();
+                    } else {
+                        deadline.arm(span);
+                    }
+                    ended.is_ok()
+                };
+                let slept = race(first, sleep(20 * SECOND)).await;
+                assert!(matches!(slept, Either::Left(false)));
+                sleep(SECOND).await
+            };
+            deadline.guard(SECOND, guarded).await.map(|woke| woke.as_micros())
+        });
+        assert_eq!(ran.output, Ok(2_000_000), "{span:?}");
+    }
+}
+
+#[test]
+fn x2_a_timeout_that_gives_way_is_not_pending_where_its_guard_was_armed_anew() {
+    let ran = check_quietly("armed anew", Sim::new(), async {
+        let deadline = Rc::new(connection_deadline().await);
+        let inner = deadline.clone();
+        // It runs first in the turn in which the deadline fires.
+        let other = deadline.clone();
+        let given = Rc::new(RefCell::new(None::<Task<_>>));
+        let taken = given.clone();
+        let mut meddler = spawn("meddler", async move {
+            sleep(SECOND).await.unwrap();
+            other.arm(5 * SECOND);
+            let mut task = taken.borrow_mut().take().expect("it was given");
+            task.cancel_now("x").await;
+            task.join().await.unwrap()
+        })
+        .await;
+        *given.borrow_mut() = Some(
+            spawn("guarded", async move {
+                let guarded = async {
+                    let ended = sleep(10 * SECOND).await;
+                    let then = sleep(SECOND).await;
+                    Ok::<_, Interrupt>((short(&ended), short(&then)))
+                };
+                inner.guard(SECOND, guarded).await
+            })
+            .await,
+        );
+        meddler.join().await.unwrap()
+    });
+    assert_eq!(ran.output, Ok(("CAN", "ok")));
 }
 
 /// What a request costs in traps is a number: two waits are two traps, and their guards none. One

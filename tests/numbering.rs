@@ -159,6 +159,23 @@ fn main_that_panics(traced: bool, alone: bool) {
     SEEN.lock().unwrap().push(format!("{} traps", kernel.counters().traps));
 }
 
+/// A shutdown that is asked for in a run that arms: its line names a line that nobody saw.
+fn shut_down_from_outside(traced: bool) {
+    let mut kernel = Kernel::new(Sim::new());
+    if traced {
+        kernel.trace_to(io::sink());
+    }
+    let remote = kernel.remote();
+    let main = async {
+        let deadline = connection_deadline().await;
+        deadline.arm(10 * SECOND);
+        remote.shut_down("over").unwrap();
+        yield_now().await.unwrap();
+    };
+    kernel.run(main).unwrap();
+    kernel.shutdown().unwrap();
+}
+
 fn lines(traced: bool) -> Vec<String> {
     let sim = Sim::new().ready_at(Time::ZERO + 3 * SECOND, 1, Direction::Read);
     let mut kernel = Kernel::with_options(sim, Options::new().grace(Duration::ZERO));
@@ -170,6 +187,7 @@ fn lines(traced: bool) -> Vec<String> {
     for alone in [true, false] {
         main_that_panics(traced, alone);
     }
+    shut_down_from_outside(traced);
     std::mem::take(&mut SEEN.lock().unwrap())
 }
 

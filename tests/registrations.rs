@@ -14,7 +14,7 @@ use kernel::{Kernel, Options, Policy, Real, Sim};
 use support::{check, check_quietly, check_with, ms};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::Event;
-use traps::{Error, Time, clock, ignore_after, sleep, spawn, yield_now};
+use traps::{Error, Time, clock, ignore_after, join, sleep, spawn, yield_now};
 
 fn at(n: u64) -> Time {
     Time::ZERO + ms(n)
@@ -198,6 +198,57 @@ fn curio_i5_an_interrupted_wait_is_unregistered_at_once_or_stays() {
         });
         assert_eq!(ran.count("unregister"), unregistered, "{name}");
     }
+}
+
+#[test]
+fn of_two_wakes_of_one_turn_a_task_leaves_one_registration_to_its_next_sleep() {
+    let sim = readable_at([5]).ready_at(at(5), 8, Direction::Read);
+    let options = Options::new().policy(Policy::NextSleep);
+    let ran = Setup::new().sim(sim).options(options).run(async {
+        let (first, second) = (Io::new(Scripted(7)), Io::new(Scripted(8)));
+        let (one, two) = join(first.readable(), second.readable()).await;
+        one.and(two).unwrap();
+        sleep(ms(1)).await.unwrap();
+    });
+    let left = ran.trace.matches(" unregister ").count();
+    assert_eq!((left, ran.trace.matches("why=close").count()), (2, 0), "{}", ran.trace);
+}
+
+#[test]
+fn a_descriptor_that_was_closed_to_waits_is_not_closed_before_the_system_has_let_go_of_it() {
+    // Another test of this process may take the number first.
+    let tried = (0..20).any(|_| a_number_is_used_again_after_a_close());
+    assert!(tried, "no number was used again");
+}
+
+/// Whether it was, which then can be waited for.
+fn a_number_is_used_again_after_a_close() -> bool {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let (socket, mut peer) = UnixStream::pair().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let twin = socket.try_clone().unwrap();
+    let used = kernel
+        .run(async {
+            let io = Io::new(socket);
+            assert!(ignore_after(ms(1), io.readable()).await.unwrap().is_none());
+            let number = io.as_raw_fd();
+            io.close();
+            io.close();
+            assert!(matches!(io.readable().await, Err(Error::Closed)));
+            drop(io);
+            yield_now().await.unwrap();
+            // The same number, of the same file.
+            let twins: Vec<_> = (0..30).map(|_| twin.try_clone().unwrap()).collect();
+            let Some(again) = twins.into_iter().find(|twin| twin.as_raw_fd() == number) else {
+                return false;
+            };
+            peer.write_all(b"x").unwrap();
+            Io::new(again).readable().await.unwrap();
+            true
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+    used
 }
 
 #[test]

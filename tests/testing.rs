@@ -40,6 +40,13 @@ fn a_run_gives_the_output_the_span_the_trace_and_the_counters() {
 }
 
 #[test]
+fn a_trace_that_begins_at_the_end_of_time_has_all_its_columns() {
+    let ran = Setup::new().sim(Sim::starting_at(Time::NEVER)).run(async {});
+    let spawns = ran.trace.lines().filter(|line| line.contains(" spawn "));
+    assert!(spawns.clone().count() > 0 && spawns.clone().all(|line| !line.starts_with('#')));
+}
+
+#[test]
 fn a_setup_takes_options() {
     let yields = |budget| {
         let main = async {

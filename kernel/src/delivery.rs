@@ -1,7 +1,7 @@
 //! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
 
 use traps::gate::Completion;
-use traps::protocol::{Failure, ROOT, ScopeId};
+use traps::protocol::{Failure, ROOT};
 use traps::{Interrupt, Kind, TaskId, Time};
 
 use crate::emit::{emit, quietly};
@@ -65,7 +65,7 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Takes a delivery back that nobody read; true if nobody else has the interrupt either.
-    fn uncount_delivery(&mut self, task: u32, source: Source) -> bool {
+    pub(crate) fn uncount_delivery(&mut self, task: u32, source: Source) -> bool {
         let deliveries = self.deliveries(task, source);
         *deliveries = deliveries.saturating_sub(1);
         *deliveries == 0
@@ -324,7 +324,10 @@ impl<M: Machine> Kernel<M> {
                 });
                 // Its future may be polled in another task by now, which this is no matter of.
                 let at = if self.is_in(scope, task) { scope } else { self.origin(source) };
-                self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
+                // That of a guard which was armed anew is forgotten.
+                if self.scopes.get(timeout).fired().is_some() {
+                    self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
+                }
                 self.relabel_answer(&mut news, number, task, scope);
             }
         }
@@ -342,56 +345,15 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Whether a scope is one of that task; its root is.
-    fn is_in(&self, scope: u32, task: u32) -> bool {
+    pub(crate) fn is_in(&self, scope: u32, task: u32) -> bool {
         scope == ROOT || self.scopes.get(scope).task == task
     }
 
     /// The outermost scope that an interrupt of `source` is for.
-    fn origin(&self, source: Source) -> u32 {
+    pub(crate) fn origin(&self, source: Source) -> u32 {
         match source {
             Source::Scope(index) if self.scopes.get(index).timing != Timing::Bare => index,
             Source::Scope(_) | Source::Cancel => ROOT,
         }
-    }
-
-    /// An interrupt was delivered, but its future was dropped before it was read.
-    pub(crate) fn unread(&mut self, interrupt: &Interrupt) {
-        // Of a timeout that has closed, its closing has seen to those further out. A branch or a
-        // shield in it that has closed leaves it to the drop.
-        let nearest = interrupt.position();
-        let within = self.scopes.find(interrupt.delivered_in());
-        let within = within.or_else(|| self.scopes.find(nearest));
-        // The trap and its scopes may be another task's by now, or gone.
-        let (source, task) = if interrupt.is_cancelled() {
-            (Source::Cancel, self.task_of_root(interrupt.source(), within))
-        } else {
-            match self.scopes.find(interrupt.source()) {
-                Some(index) if index != ROOT && within.is_some() => {
-                    (Source::Scope(index), Some(self.scopes.get(index).task))
-                }
-                _ => return,
-            }
-        };
-        let Some(task) = task.filter(|task| !self.tasks.get(*task).is_ended()) else {
-            return;
-        };
-        let within = within.filter(|scope| self.is_in(*scope, task));
-        let at = within.unwrap_or_else(|| self.origin(source));
-        // In a race the winner may have it: then the task knows.
-        if !self.uncount_delivery(task, source) {
-            return;
-        }
-        if self.scopes.pend(&mut self.tasks, Pending::new(task, at, source)) {
-            let scope = if at == ROOT { 0 } else { self.scopes.get(at).serial.get() };
-            let outcome = log::interrupt(interrupt);
-            emit!(self, task, Event::Cleanup { scope, outcome });
-        }
-    }
-
-    /// The task with that root scope, if it is there: most likely that of `scope`.
-    fn task_of_root(&self, root: ScopeId, scope: Option<u32>) -> Option<u32> {
-        let near = scope.and_then(|index| self.scopes.try_get(index)).map(|scope| scope.task);
-        let near = near.filter(|task| self.tasks.name_of(*task).root() == root);
-        near.or_else(|| self.tasks.find_by_number(root.serial))
     }
 }

@@ -158,6 +158,11 @@ impl<M: Machine> Kernel<M> {
             }
             Policy::NextSleep => {
                 let write = direction == Direction::Write;
+                let before = self.tasks.get(task).deferred();
+                if before.is_some_and(|(other, _)| other != index) {
+                    // It wakes for two at once, and keeps one.
+                    self.undefer(task, Why::Other);
+                }
                 self.tasks.get_mut(task).defer(index, write);
                 emit!(self, task, Event::Defer { alias, direction });
             }
@@ -246,7 +251,28 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A handle is closed: its waiters hear of it, then its descriptor goes.
+    /// A handle is closed: its waiters hear of it, and nobody else will wait. It keeps its place,
+    /// so that its descriptor is not closed before the system has let go of that.
+    pub(crate) fn close_handle(&mut self, handle: HandleId, cause: Seq) {
+        if let Some(index) = self.registrations.find(handle) {
+            self.end_waits(index, cause);
+            self.unregister(index, Why::Close);
+        }
+    }
+
+    fn end_waits(&mut self, index: u32, cause: Seq) {
+        for direction in BOTH {
+            let registration = self.registrations.at(index);
+            let alias = registration.alias();
+            let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
+            if waiting != NONE {
+                let op = WakeOp::Closed { alias };
+                self.complete(waiting, Err(Failure::Closed), op, cause);
+            }
+        }
+    }
+
+    /// A handle is gone: its waiters hear of it, then its descriptor goes.
     pub(crate) fn release(
         &mut self,
         handle: HandleId,
@@ -259,15 +285,7 @@ impl<M: Machine> Kernel<M> {
             self.gate.free_handle(handle);
             return drop(owner);
         };
-        for direction in BOTH {
-            let registration = self.registrations.at(index);
-            let alias = registration.alias();
-            let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
-            if waiting != NONE {
-                let op = WakeOp::Closed { alias };
-                self.complete(waiting, Err(Failure::Closed), op, cause);
-            }
-        }
+        self.end_waits(index, cause);
         let closes = sole && owner.is_some();
         let registration = self.registrations.at(index);
         if registration.registered && closes {

@@ -28,7 +28,8 @@
 //! (the trap table), `completion.rs` (how a wait ends), `ends.rs` (how a task does). Then what the
 //! table's arms need: `posts.rs`, `yields.rs`, `lines.rs` (joins and queues), `io.rs`
 //! (descriptors), `jobs.rs` (threads), `outside.rs` (waits that any thread may end), `scoping.rs`,
-//! `outlived.rs`, `delivery.rs`, `branches.rs`, `shields.rs` and `bare.rs` (scopes and interrupts),
+//! `outlived.rs`, `delivery.rs`, `unread.rs`, `branches.rs`, `shields.rs` and `bare.rs` (scopes and
+//! interrupts),
 //! `deadlines.rs` (of connections), `longrun.rs`, `signals.rs`, `shutdown.rs` (the phases);
 //! `quiescence.rs` says whether anything can still happen, `view.rs` and `task_table.rs` what there
 //! is. The tables that they use are pure structures: `tasks.rs` (of the records in `task.rs`),
@@ -105,6 +106,7 @@ mod threads;
 mod timers;
 pub mod trace;
 mod turn;
+mod unread;
 mod view;
 mod waits;
 mod wake;

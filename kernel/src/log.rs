@@ -35,19 +35,19 @@ pub(crate) struct Writer<W> {
     out: W,
     /// The line that was written last; it begins with so much that all lines of a turn begin with.
     line: Vec<u8>,
-    turn: (Time, u64),
+    turn: Option<(Time, u64)>,
     columns: usize,
 }
 
 impl<W> Writer<W> {
     pub(crate) fn new(out: W) -> Writer<W> {
-        Writer { out, line: Vec::new(), turn: (Time::NEVER, 0), columns: 0 }
+        Writer { out, line: Vec::new(), turn: None, columns: 0 }
     }
 }
 
 impl<W: io::Write> Activation for Writer<W> {
     fn event(&mut self, line: &Line<'_>) {
-        let turn = (line.at, line.turn);
+        let turn = Some((line.at, line.turn));
         if self.turn == turn {
             self.line.truncate(self.columns);
         } else {

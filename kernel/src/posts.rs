@@ -61,6 +61,7 @@ impl<M: Machine> Kernel<M> {
                 self.leave_guard(deadline, scope, owner);
             }
             Post::DropDeadline { deadline } => self.drop_deadline(deadline),
+            Post::Close { handle } => self.close_handle(handle, cause),
             Post::Release { handle, descriptor, owner, sole } => {
                 self.release(handle, descriptor, owner, sole, cause);
             }

@@ -172,6 +172,8 @@ impl<M: Machine> Kernel<M> {
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
             self.ending.failed = true;
+            // Or what they were set for would be gone when the shutdown comes to them.
+            self.fire_deadlines();
             self.drop_messages();
             return Err(Error::Machine(error));
         }
@@ -195,6 +197,8 @@ impl<M: Machine> Kernel<M> {
             // A kernel that is shut down before its first run.
             self.boot();
         }
+        // A shutdown may name the line of this as its cause, at any level.
+        self.log.count_untold(self.timers.table().untold());
         // It waits without a ticket: nothing of it is left at a halt.
         let alias = self.registrations.bell();
         let direction = Direction::Read;

@@ -73,7 +73,7 @@ impl MinRate {
             }
             sum -= u64::from(self.buckets[place(number)]);
             // A bucket leaves when its place is needed again.
-            end = (number + BUCKETS as u64).saturating_mul(self.span);
+            end = number.saturating_add(BUCKETS as u64).saturating_mul(self.span);
         }
         Some(Duration::from_micros(end.saturating_sub(self.waited)))
     }
@@ -84,8 +84,8 @@ impl MinRate {
         let before = self.waited / self.span;
         self.waited = self.waited.saturating_add(micros(waited));
         let newest = self.waited / self.span;
-        for number in (before + 1..=newest).take(BUCKETS) {
-            self.buckets[place(number)] = 0;
+        for number in (before..newest).take(BUCKETS) {
+            self.buckets[place(number + 1)] = 0;
         }
         let bucket = &mut self.buckets[place(newest)];
         *bucket = bucket.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
@@ -191,8 +191,12 @@ mod tests {
             assert_eq!(MinRate::new(rate, window).before_wait(), None);
         }
         // The greatest numbers are only great.
-        let mut most = MinRate::new(u64::MAX, 5 * SECOND);
-        most.after_wait(Duration::MAX, usize::MAX);
-        assert!(most.before_wait().is_some());
+        for window in [5 * SECOND, Duration::from_micros(1)] {
+            let mut most = MinRate::new(u64::MAX, window);
+            for _ in 0..2 {
+                most.after_wait(Duration::MAX, usize::MAX);
+                assert!(most.before_wait().is_some());
+            }
+        }
     }
 }

@@ -74,13 +74,14 @@ pub trait Stream {
 /// Reads what is there; `None` if nothing is. Other than a try it does not take a spent budget for
 /// that: then it gives way and looks again.
 pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result<Option<usize>> {
-    let found = poll_fn(|cx| Poll::Ready(stream.try_read(buf, cx))).await;
-    // Where something is left of the budget, the try had its part.
-    if found.is_some() || take_budget() {
-        return found.transpose();
+    loop {
+        let found = poll_fn(|cx| Poll::Ready(stream.try_read(buf, cx))).await;
+        // Where something is left of the budget, the try had its part.
+        if found.is_some() || take_budget() {
+            return found.transpose();
+        }
+        yield_now().await?;
     }
-    yield_now().await?;
-    poll_fn(|cx| Poll::Ready(stream.try_read(buf, cx))).await.transpose()
 }
 
 /// What came of a wait that was given up at its first poll.

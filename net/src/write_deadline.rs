@@ -8,7 +8,9 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Guard, Interruptible, Kind, connection_deadline};
+use traps::{
+    ConnectionDeadline, Guard, Interruptible, Kind, connection_deadline, take_budget, yield_now,
+};
 
 use crate::attempt::now;
 use crate::limits::PIECE;
@@ -146,7 +148,13 @@ where
     S: Stream,
 {
     if timed_out(&written) {
-        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
+        let mut done = now(|| stream.write_vectored(bufs)).await;
+        while done.is_none() && !take_budget() {
+            // Others of its task have spent the budget, which says nothing of the peer.
+            yield_now().await?;
+            done = now(|| stream.write_vectored(bufs)).await;
+        }
+        if let Some(done) = done {
             return done.map(Some);
         }
         stream.reset()?;

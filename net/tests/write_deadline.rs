@@ -5,10 +5,10 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
 
-use kernel::{Kernel, Sim};
+use kernel::{Kernel, Options, Sim};
 use net::pipe::{PipeEnd, duplex};
 use net::{Stream, WriteDeadline};
-use traps::{Interruptible, clock, ignore_after, join, sleep, timeout_after};
+use traps::{Interruptible, budget, clock, ignore_after, join, join_all, sleep, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -105,6 +105,49 @@ fn d21_a_large_write_begins_anew_after_each_mebibyte() {
         (end, seconds().await)
     });
     assert_eq!((end, took), (Ok(()), 80));
+}
+
+/// Waits for ever until it is asked a third time, as one whose peer reads slowly; then it takes
+/// all, where something is left of the task's budget.
+struct Slow {
+    asked: u32,
+}
+
+impl Stream for Slow {
+    async fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+    async fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(buf)]).await
+    }
+    async fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.asked += 1;
+        if self.asked < 3 {
+            sleep(Duration::MAX).await?;
+        }
+        budget().await?;
+        Ok(bufs.iter().map(|buf| buf.len()).sum())
+    }
+    async fn readable(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    fn shutdown(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn d21_who_reads_slowly_is_not_cut_off_where_the_budget_is_spent() {
+    let mut kernel = Kernel::with_options(Sim::new(), Options::new().budget(2));
+    let ends = kernel.run(async {
+        let writes = (0..10).map(|_| async {
+            let deadline = WriteDeadline::new(SECOND).await;
+            kind(deadline.write_all(&mut Slow { asked: 0 }, b"some").await)
+        });
+        join_all(writes).await
+    });
+    assert_eq!(ends.unwrap(), [Ok(()); 10]);
+    kernel.shutdown().unwrap();
 }
 
 #[test]

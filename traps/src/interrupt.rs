@@ -147,7 +147,7 @@ impl Interrupt {
         self.0.reading
     }
 
-    /// Where the timeout was set; `None` for a cancellation, and for a deadline of the whole task.
+    /// Where the timeout was set; none if cancelled, of a whole task's deadline, or in its guard.
     #[must_use]
     pub fn set_at(&self) -> Option<Site> {
         self.0.set_at

@@ -87,8 +87,13 @@ pub struct Io<S: Source> {
     local: PhantomData<Rc<()>>,
 }
 
-/// In place of a handle: all waits are ended, for good. No kernel has this number.
-const CLOSED: HandleId = HandleId { index: u32::MAX, epoch: 0, serial: NonZeroU64::MAX };
+/// In the serial number of a handle: all waits are ended, for good. None gets that far.
+const CLOSED: u64 = 1 << 63;
+/// No kernel has that number.
+const NO_KERNEL: u32 = 0;
+/// That of one that was closed before anybody waited for it.
+const NEVER_OPEN: HandleId =
+    HandleId { index: u32::MAX, epoch: NO_KERNEL, serial: NonZeroU64::MAX };
 
 impl<S: Source> Io<S> {
     /// Takes ownership. Nothing is registered before the first wait.
@@ -126,23 +131,29 @@ impl<S: Source> Io<S> {
     /// descriptor itself is closed when this is dropped, so that its number cannot be given out
     /// again while somebody holds it.
     pub fn close(&self) {
-        let open = self.registered();
-        self.handle.set(Some(CLOSED));
-        if let (Some(handle), Some(source)) = (open, &self.source) {
-            let descriptor = source.descriptor();
-            gate::post(Post::Release { handle, descriptor, owner: None, sole: false });
+        if self.is_closed() {
+            return;
+        }
+        let open = self.handle.get();
+        let serial = |handle: HandleId| handle.serial | CLOSED;
+        let closed = open.map(|handle| HandleId { serial: serial(handle), ..handle });
+        self.handle.set(closed.or(Some(NEVER_OPEN)));
+        if let Some(handle) = open {
+            gate::post(Post::Close { handle });
         }
     }
 
-    /// Its handle, unless it is closed or was never waited for.
+    /// Its handle as the kernel knows it, also if it is closed; none if it was never waited for.
     #[inline]
     fn registered(&self) -> Option<HandleId> {
-        self.handle.get().filter(|handle| handle.epoch != CLOSED.epoch)
+        let handle = self.handle.get().filter(|handle| handle.epoch != NO_KERNEL)?;
+        let serial = NonZeroU64::new(handle.serial.get() & !CLOSED)?;
+        Some(HandleId { serial, ..handle })
     }
 
     #[inline]
     fn is_closed(&self) -> bool {
-        self.handle.get().is_some_and(|handle| handle.epoch == CLOSED.epoch)
+        self.handle.get().is_some_and(|handle| handle.serial.get() & CLOSED != 0)
     }
 
     fn handle(&self) -> HandleId {
@@ -232,6 +243,7 @@ impl<S: Source> Ready<'_, S> {
     #[cold]
     fn give_up(&mut self) {
         if let Some(Ok(_)) = self.call.abandon()
+            && !self.io.is_closed()
             && let Some(handle) = self.io.registered()
         {
             gate::post(Post::Remember { handle, direction: self.direction });

@@ -272,7 +272,12 @@ pub enum Post {
         /// Which.
         deadline: DeadlineName,
     },
-    /// A handle is closed: its waiters end with [`Failure::Closed`].
+    /// A handle is closed: its waiters end with [`Failure::Closed`]. A `Release` of it follows.
+    Close {
+        /// Which.
+        handle: HandleId,
+    },
+    /// A handle is gone: its waiters end with [`Failure::Closed`].
     Release {
         /// Which.
         handle: HandleId,
@@ -337,7 +342,9 @@ impl Post {
             | Post::SetDeadline { deadline, .. }
             | Post::LeaveGuard { deadline, .. }
             | Post::DropDeadline { deadline, .. } => Some(deadline.epoch),
-            Post::Release { handle, .. } | Post::Remember { handle, .. } => Some(handle.epoch),
+            Post::Close { handle }
+            | Post::Release { handle, .. }
+            | Post::Remember { handle, .. } => Some(handle.epoch),
             Post::Detach(task) | Post::Woken(task) | Post::Drop(task) => Some(task.epoch),
             Post::Cancel { task, .. } | Post::Orphan { task, .. } => Some(task.epoch),
             Post::Spawn(birth) => Some(birth.parent.epoch),

@@ -259,7 +259,8 @@ async fn collect(
 }
 
 /// Polls them side by side: each may be what the process waits for. The first failure ends it, for
-/// the others may wait for what has failed; an interrupt is heard by each of them first.
+/// the others may wait for what has failed; an interrupt is heard by each of them first, and is
+/// what it comes to where one has heard it.
 async fn at_once<const N: usize>(
     mut parts: [Pin<&mut dyn Future<Output = io::Result<()>>>; N],
 ) -> io::Result<()> {
@@ -270,7 +271,7 @@ async fn at_once<const N: usize>(
             match part.as_mut().poll(cx) {
                 Poll::Pending => continue,
                 Poll::Ready(Err(error)) if error.interrupt().is_none() => {
-                    return Poll::Ready(Err(error));
+                    return Poll::Ready(Err(interrupted.take().unwrap_or(error)));
                 }
                 Poll::Ready(ended) => interrupted = interrupted.take().or(ended.err()),
             }
@@ -306,5 +307,31 @@ impl Drop for Reaped {
         if reaper.spawn(move || wait(&theirs)).is_err() {
             wait(&child);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::num::NonZeroU64;
+    use std::task::{Context, Waker};
+
+    use traps::protocol::ScopeId;
+    use traps::{Interrupt, Time};
+
+    use super::*;
+
+    #[test]
+    fn who_was_interrupted_says_so_though_another_part_failed_beside_it() {
+        let root = ScopeId { index: 0, epoch: 1, serial: NonZeroU64::MIN };
+        let cancelled = Interrupt::cancelled(root, root, root, Time::ZERO, None, "test");
+        let interrupted = ready(Err(io::Error::from(cancelled)));
+        let fails = ready(Err(ErrorKind::FileTooLarge.into()));
+        let (interrupted, fails) = (pin!(interrupted), pin!(fails));
+        let ends = pin!(at_once([interrupted, fails]));
+        let Poll::Ready(Err(end)) = ends.poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("both are ready");
+        };
+        assert!(end.interrupt().is_some());
     }
 }

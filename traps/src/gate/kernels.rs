@@ -135,6 +135,7 @@ impl Gate {
                     | Post::Wake { .. }
                     | Post::Cancel { .. }
                     | Post::Drop(_)
+                    | Post::Close { .. }
                     | Post::Release { .. }
                     | Post::Remember { .. }
                     | Post::Keep { .. }
