@@ -33,6 +33,37 @@ impl Drop for Counted {
 }
 
 #[test]
+fn values_that_panic_as_their_kernel_is_dropped_end_neither_it_nor_the_process() {
+    struct Dies(Rc<Cell<i32>>);
+    impl Drop for Dies {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            std::panic::resume_unwind(Box::new("by design"));
+        }
+    }
+    static FIRST: TaskLocal<Dies> = TaskLocal::new();
+    static SECOND: TaskLocal<Dies> = TaskLocal::new();
+    let dropped = Rc::new(Cell::new(0));
+    let mut kernel = Kernel::new(Sim::new());
+    kernel
+        .run(async {
+            for _ in 0..2 {
+                let dropped = dropped.clone();
+                let waits = async move {
+                    FIRST.set(Dies(dropped.clone()));
+                    SECOND.set(Dies(dropped));
+                    std::future::pending::<()>().await;
+                };
+                drop(spawn("waits", waits).await);
+            }
+            yield_now().await.unwrap();
+        })
+        .unwrap();
+    drop(kernel);
+    assert_eq!((dropped.get(), tasks_with_locals()), (4, 0));
+}
+
+#[test]
 fn a_local_stays_with_its_task() {
     static NUMBER: TaskLocal<u32> = TaskLocal::new();
     static OTHER: TaskLocal<u32> = TaskLocal::new();

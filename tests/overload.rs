@@ -115,6 +115,22 @@ fn the_end_of_a_run_of_refusals_tells_how_many_there_were() {
     assert_lines(&trace, "cap      name=door limit=1 refused=7", 1);
 }
 
+#[test]
+fn an_entry_on_another_thread_leaves_the_number_of_refusals_to_one_that_has_a_log() {
+    let (_, trace) = on_sim(async {
+        let gate = Gate::new("door", 1);
+        let place = gate.try_enter().unwrap();
+        for _ in 0..7 {
+            gate.try_enter().unwrap_err();
+        }
+        drop(place);
+        let elsewhere = gate.clone();
+        std::thread::spawn(move || drop(elsewhere.try_enter().unwrap())).join().unwrap();
+        let _place = gate.try_enter().unwrap();
+    });
+    assert_lines(&trace, "cap      name=door limit=1 refused=7", 1);
+}
+
 /// Where it is full and a place comes free again and again, each entry ends a run of refusals.
 #[test]
 fn d26_a_gate_that_is_rushed_for_long_does_not_fill_the_log() {

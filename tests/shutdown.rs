@@ -458,6 +458,18 @@ fn r8_three_of_three_entries() {
 }
 
 #[test]
+fn r8_a_shutdown_that_begins_is_not_quiet_though_all_ends_in_its_turn() {
+    let options = Options::new().shutdown_on(&[Signal::Terminate]);
+    let mut kernel = Traced::new(Sim::new().signal_at(at(10), Signal::Terminate), options);
+    kernel.go(async {
+        drop(spawn("until", async { begun().await.unwrap() }).await);
+        yield_now().await.unwrap();
+    });
+    assert!(!kernel.run_until_quiescent(secs(10)).unwrap());
+    kernel.end();
+}
+
+#[test]
 fn r8_quiet_is_when_nothing_is_left_that_could_happen() {
     let mut kernel =
         Traced::new(Sim::new().ready_at(at(20), 1, traps::io::Direction::Read), Options::new());

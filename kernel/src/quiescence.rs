@@ -121,10 +121,11 @@ impl<M: Machine> Kernel<M> {
         let end = self.log.now + limit;
         let mut nobody = |_: &mut Context<'_>| Poll::Pending;
         let quiet = loop {
-            if self.is_quiescent() {
+            let closing = self.is_closing();
+            if !closing && self.is_quiescent() {
                 break Ok(true);
             }
-            if self.log.now >= end || self.is_closing() {
+            if closing || self.log.now >= end {
                 break Ok(false);
             }
             self.bound = Some(end);

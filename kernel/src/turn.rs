@@ -144,10 +144,12 @@ impl<M: Machine> Kernel<M> {
         let sleeps = !busy && self.wakes.fall_asleep();
         if !sleeps {
             until = Until::Now;
-        } else if self.log.is_listening() {
-            self.log.idle();
+        } else {
+            if self.log.is_listening() {
+                self.log.idle();
+            }
             if self.gate.has_filed() {
-                // Who listens has woken somebody.
+                // Who listens, or a logger at `info`, has woken somebody.
                 until = Until::Now;
             }
         }
@@ -171,13 +173,20 @@ impl<M: Machine> Kernel<M> {
         arrivals.clear();
         self.scratch.arrivals = arrivals;
         if let Err(error) = waited {
-            self.ending.failed = true;
-            // Or what they were set for would be gone when the shutdown comes to them.
-            self.fire_deadlines();
-            self.drop_messages();
+            self.fail();
             return Err(Error::Machine(error));
         }
         if hang { Err(Error::Hang(self.report())) } else { Ok(in_vain) }
+    }
+
+    /// The machine has failed.
+    #[cold]
+    #[inline(never)]
+    fn fail(&mut self) {
+        self.ending.failed = true;
+        // Or what they were set for would be gone when the shutdown comes to them.
+        self.fire_deadlines();
+        self.drop_messages();
     }
 
     /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
@@ -286,13 +295,14 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// Step 4: expired deadlines, in the order of their deadlines and ranks.
-    #[inline]
+    #[inline(always)]
     fn fire_deadlines(&mut self) {
         if !self.scratch.due.is_empty() {
             self.fire_due();
         }
     }
 
+    #[inline(never)]
     fn fire_due(&mut self) {
         self.longrun.since_then = Done::Served;
         let now = self.log.now;

@@ -39,11 +39,12 @@ pub struct MinRate {
 
 impl MinRate {
     /// Asks for `rate` bytes a second over each `window`; for nothing if one of them is zero or the
-    /// window has no end. A window of more than 4 GiB asks for 4 GiB.
+    /// window has no end, else for a byte a window at least. A window of more than 4 GiB asks for
+    /// 4 GiB.
     #[must_use]
     pub fn new(rate: u64, window: Duration) -> MinRate {
         let window = micros(window);
-        let bytes = u128::from(rate) * u128::from(window) / 1_000_000;
+        let bytes = (u128::from(rate) * u128::from(window)).div_ceil(1_000_000);
         let least = u64::try_from(bytes).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
         let least = if window == u64::MAX { 0 } else { least };
         let span = window.div_ceil(BUCKETS as u64 - 1).max(1);
@@ -190,6 +191,10 @@ mod tests {
         for (rate, window) in [(0, SECOND), (240, Duration::ZERO), (240, Duration::MAX)] {
             assert_eq!(MinRate::new(rate, window).before_wait(), None);
         }
+        // As is one byte in a window that would have less.
+        let mut least = MinRate::new(240, Duration::from_millis(4));
+        least.after_wait(SECOND, 0);
+        assert_eq!(least.before_wait(), Some(Duration::ZERO));
         // The greatest numbers are only great.
         for window in [5 * SECOND, Duration::from_micros(1)] {
             let mut most = MinRate::new(u64::MAX, window);

@@ -123,3 +123,15 @@ fn an_answer_that_ends_with_the_connection_and_breaks_off_is_reset() {
     let brief = deadlines(|deadlines| deadlines.body = SECOND);
     assert_eq!(end_of(brief, post, false).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
+
+#[test]
+fn a_handler_that_lets_go_of_a_large_piece_of_its_answer_fails_alone() {
+    let mut kernel = Kernel::new(Sim::new());
+    let (end, mut client) = duplex(1_000);
+    let served = kernel.run(async {
+        client.write_all(b"GET /cut HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let socket = Socket { end, resets: false };
+        serve_connection(socket, &App, &Config::default()).await
+    });
+    served.unwrap().expect("it is no failure of the connection");
+}

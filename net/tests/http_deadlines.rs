@@ -103,6 +103,13 @@ fn d25_a_body_that_drips_is_cut_off_though_each_read_comes_in_time() {
 }
 
 #[test]
+fn d25_a_body_that_drips_is_cut_off_also_where_its_handler_waits_for_more_than_that() {
+    let head = b"POST /beside HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n";
+    let seen = talk(&[Act::Send(head), seconds(60)]);
+    assert_eq!(end(&seen), (vec![], Some(5_000_000)));
+}
+
+#[test]
 fn d25_a_slow_honest_body_is_taken() {
     for framing in ["length", "chunks"] {
         let slow = body_by(0, 300, framing);

@@ -194,6 +194,9 @@ fn the_error_of_a_handler_is_said_once_and_that_of_a_connection_is_not() {
         assert_eq!(seen.trace.matches(&format!("{failed}{why}\n")).count(), 1, "{}", seen.trace);
         assert_eq!(seen.trace.matches(failed).count(), 1, "{}", seen.trace);
     }
+    // Also where nobody wants the body.
+    let seen = talk(&get("HEAD /half-fail"));
+    assert_eq!(seen.trace.matches(failed).count(), 1, "{}", seen.trace);
     // What a client can bring about, and what has a line of its own.
     let long = with("POST /api/read", "Content-Length: 4") + "long";
     let bad = with("POST /api/read", "Transfer-Encoding: chunked") + "x\r\n";

@@ -24,8 +24,10 @@ use crate::stream::Stream;
 pub(crate) enum Fault {
     /// The peer broke a rule or a limit of the body and is told so.
     Refused(Refusal),
-    /// It took too long, the stream failed, or an answer was cut: there is nobody to tell.
+    /// It took too long, or the stream failed: there is nobody to tell.
     Lost(Option<Phase>),
+    /// The handler has let go of a piece of its answer half-way.
+    Cut,
 }
 
 /// How far a streamed answer has come.
@@ -80,6 +82,10 @@ impl<S: Stream> Outlet<'_, S> {
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
             (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
             (Ok(_), Some(Fault::Lost(None)), _) => None,
+            (outcome, Some(Fault::Cut), _) => {
+                note_own(&outcome, None);
+                None
+            }
             (Ok(response), _, Streamed::No) => Some(response),
             (Ok(_), _, Streamed::Done) => Some(Response::sent()),
             (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
@@ -92,9 +98,15 @@ impl<S: Stream> Outlet<'_, S> {
                 note_own(&outcome, fault);
                 Some(self.broken())
             }
-            (Err(_), None, Streamed::Nothing(0)) => Some(Response::sent()),
+            (Err(error), None, Streamed::Nothing(0)) if is_unwanted(&error) => {
+                Some(Response::sent())
+            }
             // The client asked for no body, by HEAD: that may be all that is wrong.
-            (_, _, Streamed::Nothing(_)) => None,
+            (Err(error), None, Streamed::Nothing(_)) if is_unwanted(&error) => None,
+            (outcome, fault, Streamed::Nothing(_)) => {
+                note_own(&outcome, fault);
+                None
+            }
             // It broke off, and the client can tell.
             (
                 outcome,
@@ -214,7 +226,7 @@ impl<S: Stream> Outlet<'_, S> {
     /// Writes what is too large to be copied. In a box: few answers are.
     pub(crate) async fn write_large(&mut self, bytes: &[u8]) -> io::Result<()> {
         // Dropped or interrupted half-way, by a timeout of the handler, it leaves the answer cut.
-        let before = self.fault.replace(Fault::Lost(None));
+        let before = self.fault.replace(Fault::Cut);
         let mut wire = self.wire.borrow_mut();
         let sent = Box::pin(wire.write_through(bytes, self.config)).await;
         drop(wire);
@@ -272,9 +284,10 @@ impl<S: Stream> Outlet<'_, S> {
         flushed.map_err(|trouble| self.lose(trouble))
     }
 
-    fn check(&self) -> io::Result<()> {
+    /// Whether anything can still be sent.
+    pub(crate) fn check(&self) -> io::Result<()> {
         match self.fault {
-            Some(Fault::Lost(_)) => Err(ErrorKind::ConnectionAborted.into()),
+            Some(Fault::Lost(_) | Fault::Cut) => Err(ErrorKind::ConnectionAborted.into()),
             Some(Fault::Refused(_)) | None => Ok(()),
         }
     }
@@ -284,6 +297,11 @@ impl<S: Stream> Outlet<'_, S> {
 /// itself, or the cancellation of another task, is a failure of its own where it passes it on.
 fn is_from_outside(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
+}
+
+/// Whether it may be the server's, for a handler that writes a body which nobody wants.
+fn is_unwanted(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Unsupported)
 }
 
 /// A line for an error of the handler's own. A fault of the connection has none: a client can bring

@@ -107,8 +107,14 @@ impl Watch {
         Watch { seat, total, rate: None, counting: false, begun: Time::ZERO }
     }
 
+    /// Begins a wait to read in `phase`.
+    pub(crate) fn begin(&mut self, phase: Phase, deadlines: &Deadlines) -> Waiting<'_> {
+        let until = self.enter(phase, deadlines);
+        Waiting { watch: self, until, over: false }
+    }
+
     /// What holds for a wait to read in `phase` that begins now.
-    pub(crate) fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
+    fn enter(&mut self, phase: Phase, deadlines: &Deadlines) -> Until {
         let span = match phase {
             Phase::Head => deadlines.head,
             Phase::Linger => deadlines.linger,
@@ -143,7 +149,7 @@ impl Watch {
     }
 
     /// Runs `wait` under the deadline. Each phase has a line, which the log shows as its place.
-    pub(crate) fn guard<T, F>(&self, until: &Until, wait: F) -> Guard<'_, F>
+    fn guard<T, F>(&self, until: &Until, wait: F) -> Guard<'_, F>
     where
         F: Future<Output = io::Result<T>>,
     {
@@ -157,11 +163,11 @@ impl Watch {
         }
     }
 
-    /// The wait is over: what it came to.
-    pub(crate) fn end<T>(&mut self, until: &Until, done: io::Result<T>) -> Result<T, Trouble> {
-        match until.phase {
+    /// A wait in that phase is over.
+    fn end(&mut self, phase: Phase) {
+        match phase {
             Phase::Head | Phase::Linger => {
-                self.total = Some((until.phase, self.deadline().until()));
+                self.total = Some((phase, self.deadline().until()));
             }
             Phase::Body | Phase::SlowBody if self.counting => {
                 let waited = self.deadline().now().since(self.begun);
@@ -170,7 +176,6 @@ impl Watch {
             }
             Phase::Body | Phase::SlowBody | Phase::Write => {}
         }
-        if timed_out(&done) { Err(Trouble::Expired(until.phase)) } else { Ok(done?) }
     }
 
     /// So much of a body was read.
@@ -207,5 +212,39 @@ impl Watch {
     #[inline]
     pub(crate) fn leave(&mut self) {
         (self.total, self.counting) = (None, false);
+    }
+}
+
+/// A wait to read. It counts also where it is dropped, as by a handler that waits for something
+/// else beside it.
+pub(crate) struct Waiting<'w> {
+    watch: &'w mut Watch,
+    until: Until,
+    over: bool,
+}
+
+impl Waiting<'_> {
+    /// Runs it under the deadline.
+    pub(crate) fn guard<T, F>(&self, wait: F) -> Guard<'_, F>
+    where
+        F: Future<Output = io::Result<T>>,
+    {
+        self.watch.guard(&self.until, wait)
+    }
+
+    /// It is over: what it came to.
+    pub(crate) fn end<T>(mut self, done: io::Result<T>) -> Result<T, Trouble> {
+        let phase = self.until.phase;
+        self.watch.end(phase);
+        self.over = true;
+        if timed_out(&done) { Err(Trouble::Expired(phase)) } else { Ok(done?) }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.over && matches!(self.until.phase, Phase::Body | Phase::SlowBody) {
+            self.watch.end(self.until.phase);
+        }
     }
 }

@@ -232,8 +232,7 @@ impl<'r, S: Stream> Request<'r, S> {
         loop {
             match self.outlet.fault {
                 Some(Fault::Refused(refusal)) => return Err(invalid(refusal)),
-                Some(Fault::Lost(_)) => return Err(ErrorKind::ConnectionAborted.into()),
-                None => {}
+                Some(Fault::Lost(_) | Fault::Cut) | None => self.outlet.check()?,
             }
             if let Some(place) = self.buffered()? {
                 return Ok(Some(place));

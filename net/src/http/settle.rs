@@ -100,7 +100,7 @@ impl<S: Stream> Request<'_, S> {
         self.inbox.finish();
         match (self.outlet.streamed, self.outlet.fault, self.body) {
             (Streamed::UntilClose, ..) => After::Reset,
-            (_, Some(Fault::Lost(_)), _) => After::Close,
+            (_, Some(Fault::Lost(_) | Fault::Cut), _) => After::Close,
             // As below.
             (_, None, Body::End) if !self.head.keep_alive => After::Close,
             (..) => After::Linger,

@@ -148,9 +148,9 @@ impl<S: Stream> Wire<S> {
     async fn wait(&mut self, phase: Phase, config: &Config) -> Result<(), Trouble> {
         self.flush(config).await?;
         self.answered = 0;
-        let until = self.watch.enter(phase, &config.deadlines);
-        let waited = self.watch.guard(&until, self.stream.readable()).await;
-        self.watch.end(&until, waited)?;
+        let wait = self.watch.begin(phase, &config.deadlines);
+        let waited = wait.guard(self.stream.readable()).await;
+        wait.end(waited)?;
         self.drained = false;
         Ok(())
     }

@@ -10,7 +10,7 @@ use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Deadlines, Handler, Limits, Method, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use traps::{Time, clock, spawn};
+use traps::{Either, Time, clock, spawn};
 
 #[derive(Clone)]
 pub struct App;
@@ -64,6 +64,16 @@ impl Handler for App {
                 }
                 Ok(Response::text("slowly"))
             }
+            (Method::Post, "/beside") => loop {
+                let chunk = async { Ok(request.read_chunk().await?.is_some()) };
+                let tick = traps::sleep(Duration::from_secs(1));
+                match traps::race(chunk, tick).await {
+                    Either::Left(Ok(true)) | Either::Right(Ok(_)) => {}
+                    Either::Left(Ok(false)) => return Ok(Response::text("beside")),
+                    Either::Left(Err(error)) => return Err(error),
+                    Either::Right(Err(interrupt)) => return Err(interrupt.into()),
+                }
+            },
             (Method::Post, "/small") => {
                 let body = request.body_to_vec(10).await?;
                 Ok(Response::new(200).with_body(body))

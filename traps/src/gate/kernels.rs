@@ -1,9 +1,11 @@
 //! A kernel's life at its thread's gate: it comes, runs, stops and goes.
 
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use super::locals::TaskLocals;
 use super::register::Stage;
 use super::tables::Tables;
 use super::{EPOCHS, GATE, Gate};
@@ -49,7 +51,16 @@ impl Gate {
                 queue.keep_permit();
             }
         }
-        drop((dropped, posts, locals));
+        // Each by itself: a panic of one takes no other along, and two at once end the process.
+        drop_each(dropped);
+        drop_each(posts);
+        let (locals, outside) = locals;
+        drop_each(outside);
+        for TaskLocals { own, inherited } in locals {
+            drop_each(own);
+            // What children share goes with the last of them.
+            drop_each(inherited.and_then(Rc::into_inner).unwrap_or_default());
+        }
     }
 
     /// Makes the kernel the one that runs on this thread.
@@ -151,6 +162,13 @@ impl Gate {
     pub fn tickets(&self, epoch: u32) -> usize {
         let first = self.now.register.stage.get() != Stage::Empty && self.now.epoch.get() == epoch;
         self.now.tables.borrow().used(epoch) + usize::from(first)
+    }
+}
+
+fn drop_each<T>(values: impl IntoIterator<Item = T>) {
+    for value in values {
+        // The panic hook has told of it. To drop its payload may panic again.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(mem::forget);
     }
 }
 

@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::now::Now;
+use super::now::{Now, now};
 use super::{GATE, Gate};
 use crate::protocol::TaskRef;
 
@@ -32,9 +32,9 @@ pub(super) struct Locals {
 /// The values of one task. A handful at most, so they are searched in order.
 #[derive(Default)]
 pub struct TaskLocals {
-    own: Vec<(Key, Own)>,
+    pub(super) own: Vec<(Key, Own)>,
     /// The parent's own list until one of the two changes it.
-    inherited: Option<Rc<Vec<(Key, Shared)>>>,
+    pub(super) inherited: Option<Rc<Vec<(Key, Shared)>>>,
 }
 
 impl Locals {
@@ -139,8 +139,9 @@ fn replace<V>(values: &mut Vec<(Key, V)>, key: Key, value: Option<V>) -> Option<
 
 /// Looks at the values of the task that is being polled; `None` outside a poll.
 fn look<R>(read: impl FnOnce(&TaskLocals) -> Option<R>) -> Option<R> {
+    // A thread without a kernel gets no gate by this.
+    let task = now()?.task.get()?;
     GATE.try_with(|gate| {
-        let task = gate.now.task.get()?;
         let tasks = gate.locals.tasks.borrow();
         read(tasks.get(&key_of(task))?)
     })
@@ -151,8 +152,10 @@ fn look<R>(read: impl FnOnce(&TaskLocals) -> Option<R>) -> Option<R> {
 /// Changes the values of the task that is being polled; `Err` outside a poll.
 fn change<V, R>(value: V, write: impl FnOnce(&mut TaskLocals, V) -> R) -> Result<R, V> {
     let mut value = Some(value);
+    let Some(task) = now().and_then(|now| now.task.get()) else {
+        return Err(value.take().expect("it was not written"));
+    };
     let done = GATE.try_with(|gate| {
-        let task = gate.now.task.get()?;
         let mut tasks = gate.locals.tasks.borrow_mut();
         gate.now.any_locals.set(true);
         Some(write(tasks.entry(key_of(task)).or_default(), value.take()?))
