@@ -100,15 +100,21 @@ fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
     assert_lines(&trace, "cap      name=request_task", 1);
 }
 
+/// A gate that has refused seven and is empty again.
+fn rushed() -> Gate {
+    let gate = Gate::new("door", 1);
+    let place = gate.try_enter().unwrap();
+    for _ in 0..7 {
+        gate.try_enter().unwrap_err();
+    }
+    drop(place);
+    gate
+}
+
 #[test]
 fn the_end_of_a_run_of_refusals_tells_how_many_there_were() {
     let (_, trace) = on_sim(async {
-        let gate = Gate::new("door", 1);
-        let place = gate.try_enter().unwrap();
-        for _ in 0..7 {
-            gate.try_enter().unwrap_err();
-        }
-        drop(place);
+        let gate = rushed();
         let _place = gate.try_enter().unwrap();
     });
     assert_lines(&trace, "cap      name=door limit=1", 2);
@@ -118,12 +124,7 @@ fn the_end_of_a_run_of_refusals_tells_how_many_there_were() {
 #[test]
 fn an_entry_on_another_thread_leaves_the_number_of_refusals_to_one_that_has_a_log() {
     let (_, trace) = on_sim(async {
-        let gate = Gate::new("door", 1);
-        let place = gate.try_enter().unwrap();
-        for _ in 0..7 {
-            gate.try_enter().unwrap_err();
-        }
-        drop(place);
+        let gate = rushed();
         let elsewhere = gate.clone();
         std::thread::spawn(move || drop(elsewhere.try_enter().unwrap())).join().unwrap();
         let _place = gate.try_enter().unwrap();
