@@ -29,16 +29,15 @@
 //! table's arms need: `posts.rs`, `yields.rs`, `lines.rs` (joins and queues), `io.rs`
 //! (descriptors), `jobs.rs` (threads), `outside.rs` (waits that any thread may end), `scoping.rs`,
 //! `outlived.rs`, `delivery.rs`, `unread.rs`, `branches.rs`, `shields.rs` and `bare.rs` (scopes and
-//! interrupts),
-//! `deadlines.rs` (of connections), `longrun.rs`, `signals.rs`, `shutdown.rs` (the phases);
-//! `quiescence.rs` says whether anything can still happen, `view.rs` and `task_table.rs` what there
-//! is. The tables that they use are pure structures: `tasks.rs` (of the records in `task.rs`),
-//! `ready.rs`, `waits.rs` and `links.rs`, `scopes.rs` (of those in `scope.rs`), `pending.rs`,
-//! `timers.rs` and `owner.rs`, `registrations.rs`, `workers.rs` (tokens). Events are made by
-//! `emit.rs`, `shown.rs` and `log.rs`, and are in `trace/`. What other threads see is in `wake.rs`,
-//! `waker.rs`, `remote.rs`, `threads.rs` and `watchdog.rs`; what the world is, in `machine/`; what
-//! can be chosen, in `options.rs` and `limits.rs`. [`testing`] is for the tests of programs;
-//! `inject.rs` is all that the kernel does for it.
+//! interrupts), `deadlines.rs` (of connections), `longrun.rs`, `signals.rs`, `shutdown.rs` (the
+//! phases); `quiescence.rs` says whether anything can still happen, `view.rs` and `task_table.rs`
+//! what there is. The tables that they use are pure structures: `tasks.rs` (of the records in
+//! `task.rs`), `ready.rs`, `waits.rs` and `links.rs`, `scopes.rs` (of those in `scope.rs`),
+//! `pending.rs`, `timers.rs` and `owner.rs`, `registrations.rs`, `workers.rs` (tokens). Events are
+//! made by `emit.rs`, `shown.rs` and `log.rs`, and are in `trace/`. What other threads see is in
+//! `wake.rs`, `waker.rs`, `remote.rs`, `threads.rs` and `watchdog.rs`; what the world is, in
+//! `machine/`; what can be chosen, in `options.rs` and `limits.rs`. [`testing`] is for the tests of
+//! programs; `inject.rs` is all that the kernel does for it.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map.
 

@@ -121,11 +121,13 @@ impl<M: Machine> Kernel<M> {
         let end = self.log.now + limit;
         let mut nobody = |_: &mut Context<'_>| Poll::Pending;
         let quiet = loop {
-            let closing = self.is_closing();
-            if !closing && self.is_quiescent() {
+            if self.is_closing() {
+                break Ok(false);
+            }
+            if self.is_quiescent() {
                 break Ok(true);
             }
-            if closing || self.log.now >= end {
+            if self.log.now >= end {
                 break Ok(false);
             }
             self.bound = Some(end);

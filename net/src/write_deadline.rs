@@ -148,14 +148,15 @@ where
     S: Stream,
 {
     if timed_out(&written) {
-        let mut done = now(|| stream.write_vectored(bufs)).await;
-        while done.is_none() && !take_budget() {
+        loop {
+            if let Some(done) = now(|| stream.write_vectored(bufs)).await {
+                return done.map(Some);
+            }
+            if take_budget() {
+                break;
+            }
             // Others of its task have spent the budget, which says nothing of the peer.
             yield_now().await?;
-            done = now(|| stream.write_vectored(bufs)).await;
-        }
-        if let Some(done) = done {
-            return done.map(Some);
         }
         stream.reset()?;
         return Ok(None);

@@ -126,12 +126,12 @@ fn an_answer_that_ends_with_the_connection_and_breaks_off_is_reset() {
 
 #[test]
 fn a_handler_that_lets_go_of_a_large_piece_of_its_answer_fails_alone() {
-    let mut kernel = Kernel::new(Sim::new());
     let (end, mut client) = duplex(1_000);
-    let served = kernel.run(async {
+    let ran = kernel::testing::run(async move {
         client.write_all(b"GET /cut HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let socket = Socket { end, resets: false };
         serve_connection(socket, &App, &Config::default()).await
     });
-    served.unwrap().expect("it is no failure of the connection");
+    ran.output.expect("it is no failure of the connection");
+    assert_eq!(ran.trace.matches("warn     a handler failed: ").count(), 1, "{}", ran.trace);
 }

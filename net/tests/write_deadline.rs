@@ -71,10 +71,10 @@ fn d21_a_peer_that_reads_slowly_is_not_cut_off() {
     assert_eq!(took, 29 * 101);
 }
 
-/// Takes all that it is offered, 20 s for each MiB.
-struct Tape(Cell<usize>);
+/// Takes all that it is offered, after what is done for so many bytes.
+struct Sink<F>(F);
 
-impl Stream for Tape {
+impl<F: AsyncFnMut(usize) -> io::Result<()>> Stream for Sink<F> {
     async fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         Ok(0)
     }
@@ -82,9 +82,8 @@ impl Stream for Tape {
         self.write_vectored(&[IoSlice::new(buf)]).await
     }
     async fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        let size: usize = bufs.iter().map(|buf| buf.len()).sum();
-        sleep(20 * SECOND * (size >> 20) as u32).await?;
-        self.0.set(self.0.get() + size);
+        let size = bufs.iter().map(|buf| buf.len()).sum();
+        (self.0)(size).await?;
         Ok(size)
     }
     async fn readable(&mut self) -> io::Result<()> {
@@ -98,42 +97,18 @@ impl Stream for Tape {
 #[test]
 fn d21_a_large_write_begins_anew_after_each_mebibyte() {
     let (end, took) = run(async {
-        let mut tape = Tape(Cell::new(0));
+        let taken = Cell::new(0);
+        let mut tape = Sink(async |size: usize| {
+            sleep(20 * SECOND * (size >> 20) as u32).await?;
+            taken.set(taken.get() + size);
+            Ok(())
+        });
         let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
         let end = kind(deadline.write_all(&mut tape, &vec![b'x'; 4 << 20]).await);
-        assert_eq!(tape.0.get(), 4 << 20);
+        assert_eq!(taken.get(), 4 << 20);
         (end, seconds().await)
     });
     assert_eq!((end, took), (Ok(()), 80));
-}
-
-/// Waits for ever until it is asked a third time, as one whose peer reads slowly; then it takes
-/// all, where something is left of the task's budget.
-struct Slow {
-    asked: u32,
-}
-
-impl Stream for Slow {
-    async fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Ok(0)
-    }
-    async fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(buf)]).await
-    }
-    async fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.asked += 1;
-        if self.asked < 3 {
-            sleep(Duration::MAX).await?;
-        }
-        budget().await?;
-        Ok(bufs.iter().map(|buf| buf.len()).sum())
-    }
-    async fn readable(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-    fn shutdown(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]
@@ -142,7 +117,16 @@ fn d21_who_reads_slowly_is_not_cut_off_where_the_budget_is_spent() {
     let ends = kernel.run(async {
         let writes = (0..10).map(|_| async {
             let deadline = WriteDeadline::new(SECOND).await;
-            kind(deadline.write_all(&mut Slow { asked: 0 }, b"some").await)
+            // Its peer reads slowly: there is room when it is asked a third time.
+            let mut asked = 0;
+            let mut slow = Sink(async |_| {
+                asked += 1;
+                if asked < 3 {
+                    sleep(Duration::MAX).await?;
+                }
+                Ok(budget().await?)
+            });
+            kind(deadline.write_all(&mut slow, b"some").await)
         });
         join_all(writes).await
     });

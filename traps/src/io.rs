@@ -134,13 +134,9 @@ impl<S: Source> Io<S> {
         if self.is_closed() {
             return;
         }
-        let open = self.handle.get();
-        let serial = |handle: HandleId| handle.serial | CLOSED;
-        let closed = open.map(|handle| HandleId { serial: serial(handle), ..handle });
-        self.handle.set(closed.or(Some(NEVER_OPEN)));
-        if let Some(handle) = open {
-            gate::post(Post::Close { handle });
-        }
+        let Some(handle) = self.handle.get() else { return self.handle.set(Some(NEVER_OPEN)) };
+        self.handle.set(Some(HandleId { serial: handle.serial | CLOSED, ..handle }));
+        gate::post(Post::Close { handle });
     }
 
     /// Its handle as the kernel knows it, also if it is closed; none if it was never waited for.

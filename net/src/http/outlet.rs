@@ -82,10 +82,6 @@ impl<S: Stream> Outlet<'_, S> {
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
             (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
             (Ok(_), Some(Fault::Lost(None)), _) => None,
-            (outcome, Some(Fault::Cut), _) => {
-                note_own(&outcome, None);
-                None
-            }
             (Ok(response), _, Streamed::No) => Some(response),
             (Ok(_), _, Streamed::Done) => Some(Response::sent()),
             (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
@@ -103,16 +99,8 @@ impl<S: Stream> Outlet<'_, S> {
             }
             // The client asked for no body, by HEAD: that may be all that is wrong.
             (Err(error), None, Streamed::Nothing(_)) if is_unwanted(&error) => None,
-            (outcome, fault, Streamed::Nothing(_)) => {
-                note_own(&outcome, fault);
-                None
-            }
-            // It broke off, and the client can tell.
-            (
-                outcome,
-                fault,
-                Streamed::Length(_) | Streamed::Chunked | Streamed::UntilClose | Streamed::Done,
-            ) => {
+            // It broke off, and the client can tell, unless it wanted nothing of it.
+            (outcome, fault, _) => {
                 note_own(&outcome, fault);
                 None
             }
@@ -308,7 +296,7 @@ fn is_unwanted(error: &io::Error) -> bool {
 /// it about as often as it likes.
 #[cold]
 fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
-    let (Err(error), None) = (outcome, fault) else { return };
+    let (Err(error), None | Some(Fault::Cut)) = (outcome, fault) else { return };
     // Each of these has its line already.
     if !is_late(error) && !has_panicked(error) {
         note_warning(format!("a handler failed: {error}"));

@@ -151,10 +151,8 @@ fn look<R>(read: impl FnOnce(&TaskLocals) -> Option<R>) -> Option<R> {
 
 /// Changes the values of the task that is being polled; `Err` outside a poll.
 fn change<V, R>(value: V, write: impl FnOnce(&mut TaskLocals, V) -> R) -> Result<R, V> {
+    let Some(task) = now().and_then(|now| now.task.get()) else { return Err(value) };
     let mut value = Some(value);
-    let Some(task) = now().and_then(|now| now.task.get()) else {
-        return Err(value.take().expect("it was not written"));
-    };
     let done = GATE.try_with(|gate| {
         let mut tasks = gate.locals.tasks.borrow_mut();
         gate.now.any_locals.set(true);
