@@ -8,7 +8,7 @@ mod support;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use support::{Notes, Ran, check, check_quietly, ms, short, short_kind, tenths};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
 use traps::{
-    Either, Interrupt, Interruptible, Time, WaitQueue, check_interrupt, clock, current_deadline,
-    held_interrupt, ignore_after, join, race, remaining, shield, shield_for, sleep, spawn,
-    timeout_after, yield_now,
+    Either, Interrupt, Interruptible, Task, Time, WaitQueue, check_interrupt, clock,
+    current_deadline, held_interrupt, ignore_after, join, race, remaining, shield, shield_for,
+    sleep, spawn, timeout_after, yield_now,
 };
 
 fn at(tenth: u64) -> Time {
@@ -202,6 +202,136 @@ fn c28_a_ready_task_is_hit_at_its_next_blocking_trap() {
     });
     assert_eq!(notes.text(), "ok CAN");
     assert_eq!((lines_with(&ran, "= pending"), ran.count("deliver")), (1, 0));
+}
+
+/// A scope was begun and is not polled any more: nobody in it will ever hear of what comes for the
+/// task, and its next trap does.
+#[test]
+fn c28_a_ready_task_is_hit_also_beside_a_scope_in_which_nobody_is() {
+    let ran = check_quietly("", Sim::new(), async {
+        let queue = WaitQueue::new();
+        let waiting = queue.clone();
+        let victim = async move {
+            let mut begun = pin!(timeout_after(tenths(600), bare::<Result<(), Interrupt>>()));
+            assert!(poll_once(&mut begun).await.is_none());
+            let woken = short(&waiting.wait().await);
+            (woken, short(&op(90).await), short(&op(1).await))
+        };
+        let mut victim = spawn("victim", victim).await;
+        yield_now().await.unwrap();
+        queue.wake(1).await;
+        victim.cancel_now("").await;
+        let ended = victim.join().await.unwrap();
+        // The same for a timeout, whose own scope the main line is in.
+        let both = timeout_after(tenths(10), async {
+            let mut begun = pin!(timeout_after(tenths(600), bare::<Result<(), Interrupt>>()));
+            assert!(poll_once(&mut begun).await.is_none());
+            let (slept, hit) = (op(10).await, op(50).await);
+            Ok::<_, Interrupt>((short(&slept), short(&hit), short(&op(1).await)))
+        });
+        (ended, both.await.unwrap())
+    });
+    assert_eq!(ran.output, (("ok", "CAN", "ok"), ("ok", "TT", "ok")), "{}", ran.trace);
+}
+
+/// Each branch gets it once, also where nobody had it for a while.
+#[test]
+fn a_ready_tasks_interrupt_comes_once_to_each_branch_and_to_nothing_beside_them() {
+    let ran = check_quietly("", Sim::new(), async {
+        let queue = WaitQueue::new();
+        let waiting = queue.clone();
+        let victim = async move {
+            let branch = || async {
+                waiting.wait().await.unwrap();
+                (short(&op(1).await), short(&op(1).await))
+            };
+            let both = join(branch(), branch()).await;
+            (both, short(&op(1).await))
+        };
+        let mut victim = spawn("victim", victim).await;
+        yield_now().await.unwrap();
+        queue.wake(2).await;
+        victim.cancel_now("").await;
+        victim.join().await.unwrap()
+    });
+    assert_eq!(ran.output, ((("CAN", "ok"), ("CAN", "ok")), "ok"), "{}", ran.trace);
+}
+
+/// Of two timeouts at one point the outer one is whose it is, whichever was opened first.
+#[test]
+fn a_timeout_that_moved_into_one_of_the_same_point_is_not_the_first() {
+    let ran = check_quietly("", Sim::new(), async {
+        let mut inner = pin!(ignore_after(tenths(10), op(90)));
+        assert!(poll_once(&mut inner).await.is_none());
+        short(&timeout_after(tenths(10), inner).await)
+    });
+    assert_eq!(ran.output, "TT", "{}", ran.trace);
+}
+
+/// An interrupt that came while the task ran has been read in that run: it wins against nothing
+/// that comes later.
+#[test]
+fn a_cancellation_of_ones_own_is_no_winner_of_a_later_race() {
+    let ran = check_quietly("", Sim::new(), async {
+        let own: Rc<RefCell<Option<Task<_>>>> = Rc::default();
+        let handle = own.clone();
+        let task = async move {
+            join(op(90), async {
+                let handle = handle.borrow_mut().take().unwrap();
+                handle.cancel_now("").await;
+                check_interrupt().await.unwrap_err();
+                timeout_after(tenths(10), op(10)).await.unwrap();
+                handle
+            })
+            .await
+        };
+        *own.borrow_mut() = Some(spawn("task", async { drop(task.await) }).await);
+        op(20).await.unwrap();
+    });
+    assert_eq!(lines_with(&ran, "winner=value loser=timeout"), 1, "{}", ran.trace);
+    assert_eq!(lines_with(&ran, "race"), 1, "{}", ran.trace);
+}
+
+/// The line of a cancellation says whether it ended a trap: one whose future was dropped in that
+/// very poll is none, nor is a timeout that nobody can read any more.
+#[test]
+fn a_cancellation_that_finds_only_what_was_dropped_is_pending() {
+    let ran = check_quietly("", Sim::new(), async {
+        let own: Rc<RefCell<Option<Task<()>>>> = Rc::default();
+        let handle = own.clone();
+        let task = async move {
+            let mut slept = Some(Box::pin(op(90)));
+            assert!(poll_once(slept.as_mut().unwrap()).await.is_none());
+            yield_now().await.unwrap();
+            let handle = handle.borrow_mut().take().unwrap();
+            let mut cancel = pin!(handle.cancel_now(""));
+            poll_fn(|cx| {
+                let polled = cancel.as_mut().poll(cx);
+                slept = None;
+                polled
+            })
+            .await;
+            assert_eq!(short(&op(1).await), "CAN");
+        };
+        *own.borrow_mut() = Some(spawn("task", task).await);
+        op(20).await.unwrap();
+    });
+    assert_eq!(lines_with(&ran, "= pending"), 1, "{}", ran.trace);
+    let ran = check_quietly("", Sim::new(), async {
+        let shared = Rc::new(RefCell::new(Some(Box::pin(op(90)))));
+        let lent = shared.clone();
+        let waits = poll_fn(move |cx| match &mut *lent.borrow_mut() {
+            Some(slept) => Pin::new(slept).poll(cx),
+            None => Poll::Pending,
+        });
+        let mut task = spawn("task", timeout_after(tenths(10), waits)).await;
+        // Before the task runs, which has its timeout by then.
+        op(10).await.unwrap();
+        *shared.borrow_mut() = None;
+        task.cancel_now("").await;
+        drop(task.join().await);
+    });
+    assert_eq!(lines_with(&ran, "= pending"), 1, "{}", ran.trace);
 }
 
 /// The outer deadline passes while clean-up inside the inner block awaits: it hits there, as the

@@ -5,11 +5,16 @@ mod common_kernel;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use common_kernel::*;
 use kernel::{Kernel, Options, Sim};
 use traps::gate::Gate;
-use traps::{InheritedLocal, Interrupt, TaskGroup, TaskLocal, sleep, spawn, yield_now};
+use traps::{
+    InheritedLocal, Interrupt, TaskGroup, TaskLocal, run_in_thread, sleep, spawn, timeout_after,
+    yield_now,
+};
 
 fn tasks_with_locals() -> usize {
     Gate::of_this_thread().tasks_with_locals()
@@ -32,35 +37,70 @@ impl Drop for Counted {
     }
 }
 
-#[test]
-fn values_that_panic_as_their_kernel_is_dropped_end_neither_it_nor_the_process() {
-    struct Dies(Rc<Cell<i32>>);
-    impl Drop for Dies {
-        fn drop(&mut self) {
-            self.0.set(self.0.get() + 1);
-            std::panic::resume_unwind(Box::new("by design"));
-        }
+/// Counts its end, and panics.
+struct Dies(Arc<AtomicU64>);
+
+impl Drop for Dies {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        std::panic::resume_unwind(Box::new("by design"));
     }
+}
+
+#[test]
+fn values_that_panic_as_their_kernel_or_their_task_ends_end_neither_it_nor_the_process() {
     static FIRST: TaskLocal<Dies> = TaskLocal::new();
     static SECOND: TaskLocal<Dies> = TaskLocal::new();
-    let dropped = Rc::new(Cell::new(0));
+    static THIRD: InheritedLocal<Dies> = InheritedLocal::new();
+    static FOURTH: InheritedLocal<Dies> = InheritedLocal::new();
+    let dropped = Arc::new(AtomicU64::new(0));
     let mut kernel = Kernel::new(Sim::new());
-    kernel
-        .run(async {
-            for _ in 0..2 {
-                let dropped = dropped.clone();
-                let waits = async move {
-                    FIRST.set(Dies(dropped.clone()));
-                    SECOND.set(Dies(dropped));
+    let main = async {
+        for waits in [false, true] {
+            let dropped = dropped.clone();
+            let task = async move {
+                FIRST.set(Dies(dropped.clone()));
+                SECOND.set(Dies(dropped.clone()));
+                THIRD.set(Dies(dropped.clone()));
+                FOURTH.set(Dies(dropped));
+                if waits {
                     std::future::pending::<()>().await;
-                };
-                drop(spawn("waits", waits).await);
-            }
-            yield_now().await.unwrap();
-        })
-        .unwrap();
+                }
+            };
+            drop(spawn("task", task).await);
+        }
+        yield_now().await.unwrap();
+    };
+    kernel.run(main).unwrap();
+    assert_eq!(dropped.load(Ordering::Relaxed), 4);
     drop(kernel);
-    assert_eq!((dropped.get(), tasks_with_locals()), (4, 0));
+    assert_eq!((dropped.load(Ordering::Relaxed), tasks_with_locals()), (8, 0));
+}
+
+/// Not even where the job itself panics, or is dropped unbegun with what it owns.
+#[test]
+fn values_that_panic_in_a_job_end_neither_its_thread_nor_the_process() {
+    static FIRST: InheritedLocal<Dies> = InheritedLocal::new();
+    static SECOND: InheritedLocal<Dies> = InheritedLocal::new();
+    let dropped = Arc::new(AtomicU64::new(0));
+    for ends in [false, true] {
+        let mut kernel = Kernel::new(Sim::new().jobs_take(Duration::from_secs(1)));
+        let main = async {
+            let (first, second) = (Dies(dropped.clone()), Dies(dropped.clone()));
+            let asks = async move {
+                FIRST.set(first);
+                SECOND.set(second);
+                let job = run_in_thread(|| panic!("by design too"));
+                // The job is the last that has them.
+                drop(timeout_after(Duration::from_millis(1), job).await);
+            };
+            drop(spawn("asks", asks).await);
+            sleep(Duration::from_millis(if ends { 2000 } else { 500 })).await.unwrap();
+        };
+        kernel.run(main).unwrap();
+        drop(kernel);
+    }
+    assert_eq!((dropped.load(Ordering::Relaxed), tasks_with_locals()), (4, 0));
 }
 
 #[test]

@@ -9,11 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
 
-use common_kernel::{OnDrop, Oneshot, Traced, assert_lines, count, never, poll_once, secs, sim};
+use common_kernel::{
+    OnDrop, Oneshot, Traced, assert_lines, assert_sound, count, never, poll_once, secs, sim,
+};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use kernel::{Error, Options, Sim};
-use support::{Notes, check_with, compare_raw, ms, tenths};
+use support::{Notes, check_with, compare_raw, ms, short, tenths};
 use traps::shutdown::{begun, has_begun, hold, until_begun};
 use traps::{
     Interruptible, Signal, Time, clock, connection_deadline, foreign, run_in_thread, signals,
@@ -31,6 +33,89 @@ fn options() -> Options {
 /// SIGTERM at each of these tenths of a second.
 fn terminated_at(tenths: &[u64]) -> Sim {
     tenths.iter().fold(Sim::new(), |sim, tenth| sim.signal_at(at(*tenth), Signal::Terminate))
+}
+
+// ---- The machine fails -----------------------------------------------------------------------
+
+/// What a job comes to is counted also where no wait can bring it any more.
+#[test]
+fn after_the_machine_has_failed_a_job_that_ends_is_not_left_alone() {
+    let machine = Sim::new().fails_at(at(10));
+    let clock = machine.clock();
+    let mut kernel = Traced::new(machine, Options::new().longrun(None));
+    let late = Rc::new(Cell::new(0));
+    let told = late.clone();
+    kernel.on_orphan(move |_| told.set(told.get() + 1));
+    let ((send, receive), (begins, begun)) = (mpsc::channel::<()>(), mpsc::channel());
+    let failed = kernel.run(async {
+        let job = run_in_thread(move || {
+            begins.send(()).unwrap();
+            receive.recv()
+        });
+        drop(spawn("asks", async { drop(job.await) }).await);
+        yield_now().await.unwrap();
+        clock.advance(secs(1));
+        never::<()>().await
+    });
+    assert!(matches!(failed, Err(Error::Machine(_))), "{failed:?}");
+    begun.recv().unwrap();
+    send.send(()).unwrap();
+    // Its turns may go by without a wait.
+    drop(kernel.shutdown());
+    let trace = kernel.text();
+    assert_eq!(late.get(), 1, "{trace}");
+    assert_lines(&trace, "left alone", 0);
+    assert_lines(&trace, "main     drop     its_run_failed", 1);
+    assert_sound(&trace);
+}
+
+/// What was due when it failed still fires, and what was to be cancelled is.
+#[test]
+fn after_the_machine_has_failed_who_is_due_and_who_is_left_still_hears_of_it() {
+    let machine = Sim::new().fails_at(at(10));
+    let clock = machine.clock();
+    let mut kernel = Traced::new(machine, Options::new().longrun(None));
+    let notes = Notes::default();
+    let noted = notes.clone();
+    let failed = kernel.run(async {
+        let (due, left) = (noted.clone(), noted);
+        let sleeps = async move { due.add(short(&sleep(tenths(5)).await)) };
+        let waits = async move { left.add(short(&sleep(secs(90)).await)) };
+        drop(spawn("due", sleeps).await);
+        drop(spawn("left", waits).await);
+        yield_now().await.unwrap();
+        clock.advance(secs(1));
+        never::<()>().await
+    });
+    assert!(matches!(failed, Err(Error::Machine(_))), "{failed:?}");
+    // Its turns may go by without a wait.
+    drop(kernel.shutdown());
+    assert_eq!(notes.text(), "ok CAN");
+    assert_sound(&kernel.text());
+}
+
+/// A task that is dropped did not run, and the ends of the phases say how late they were.
+#[test]
+fn a_timed_trace_times_who_ran_and_what_fired() {
+    let mut kernel = Traced::new(Sim::new(), Options::new());
+    kernel.time_the_trace();
+    kernel.go(async {
+        let stubborn = async {
+            for _ in 0..2 {
+                drop(sleep(secs(60)).await);
+            }
+        };
+        drop(spawn("stubborn", stubborn).await);
+        yield_now().await.unwrap();
+    });
+    let trace = kernel.end();
+    let line = |part: &str| {
+        let found = trace.lines().find(|line| line.contains(part));
+        found.unwrap_or_else(|| panic!("{part}\n{trace}")).to_owned()
+    };
+    assert!(!line("stubborn exit     dropped").contains("ran="), "{trace}");
+    assert!(line("main     exit     ok").contains("ran=0"), "{trace}");
+    assert!(line("fire     grace").contains("late=0"), "{trace}");
 }
 
 // ---- The phases ------------------------------------------------------------------------------

@@ -32,6 +32,35 @@ fn is_timeout<T>(end: &Result<T, ThreadError>) -> bool {
     matches!(end, Err(ThreadError::Interrupt(why)) if why.kind() == Kind::TaskTimeout)
 }
 
+#[test]
+fn scripted_jobs_that_panic_as_they_are_dropped_end_neither_their_kernel_nor_the_process() {
+    struct Dies(Arc<AtomicU64>);
+    impl Drop for Dies {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            std::panic::resume_unwind(Box::new("by design"));
+        }
+    }
+    for shut_down in [false, true] {
+        let dropped = Arc::new(AtomicU64::new(0));
+        let mut kernel = Kernel::new(Sim::new().jobs_take(secs(1)));
+        let main = async {
+            for _ in 0..3 {
+                let dies = Dies(dropped.clone());
+                let job = run_in_thread(move || drop(dies));
+                drop(spawn("asks", job).await);
+            }
+            yield_now().await.unwrap();
+        };
+        kernel.run(main).unwrap();
+        if shut_down {
+            kernel.shutdown().unwrap();
+        }
+        drop(kernel);
+        assert_eq!(dropped.load(Ordering::Relaxed), 3, "{shut_down}");
+    }
+}
+
 async fn all<T: 'static>(tasks: Vec<Task<T>>) -> Vec<T> {
     let mut ended = Vec::new();
     for mut task in tasks {

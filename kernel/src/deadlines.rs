@@ -272,20 +272,21 @@ impl<M: Machine> Kernel<M> {
         true
     }
 
-    /// A timeout is about to fire: guards around it that are due at the same point go first.
-    pub(crate) fn fire_guards_around(&mut self, index: u32, deadline: Time) {
+    /// A timeout is about to fire: those around it that are due at the same point go first, also
+    /// one that was opened later and into which this one has moved.
+    pub(crate) fn fire_around(&mut self, index: u32, deadline: Time) {
         let mut at = self.scopes.get(index).parent;
         let mut around = Vec::new();
         while at != ROOT {
             let scope = self.scopes.get(at);
             let due = self.scopes.own_deadline(at, &self.timers) == deadline;
-            if scope.timing == Timing::Guard && due && scope.fired().is_none() {
+            if due && scope.fired().is_none() {
                 around.push(at);
             }
             at = scope.parent;
         }
-        for guard in around.into_iter().rev() {
-            self.fire_scope(guard, deadline);
+        for outer in around.into_iter().rev() {
+            self.fire_scope(outer, deadline);
         }
     }
 
@@ -308,7 +309,7 @@ impl<M: Machine> Kernel<M> {
                 return self.timers.set_owner(slot, Owner::NOBODY);
             }
         };
-        self.fire_guards_around(index, due.at);
+        self.fire_around(index, due.at);
         if self.scopes.get(index).fired().is_none() {
             self.fire_scope(index, due.at);
         }

@@ -62,6 +62,9 @@ impl<M: Machine> Kernel<M> {
 
     pub(crate) fn count_delivery(&mut self, task: u32, source: Source) {
         *self.deliveries(task, source) += 1;
+        if self.tasks.get(task).pending > 0 {
+            self.scopes.hear(task, source);
+        }
     }
 
     /// Takes a delivery back that nobody read; true if nobody else has the interrupt either.
@@ -185,7 +188,9 @@ impl<M: Machine> Kernel<M> {
         reached.sort_unstable();
         for at in branches {
             if reached.binary_search(&at).is_err() {
-                self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
+                let mut pending = Pending::new(task, at, source);
+                pending.unheard = hit == 0;
+                self.scopes.pend(&mut self.tasks, pending);
             }
         }
         for at in self.scopes.shields_met(&self.tasks, task, from) {
@@ -223,7 +228,9 @@ impl<M: Machine> Kernel<M> {
                 }));
                 let came = self.waited(&entry);
                 self.make_ready(entry.task, seq, came);
-                self.tasks.get_mut(entry.task).interrupted = true;
+                // One that runs reads it in this run.
+                let task = self.tasks.get_mut(entry.task);
+                task.interrupted |= task.state == State::Ready;
                 if let Some(waker) = waker {
                     quietly(|| waker.wake());
                 }
@@ -282,9 +289,11 @@ impl<M: Machine> Kernel<M> {
         let reached = self.waits.of(&self.tasks, index).into_iter().any(|ticket| {
             let entry = self.waits.get(ticket).expect("a list holds parked tickets");
             let scope = self.scope_at(entry);
-            self.scopes.reaches(ROOT, scope)
+            // Its future may be gone, in this very poll.
+            self.scopes.reaches(ROOT, scope) && !self.gate.is_withdrawn(ticket, self.epoch)
         });
-        let timeout = |unread: &Unread| unread.source != Source::Cancel;
+        let timeout =
+            |unread: &Unread| unread.source != Source::Cancel && self.gate.has(unread.ticket);
         let news = self.tasks.get(index).news();
         reached || news.is_some_and(|news| news.delivered.iter().any(timeout))
     }
@@ -351,9 +360,6 @@ impl<M: Machine> Kernel<M> {
 
     /// The outermost scope that an interrupt of `source` is for.
     pub(crate) fn origin(&self, source: Source) -> u32 {
-        match source {
-            Source::Scope(index) if self.scopes.get(index).timing != Timing::Bare => index,
-            Source::Scope(_) | Source::Cancel => ROOT,
-        }
+        self.scopes.origin(source)
     }
 }

@@ -68,7 +68,7 @@ impl<M: Machine> Kernel<M> {
             self,
             index,
             Event::Exit { how: self.tasks.get(index).exit(end), cause },
-            self.ran()
+            self.ran(index)
         );
         let is_main = self.tasks.is_main(index);
         let task = self.tasks.get_mut(index);
@@ -116,7 +116,7 @@ impl<M: Machine> Kernel<M> {
     #[cold]
     fn drop_locals(&mut self, index: u32) {
         if let Some(locals) = self.gate.take_locals(self.tasks.name_of(index)) {
-            self.gate.aside(|| drop_quietly(locals));
+            self.gate.aside(|| locals.drop_each());
         }
     }
 

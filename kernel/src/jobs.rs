@@ -295,6 +295,7 @@ impl<M: Machine> Kernel<M> {
                 emit_for!(self, KERNEL, Event::Drop { what });
             }
         }
+        self.machine.drop_jobs();
     }
 
     /// A thread was to take this one, and none did before the end: it never runs.

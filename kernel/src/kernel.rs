@@ -330,6 +330,7 @@ impl<M: Machine> Kernel<M> {
         self.workers.outlook.abandon_all();
         self.workers.reset_limiters();
         self.workers.take_all().into_iter().for_each(drop_quietly);
+        self.machine.drop_jobs();
         self.drop_messages();
         self.gate.close(self.epoch);
     }

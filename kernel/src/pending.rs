@@ -24,6 +24,9 @@ pub(crate) struct Pending {
     pub(crate) source: Source,
     /// It does not reach into branches with this number or a lower one: zero for none.
     pub(crate) barred: u64,
+    /// No trap has had it yet: it is for the first one, wherever that is filed in all that it was
+    /// for. Nobody may be in the branch where it is pending.
+    pub(crate) unheard: bool,
     offer: Offer,
 }
 
@@ -39,17 +42,18 @@ pub(crate) enum Offer {
 
 impl Pending {
     pub(crate) fn new(task: u32, at: u32, source: Source) -> Pending {
-        Pending { task, at, source, barred: 0, offer: Offer::NotYet }
+        Pending { task, at, source, barred: 0, unheard: false, offer: Offer::NotYet }
     }
 }
 
 impl Scopes {
     /// Adds a pending interrupt, unless it is there.
     pub(crate) fn pend(&mut self, tasks: &mut Tasks, pending: Pending) -> bool {
-        let Pending { task, at, source, barred, .. } = pending;
+        let Pending { task, at, source, barred, unheard, .. } = pending;
         let list = self.pending.entry(task).or_default();
         if let Some(found) = list.iter_mut().find(|p| p.at == at && p.source == source) {
             found.barred = found.barred.min(barred);
+            found.unheard |= unheard;
             return false;
         }
         list.push(pending);
@@ -83,13 +87,25 @@ impl Scopes {
         task: u32,
         from: u32,
     ) -> Option<Source> {
-        let reached = |p: &&Pending| {
-            self.reaches(p.at, from) && !self.holds(p.at) && !self.is_barred(p, from)
-        };
-        let first = self.pending_in(task).filter(reached);
-        let Pending { at, source, .. } = *first.min_by_key(|p| self.precedence(p.source))?;
-        self.drop_pending(tasks, task, |p| p.at == at && p.source == source);
+        let is_here =
+            |p: &Pending| self.reaches(p.at, from) && !self.holds(p.at) && !self.is_barred(p, from);
+        let reached = self.pending_in(task).filter_map(|p| {
+            let here = is_here(p);
+            let reached = here || p.unheard && self.reaches(self.origin(p.source), from);
+            reached.then(|| ((self.precedence(p.source), !here), *p))
+        });
+        let ((_, elsewhere), Pending { at, source, .. }) = reached.min_by_key(|(key, _)| *key)?;
+        if !elsewhere {
+            self.drop_pending(tasks, task, |p| p.at == at && p.source == source);
+        }
         Some(source)
+    }
+
+    /// A trap has it: from now on it is for those branches alone in which it is pending.
+    pub(crate) fn hear(&mut self, task: u32, source: Source) {
+        for pending in self.pending.get_mut(&task).into_iter().flatten() {
+            pending.unheard &= pending.source != source;
+        }
     }
 
     /// What is pending in a task, in the order in which it came.
@@ -154,7 +170,7 @@ impl Scopes {
     }
 
     /// What is pending exactly there.
-    pub(crate) fn pending_at(&self, task: u32, at: u32) -> Vec<Source> {
-        self.pending_in(task).filter(|p| p.at == at).map(|p| p.source).collect()
+    pub(crate) fn pending_at(&self, task: u32, at: u32) -> Vec<Pending> {
+        self.pending_in(task).filter(|p| p.at == at).copied().collect()
     }
 }

@@ -134,10 +134,10 @@ impl<M: Machine> Kernel<M> {
         task.woken |= hit;
     }
 
-    /// How long the task that runs has had the CPU, for a timed trace.
+    /// How long a task has had the CPU, for a timed trace; nothing of one that does not run.
     #[inline]
-    pub(crate) fn ran(&mut self) -> Option<Timed> {
-        if !self.log.timed {
+    pub(crate) fn ran(&mut self, index: u32) -> Option<Timed> {
+        if !self.log.timed || self.running != Some(index) {
             return None;
         }
         self.log.now = self.machine.now();
@@ -186,7 +186,7 @@ impl<M: Machine> Kernel<M> {
     fn tell_bare_wait(&mut self, index: u32) {
         let tickets = u64::from(self.tasks.get(index).waits);
         let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
-        let ran = self.ran();
+        let ran = self.ran(index);
         emit!(self, index, Event::Block { op, ticket: None, at: None }, ran);
     }
 

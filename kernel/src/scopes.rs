@@ -261,6 +261,14 @@ impl Scopes {
         true
     }
 
+    /// The outermost scope that an interrupt of `source` is for.
+    pub(crate) fn origin(&self, source: Source) -> u32 {
+        match source {
+            Source::Scope(index) if self.get(index).timing != Timing::Bare => index,
+            Source::Scope(_) | Source::Cancel => ROOT,
+        }
+    }
+
     /// Whether `inner` is `outer` or hangs below it, shields or not.
     pub(crate) fn is_within(&self, outer: u32, inner: u32) -> bool {
         let mut at = inner;

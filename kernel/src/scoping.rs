@@ -255,7 +255,7 @@ impl<M: Machine> Kernel<M> {
         self.scopes.drop_pending(&mut self.tasks, task, |pending| {
             pending.at == index || pending.source == Source::Scope(index)
         });
-        for source in here {
+        for Pending { source, unheard: by_all, .. } in here {
             let unheard = match source {
                 Source::Cancel => {
                     let cancel = self.tasks.get(task).cancel();
@@ -265,6 +265,7 @@ impl<M: Machine> Kernel<M> {
             };
             if unheard {
                 let mut pending = Pending::new(task, parent, source);
+                pending.unheard = by_all;
                 if kind == ScopeKind::Branch {
                     // Its siblings have had theirs.
                     pending.barred = self.scopes.opened_so_far();

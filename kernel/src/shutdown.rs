@@ -14,6 +14,7 @@ use traps::{Signal, Time};
 use crate::emit::{KERNEL, announce, emit, emit_for, quietly};
 use crate::kernel::Kernel;
 use crate::limits::BLIND_TURNS;
+use crate::log;
 use crate::machine::Machine;
 use crate::options::Error;
 use crate::owner::Owner;
@@ -138,7 +139,8 @@ impl<M: Machine> Kernel<M> {
             Stage::Drain => Timer::Drain,
             Stage::Open | Stage::Cleanup | Stage::Halted => Timer::Grace,
         };
-        emit_for!(self, KERNEL, Event::Fire { timer, deadline, cause: self.ending.line });
+        let event = Event::Fire { timer, deadline, cause: self.ending.line };
+        emit_for!(self, KERNEL, event, log::late(deadline, self.log.now));
         self.ending.rang = true;
     }
 

@@ -287,7 +287,7 @@ impl<M: Machine> Kernel<M> {
         let number = self.waits.park(&mut self.tasks, at, wait, self.log.seq + 1);
         if self.log.is_listening() {
             return apart(|| {
-                let ran = self.ran();
+                let ran = self.ran(at.task);
                 let (ticket, site) = (Some(number), Some(log::site(at.site)));
                 emit!(self, at.task, Event::Block { op: op(), ticket, at: site }, ran);
                 number

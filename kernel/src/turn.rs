@@ -9,7 +9,7 @@ use traps::gate::Gate;
 use traps::protocol::{Direction, Site};
 use traps::scope_table::ScopeTable;
 
-use crate::emit::{KERNEL, WAKEUP, emit, emit_for};
+use crate::emit::{KERNEL, WAKEUP, drop_quietly, emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
 use crate::log;
 use crate::longrun::{Came, Done, Skipped};
@@ -55,7 +55,8 @@ impl<M: Machine> Kernel<M> {
         self.serve_between_runs();
         while !self.main_ended {
             if let Err(error) = self.turn(main) {
-                self.end_task(task, End::Dropped, self.log.seq);
+                let seq = emit!(self, task, Event::Drop { what: "its_run_failed".into() });
+                self.end_task(task, End::Dropped, seq);
                 return Err(error);
             }
             if self.is_closing() && !self.main_ended && self.end_main(task) {
@@ -186,7 +187,22 @@ impl<M: Machine> Kernel<M> {
         self.ending.failed = true;
         // Or what they were set for would be gone when the shutdown comes to them.
         self.fire_deadlines();
-        self.drop_messages();
+        // Nobody is to give orders any more. What jobs come to and whom they wake is heeded in a
+        // shutdown.
+        self.wakes.seal();
+        let mut messages = mem::take(&mut self.scratch.messages);
+        self.wakes.drain(&mut messages);
+        for message in messages.drain(..) {
+            match message {
+                Message::Spawn(..) | Message::Cancel { .. } | Message::ShutDown(_) => {
+                    drop_quietly(message);
+                }
+                news => {
+                    self.wakes.push(news);
+                }
+            }
+        }
+        self.scratch.messages = messages;
     }
 
     /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
@@ -325,10 +341,7 @@ impl<M: Machine> Kernel<M> {
                     self.complete(index, result, WakeOp::Sleep, seq);
                 }
                 Whose::Scope(index) => {
-                    let task = self.scopes.get(index).task;
-                    if self.tasks.get(task).expiring.is_some() {
-                        self.fire_guards_around(index, deadline);
-                    }
+                    self.fire_around(index, deadline);
                     if self.scopes.get(index).fired().is_none() {
                         self.fire_scope(index, deadline);
                     }

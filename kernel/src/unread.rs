@@ -41,7 +41,11 @@ impl<M: Machine> Kernel<M> {
         if !self.uncount_delivery(task, source) {
             return;
         }
-        if self.scopes.pend(&mut self.tasks, Pending::new(task, at, source)) {
+        // Whoever dropped it may go on elsewhere. Of a timeout that is pending anew in one branch,
+        // others have had theirs.
+        let mut pending = Pending::new(task, at, source);
+        pending.unheard = source == Source::Cancel;
+        if self.scopes.pend(&mut self.tasks, pending) {
             let scope = if at == ROOT { 0 } else { self.scopes.get(at).serial.get() };
             let outcome = log::interrupt(interrupt);
             emit!(self, task, Event::Cleanup { scope, outcome });

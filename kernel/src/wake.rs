@@ -14,6 +14,7 @@
 use std::mem;
 use std::sync::{Arc, PoisonError};
 
+use crate::emit::drop_quietly;
 use crate::limits::KEPT;
 
 #[cfg(all(test, loom))]
@@ -107,7 +108,8 @@ impl<T: Send> WakeQueue<T> {
             let mut state = self.enter();
             if refuses(&state) {
                 drop(state);
-                drop(message);
+                // Foreign, and whoever brings it may be a worker, which is to go on.
+                drop_quietly(message);
                 return false;
             }
             state.messages.push(message);

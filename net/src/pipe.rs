@@ -169,8 +169,8 @@ impl PipeEnd {
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` if the other end is gone; the interrupt that ended a wait. Some of `buf` may
-    /// be written then.
+    /// `BrokenPipe` if the other end is gone or this one was shut down, `ConnectionReset` if one
+    /// of them was reset; the interrupt that ended a wait. Some of `buf` may be written then.
     #[track_caller]
     pub fn write_all<'a>(
         &'a mut self,

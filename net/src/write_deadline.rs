@@ -9,7 +9,8 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
 
 use traps::{
-    ConnectionDeadline, Guard, Interruptible, Kind, connection_deadline, take_budget, yield_now,
+    ConnectionDeadline, Guard, Interruptible, Kind, Time, connection_deadline, take_budget,
+    yield_now,
 };
 
 use crate::attempt::now;
@@ -20,9 +21,11 @@ use crate::stream::Stream;
 ///
 /// The span begins anew whenever the stream took some of the bytes, of a large write after 1 MiB at
 /// the latest. So a peer that is slow but reads is never cut off, and one that does not read holds
-/// what is to be written for one span, whatever its size (row D21).
+/// what is to be written for one span, whatever its size (row D21), and however often the write is
+/// broken off by a timeout and tried again.
 ///
-/// One writer at a time, which is the rule of every stream: who comes while another writes under
+/// It is for one stream: time that was spent waiting for one would be another's. One writer at a
+/// time, which is the rule of every stream: who comes while another writes under
 /// the same deadline is refused with `ResourceBusy`, writes nothing and does not move the deadline.
 ///
 /// Costs nothing while the stream takes the bytes at once; a wait costs what a guard of
@@ -39,6 +42,8 @@ pub struct WriteDeadline<D = ConnectionDeadline> {
     deadline: D,
     span: Duration,
     writing: Cell<bool>,
+    /// Of the waits since the stream last took something: the end of their span.
+    until: Cell<Time>,
 }
 
 impl WriteDeadline {
@@ -57,7 +62,8 @@ impl WriteDeadline {
 impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
     /// One over a deadline that is there, and that has other phases. Does not trap.
     pub fn over(deadline: D, span: Duration) -> WriteDeadline<D> {
-        WriteDeadline { deadline, span, writing: Cell::new(false) }
+        let (writing, until) = (Cell::new(false), Cell::new(Time::NEVER));
+        WriteDeadline { deadline, span, writing, until }
     }
 
     /// Writes some of the slices, in order, in one go; *blocks* until there is room. Returns how
@@ -101,11 +107,18 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         stream: &mut S,
         bufs: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
-            return done;
-        }
-        let written = guard(self.deadline.borrow(), self.span, stream.write_vectored(bufs)).await;
-        end(stream, bufs, written).await?.ok_or_else(|| ErrorKind::ConnectionReset.into())
+        let done = match now(|| stream.write_vectored(bufs)).await {
+            Some(done) => Some(done?),
+            None => {
+                let deadline = self.deadline.borrow();
+                let until = until(deadline, self.span, self.until.get());
+                self.until.set(until);
+                let written = guard(deadline, until, stream.write_vectored(bufs)).await;
+                end(stream, bufs, written).await?
+            }
+        };
+        self.until.set(Time::NEVER);
+        done.ok_or_else(|| ErrorKind::ConnectionReset.into())
     }
 
     fn turn(&self) -> io::Result<Turn<'_>> {
@@ -125,14 +138,23 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Runs one write for which there was no room under a deadline.
+/// How long a write may wait for which there was no room. `before`: how long one may that was
+/// broken off since the stream last took something.
+pub(crate) fn until(deadline: &ConnectionDeadline, span: Duration, before: Time) -> Time {
+    if before == Time::NEVER { deadline.now() + span } else { before }
+}
+
+/// Runs it so long.
 #[track_caller]
-pub(crate) fn guard<F>(deadline: &ConnectionDeadline, span: Duration, write: F) -> Guard<'_, F>
+pub(crate) fn guard<F>(deadline: &ConnectionDeadline, until: Time, write: F) -> Guard<'_, F>
 where
     F: Future<Output = io::Result<usize>>,
 {
-    // Zero is no limit to a guard.
-    deadline.guard(span.max(Duration::from_micros(1)), write)
+    match until {
+        // Up to never it would be no guard, and a timeout from further out would bear its name.
+        Time::NEVER => deadline.guard(Duration::MAX, write),
+        until => deadline.guard_at(until, write),
+    }
 }
 
 /// What that write came to. `None`: the deadline passed, and the stream is reset.

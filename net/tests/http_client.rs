@@ -118,6 +118,24 @@ fn a_timeout_ends_the_wait_for_an_answer_on_time() {
     });
 }
 
+#[test]
+fn a_method_that_wants_a_body_says_that_there_is_none() {
+    for (method, length) in [("POST", 1), ("PUT", 1), ("PATCH", 1), ("GET", 0), ("DELETE", 0)] {
+        let mut kernel = Kernel::new(Sim::new());
+        let (mut server, client) = duplex(1 << 20);
+        let asked = kernel.run(async {
+            server.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            let call = Call::new(method, "a", "/").unwrap();
+            drop(Client::new(client).send(&call).await.unwrap());
+            let mut asked = [0; 1000];
+            let n = server.read(&mut asked).await.unwrap();
+            String::from_utf8(asked[..n].to_vec()).unwrap()
+        });
+        let asked = asked.unwrap();
+        assert_eq!(asked.matches("\r\nContent-Length: 0\r\n").count(), length, "{asked}");
+    }
+}
+
 /// What a client makes of an answer that comes byte by byte: status and body, or the kind of error;
 /// and whether the connection is open then.
 fn read(answer: &str) -> (Result<(u16, String), ErrorKind>, bool) {

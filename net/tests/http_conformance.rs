@@ -912,7 +912,13 @@ fn rfc9110_10_1_1_100_is_sent_when_the_handler_reads_and_the_client_waits() {
     assert_eq!(ask(post("/echo", EXPECTS, "")).statuses(), [100, 200]);
     let twice = "Expect: 100-Continue\r\nExpect: 100-continue\r\nContent-Length: 3\r\n";
     assert_eq!(ask(post("/count", twice, "")).statuses(), [100, 200]);
-    assert_eq!(fate(post("/count", EXPECTS, "abc")), (vec![200], KEPT), "the body is here");
+    let chunked = "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n";
+    for path in ["/count", "/echo"] {
+        for (head, body) in [(EXPECTS, "abc"), (chunked, "3\r\nabc\r\n0\r\n\r\n")] {
+            let fate = fate(post(path, head, body));
+            assert_eq!(fate, (vec![200], KEPT), "the body is here: {path} {head}");
+        }
+    }
     let none = "Expect: 100-continue\r\nContent-Length: 0\r\n";
     assert_eq!(fate(post("/count", none, "")), (vec![200], KEPT), "there is no body");
 }

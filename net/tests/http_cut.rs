@@ -13,7 +13,7 @@ use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use traps::{ignore_after, sleep, spawn, timeout_after};
+use traps::{Either, ignore_after, race, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -51,6 +51,7 @@ impl Handler for App {
         let large = vec![b'x'; 100_000];
         match path.as_str() {
             "/whole" => {}
+            "/gathered" => answer.write(&large[..12_000]).await?,
             "/fails" => return Err(io::Error::other("a file is missing")),
             "/panics" => panic!("something is missing"),
             "/dropped" => return Ok(Response::text("other")),
@@ -122,6 +123,35 @@ fn an_answer_that_ends_with_the_connection_and_breaks_off_is_reset() {
     let post = "POST /reads HTTP/1.0\r\nContent-Length: 9\r\n\r\nabc";
     let brief = deadlines(|deadlines| deadlines.body = SECOND);
     assert_eq!(end_of(brief, post, false).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn an_answer_that_ends_with_a_connection_which_is_dropped_is_reset_unless_it_is_all_out() {
+    for (path, is_whole) in
+        [("/slow", false), ("/cut", false), ("/gathered", false), ("/whole", true)]
+    {
+        let mut kernel = Kernel::new(Sim::new());
+        let (end, mut client) = duplex(10_000);
+        let ended = kernel.run(async {
+            // What follows the request has the server read on after an answer that is whole.
+            let get = format!("GET {path} HTTP/1.0\r\n\r\nx");
+            client.write_all(get.as_bytes()).await.unwrap();
+            let socket = Socket { end, resets: false };
+            let config = Config::default();
+            let serve = serve_connection(socket, &App, &config);
+            assert!(matches!(race(serve, sleep(SECOND / 2)).await, Either::Right(_)), "{path}");
+            let mut buf = vec![0; 10_000];
+            loop {
+                match client.read(&mut buf).await {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => {}
+                    Err(error) => return Err(error.kind()),
+                }
+            }
+        });
+        let expected = if is_whole { Ok(()) } else { Err(ErrorKind::ConnectionReset) };
+        assert_eq!(ended.unwrap(), expected, "{path}");
+    }
 }
 
 #[test]

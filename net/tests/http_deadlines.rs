@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::io;
 use std::time::Duration;
 
 use common::{Act, Seen, deadlines, talk, talk_with};
-use net::http::Config;
+use net::Stream;
+use net::http::{Config, Handler, Request, Response};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -149,18 +151,18 @@ fn zero_has_passed_at_once_and_max_never_passes() {
     assert_eq!(end(&seen), (vec![200], None));
 }
 
-#[test]
-fn d21_a_peer_that_reads_nothing_is_reset_after_thirty_seconds() {
+/// When the server leaves a client that asks and reads nothing, and how that meets it.
+fn left(handler: &impl Handler) -> (u64, io::ErrorKind) {
     let requests = b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut kernel = kernel::Kernel::new(kernel::Sim::new());
     let (server, mut client) = net::pipe::duplex(1000);
     let end = kernel.run(async {
         let config = Config::default();
-        let serve = net::http::serve_connection(server, &common::App, &config);
+        let serve = net::http::serve_connection(server, handler, &config);
         let ask = async {
-            net::Stream::write(&mut client, requests).await.unwrap();
+            client.write(requests).await.unwrap();
             traps::sleep(Duration::from_secs(100)).await.unwrap();
-            net::Stream::read(&mut client, &mut [0; 2000]).await.unwrap_err().kind()
+            client.read(&mut [0; 2000]).await.unwrap_err().kind()
         };
         let timed = async {
             serve.await.unwrap();
@@ -168,7 +170,29 @@ fn d21_a_peer_that_reads_nothing_is_reset_after_thirty_seconds() {
         };
         traps::join(timed, ask).await
     });
-    assert_eq!(end.unwrap(), (30_000_000, std::io::ErrorKind::ConnectionReset));
+    end.unwrap()
+}
+
+#[test]
+fn d21_a_peer_that_reads_nothing_is_reset_after_thirty_seconds() {
+    assert_eq!(left(&common::App), (30_000_000, io::ErrorKind::ConnectionReset));
+}
+
+/// Tries again as long as it may.
+struct Persistent;
+
+impl Handler for Persistent {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        answer.write(&[b'x'; 2000]).await?;
+        while traps::ignore_after(Duration::from_secs(7), answer.flush()).await?.is_none() {}
+        answer.finish()
+    }
+}
+
+#[test]
+fn d21_a_handler_that_tries_again_holds_a_peer_that_reads_nothing_no_longer() {
+    assert_eq!(left(&Persistent), (30_000_000, io::ErrorKind::ConnectionReset));
 }
 
 #[test]

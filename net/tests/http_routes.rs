@@ -250,6 +250,7 @@ fn a_handler_has_its_deadline_if_it_is_given_one() {
     };
     let seen = late(Duration::from_secs(1), &(get("GET /") + &get("GET /api/slow")));
     assert_eq!((seen.statuses(), seen.closed), (vec![200, 503], true), "{}", seen.text);
+    assert!(seen.text.contains("\r\nRetry-After: 1\r\n"), "{}", seen.text);
     assert!(seen.text.ends_with("{\"error\":\"the answer took too long\"}"), "{}", seen.text);
     assert_eq!(seen.at, traps::Time::ZERO + Duration::from_secs(1));
     assert_eq!(seen.trace.matches("cap      name=handler_wait limit=1s conn=1").count(), 1);

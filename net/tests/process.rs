@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::future::Future;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -87,6 +87,24 @@ fn more_output_than_the_limit_is_an_error_and_the_process_is_ended() {
     assert_eq!(error.to_string(), "the process wrote more than 10 bytes");
     assert_eq!(output.stdout, b"y\ny\ny\ny\ny\n");
     run(gone(id));
+}
+
+/// An interrupt may have been told in place of it, and whoever calls again is not to take the rest
+/// for the whole.
+#[test]
+fn what_was_lost_is_an_error_of_every_later_read() {
+    let (reader, mut writer) = io::pipe().unwrap();
+    writer.write_all(b"123456789012").unwrap();
+    drop(writer);
+    let mut into = Vec::new();
+    run(async {
+        let mut reader = PipeReader::new(reader).unwrap();
+        for limit in [10, 10, 100] {
+            let error = reader.read_to_end(&mut into, limit).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::FileTooLarge, "{limit}");
+        }
+    });
+    assert_eq!(into, b"1234567890");
 }
 
 #[test]

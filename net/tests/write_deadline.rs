@@ -8,7 +8,9 @@ use std::time::Duration;
 use kernel::{Kernel, Options, Sim};
 use net::pipe::{PipeEnd, duplex};
 use net::{Stream, WriteDeadline};
-use traps::{Interruptible, budget, clock, ignore_after, join, join_all, sleep, timeout_after};
+use traps::{
+    Either, Interruptible, budget, clock, ignore_after, join, join_all, race, sleep, timeout_after,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -69,6 +71,55 @@ fn d21_a_peer_that_reads_slowly_is_not_cut_off() {
     });
     assert_eq!((end, read), (Ok(()), 1000));
     assert_eq!(took, 29 * 101);
+}
+
+#[test]
+fn d21_a_write_that_is_broken_off_and_tried_again_has_one_span_in_all() {
+    for dropped in [false, true] {
+        let (end, at) = run(async {
+            let (mut stream, _peer) = duplex(10);
+            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            deadline.write_all(&mut stream, b"exactly 10").await.unwrap();
+            let mut tries = 0;
+            let end = loop {
+                tries += 1;
+                assert!(tries < 10, "it is never cut off");
+                let write = deadline.write_all(&mut stream, b"more");
+                if dropped {
+                    let Either::Left(end) = race(write, sleep(7 * SECOND)).await else { continue };
+                    break kind(end);
+                }
+                match ignore_after(7 * SECOND, write).await {
+                    Ok(None) => {}
+                    end => break kind(end.map(drop)),
+                }
+            };
+            (end, seconds().await)
+        });
+        assert_eq!((end, at), (Err(ErrorKind::ConnectionReset), 30), "{dropped}");
+    }
+}
+
+#[test]
+fn d21_whoever_reads_slowly_is_not_cut_off_by_writes_that_are_broken_off() {
+    let (written, read) = run(async {
+        let (mut stream, peer) = duplex(10);
+        let writing = async {
+            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+            let mut rest = &[b'x'; 50][..];
+            while !rest.is_empty() {
+                let bufs = [IoSlice::new(rest)];
+                let write = deadline.write_vectored(&mut stream, &bufs);
+                if let Some(n) = ignore_after(7 * SECOND, write).await? {
+                    rest = &rest[n..];
+                }
+            }
+            stream.shutdown()
+        };
+        join(writing, reads(peer, 29 * SECOND, 10)).await
+    });
+    written.unwrap();
+    assert_eq!(read.unwrap(), 50);
 }
 
 /// Takes all that it is offered, after what is done for so many bytes.
@@ -164,9 +215,10 @@ fn d21_a_second_writer_is_refused_and_does_not_move_the_deadline() {
 fn an_interrupt_from_further_out_is_passed_on_and_resets_nothing() {
     run(async {
         let (mut stream, mut peer) = duplex(10);
-        // The sooner of the two, and the outer of two at one point.
-        for span in [5 * SECOND, WriteDeadline::SPAN] {
-            let deadline = WriteDeadline::new(WriteDeadline::SPAN).await;
+        // The sooner of the two, the outer of two at one point, and the one that there is.
+        let usual = WriteDeadline::SPAN;
+        for (span, own) in [(5 * SECOND, usual), (usual, usual), (SECOND, Duration::MAX)] {
+            let deadline = WriteDeadline::new(own).await;
             let end = timeout_after(span, deadline.write_all(&mut stream, b"more than ten")).await;
             assert!(end.unwrap_err().interrupt().is_some());
         }

@@ -79,6 +79,7 @@ impl Gate {
     /// The first refusal after an entry puts a `cap` line into the log, unless the last such line
     /// is less than ten seconds old; the next entry puts one with the number of refusals if there
     /// were more, those counted that had no line before. Those on other threads are not logged.
+    /// Where kernels share it that began at different times, the pause is shorter by as much.
     ///
     /// # Errors
     ///

@@ -16,6 +16,11 @@ use crate::protocol::{Answer, Post, QueueCore, Request, Site, Ticket};
 /// Cheap to clone; clones are the same line. Belongs to one thread, and while somebody waits in it
 /// to one kernel. A wait that was woken there may be read in another one; if that kernel is dropped
 /// first, the wake or the permit that was handed over goes with it.
+///
+/// # Panics
+///
+/// A [`wait`](WaitQueue::wait), a [`wait_for_permit`](WaitQueue::wait_for_permit) or a
+/// [`wake`](WaitQueue::wake) that is awaited in one kernel while tasks of another one wait in it.
 #[derive(Clone, Debug)]
 pub struct WaitQueue(Rc<QueueCore>);
 

@@ -19,10 +19,13 @@ use crate::workers::Parcel;
 
 mod real;
 mod sim;
+mod sim_bell;
+mod sim_clock;
 pub(crate) mod sys;
 
 pub use real::{Real, raise_descriptor_limit};
-pub use sim::{Sim, SimClock};
+pub use sim::Sim;
+pub use sim_clock::SimClock;
 
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +165,10 @@ pub(crate) mod sealed {
         fn play_job(&mut self, _: JobId, _: Parcel, _: Duration, _: &Deliver) {
             unreachable!("rule: a machine without a script plays no jobs")
         }
+
+        /// Drops the jobs that are still to be played. They are foreign: each by itself, or two
+        /// panics at once would end the process.
+        fn drop_jobs(&mut self) {}
 
         /// Whether a job may be handed to a thread.
         fn may_start_thread(&mut self) -> io::Result<()> {

@@ -10,8 +10,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use traps::Signal;
@@ -20,7 +19,10 @@ use traps::deadline_table::CoarseClock;
 use traps::protocol::{Descriptor, Direction};
 
 use super::sealed::Machine;
+use super::sim_bell::SimBell;
+use super::sim_clock::SimClock;
 use super::{Arrival, Arrivals, Until};
+use crate::emit::drop_quietly;
 use crate::jobs::JobView;
 use crate::threads::{Deliver, Done, JobId};
 use crate::wake::Bell;
@@ -53,6 +55,8 @@ pub struct Sim {
     job_spans: Option<Box<JobSpans>>,
     /// So many threads will not start.
     failing_starts: u32,
+    /// No wait comes to anything any more.
+    has_failed: bool,
     bell: Arc<SimBell>,
     /// The time of day that was set last, and when; none: as it starts.
     wall: Option<(SystemTime, Time)>,
@@ -65,54 +69,7 @@ enum Step {
     Signal(Signal),
     Wall(SystemTime),
     Job(JobId, Parcel, Deliver),
-}
-
-/// The virtual clock: a handle for code that wants to spend time without waiting, on any thread.
-#[derive(Clone, Debug, Default)]
-pub struct SimClock(Arc<AtomicU64>);
-
-impl SimClock {
-    /// Lets `span` pass while whoever calls this holds the CPU.
-    pub fn advance(&self, span: Duration) {
-        let advance = |now| Some((Time::from_micros(now) + span).as_micros());
-        // Another thread may do so too.
-        let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance);
-    }
-
-    fn reach(&self, time: Time) {
-        self.0.fetch_max(time.as_micros(), Ordering::AcqRel);
-    }
-
-    /// The clock's reading.
-    #[must_use]
-    pub fn now(&self) -> Time {
-        Time::from_micros(self.0.load(Ordering::Acquire))
-    }
-}
-
-#[derive(Default)]
-struct SimBell {
-    rung: Mutex<bool>,
-    heard: Condvar,
-}
-
-impl Bell for SimBell {
-    fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.heard.notify_one();
-    }
-}
-
-impl SimBell {
-    fn take(&self) -> bool {
-        std::mem::take(&mut *self.rung.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn wait(&self) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let rung = self.heard.wait_while(rung, |rung| !*rung);
-        *rung.unwrap_or_else(PoisonError::into_inner) = false;
-    }
+    Failure,
 }
 
 impl fmt::Debug for Sim {
@@ -202,6 +159,12 @@ impl Sim {
         self
     }
 
+    /// From `time` on every wait fails, as on a system whose poller is gone.
+    #[must_use]
+    pub fn fails_at(self, time: Time) -> Sim {
+        self.step(time, Step::Failure)
+    }
+
     fn step(mut self, time: Time, step: Step) -> Sim {
         self.write(time, step);
         self
@@ -213,7 +176,7 @@ impl Sim {
         self.script.insert((time, place), step);
     }
 
-    fn play(&mut self, arrivals: &mut Arrivals) {
+    fn play(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let now = self.clock.now();
         while let Some(entry) = self.script.first_entry()
             && entry.key().0 <= now
@@ -231,6 +194,7 @@ impl Sim {
                     }
                 }
                 ((time, _), Step::Wall(to)) => self.wall = Some((to, time)),
+                (_, Step::Failure) => self.has_failed = true,
                 (_, Step::Job(job, Parcel { mut work, context }, deliver)) => {
                     work.run(context);
                     deliver(Done { job, work });
@@ -238,6 +202,7 @@ impl Sim {
             }
         }
         arrivals.bell |= self.bell.take();
+        if self.has_failed { Err(io::Error::other("the script has it fail")) } else { Ok(()) }
     }
 }
 
@@ -294,7 +259,7 @@ impl Machine for Sim {
     }
 
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
-        self.play(arrivals);
+        self.play(arrivals)?;
         let Until::Arrival { by: asked, outside } = until else { return Ok(()) };
         if !arrivals.are_none() || asked.is_some_and(|point| point <= self.clock.now()) {
             return Ok(());
@@ -315,7 +280,7 @@ impl Machine for Sim {
                 let late = if asked == Some(next) { self.late } else { Duration::ZERO };
                 self.clock.reach(next + late);
             }
-            self.play(arrivals);
+            self.play(arrivals)?;
             if !arrivals.are_none() || asked.is_some_and(|point| point <= self.clock.now()) {
                 return Ok(());
             }
@@ -380,6 +345,14 @@ impl Machine for Sim {
     fn play_job(&mut self, job: JobId, parcel: Parcel, span: Duration, deliver: &Deliver) {
         let end = self.clock.now() + span;
         self.write(end, Step::Job(job, parcel, deliver.clone()));
+    }
+
+    fn drop_jobs(&mut self) {
+        let script = std::mem::take(&mut self.script).into_iter();
+        let is_job = |step: &Step| matches!(step, Step::Job(..));
+        let (jobs, rest): (BTreeMap<_, _>, _) = script.partition(|(_, step)| is_job(step));
+        self.script = rest;
+        jobs.into_values().for_each(drop_quietly);
     }
 
     fn may_start_thread(&mut self) -> io::Result<()> {

@@ -69,10 +69,7 @@ impl Entrance {
     pub fn enter_in(&self, form: Form) -> Result<Place, Response> {
         self.gate.try_enter().map_err(|refused| match &self.busy {
             Some(busy) => busy(refused),
-            None => {
-                let busy = form.error(503, "too busy, ask again later\n");
-                busy.header("Retry-After", "1").expect("a number is a field's value")
-            }
+            None => form.error(503, "too busy, ask again later\n").ask_again(),
         })
     }
 

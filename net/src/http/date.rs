@@ -69,8 +69,10 @@ impl Date {
             self.write(second.min(LAST_SECOND));
             self.second.set(second);
         }
-        // Rounded down: never right for too long.
-        self.span.set(1_000_000 - u64::from(since.subsec_nanos().div_ceil(1000)));
+        // Rounded down: never right for too long. But at the time at which it was asked for: who
+        // asks until it is right would go on for ever on a clock that stands still meanwhile.
+        let span = 1_000_000 - u64::from(since.subsec_nanos().div_ceil(1000));
+        self.span.set(span.max(1));
     }
 
     #[cold]
@@ -114,5 +116,8 @@ mod tests {
         assert!(!date.is_right(at(0)) && !date.is_right(at(60_000)));
         date.forget();
         assert!(!date.is_right(at(5_000)));
+        date.ask(at(0));
+        date.tell(UNIX_EPOCH + Duration::new(784_111_777, 999_999_999));
+        assert!(date.is_right(at(0)) && !date.is_right(Time::from_micros(1)));
     }
 }

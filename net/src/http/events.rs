@@ -59,8 +59,7 @@ impl<'e> Event<'e> {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a line end in the name or the id, or NUL in the id: it would be another
-    /// event's.
+    /// `InvalidInput` for a line end or NUL in the name or the id: it would be another event's.
     pub fn text(&self) -> io::Result<String> {
         let mut text = String::with_capacity(self.data.len() + 32);
         let mut line = |name: &str, value: &str| {
@@ -181,8 +180,9 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
     ///
     /// # Errors
     ///
-    /// As for [`Answer::write`]; the work is dropped then. An interrupt reaches the work too, and
-    /// what the work makes of it is the output, if the work is done by it.
+    /// As for [`Answer::write`], and `Unsupported` for HEAD; the work is dropped then. An interrupt
+    /// reaches the work too, and what the work makes of it is the output, if the work is done by
+    /// it.
     pub async fn during<T>(
         &mut self,
         every: Duration,

@@ -98,6 +98,10 @@ impl Files {
     ///
     /// As for [`Answer::write`](super::Answer::write); those of reading the file, also that it
     /// became shorter: then the answer breaks off.
+    ///
+    /// # Panics
+    ///
+    /// If an answer has begun already.
     pub async fn answer<S: Stream>(
         &self,
         request: &mut Request<'_, S>,
@@ -113,8 +117,7 @@ impl Files {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(nothing()),
             Err(error) if is_shortage(&error) => {
-                let answer = form.error(503, "too busy, ask again later\n");
-                return Ok(answer.header("Retry-After", "1")?);
+                return Ok(form.error(503, "too busy, ask again later\n").ask_again());
             }
             Err(error) => return Err(error),
         };

@@ -10,13 +10,14 @@
 //! have their turn; `seats` is what the server sees of all connections, `caps` what the log says of
 //! limits that were hit. [`serve`] is all of it behind a listener. For handlers there are `router`,
 //! `form`, `json`, and `blocking` for those that need threads, `files` with its `conditions`,
-//! `events`. `client` is the other end. Which rules of HTTP the server keeps is on a page of its
-//! own, [`conformance`](crate::guide::conformance).
+//! `events`. `client` is the other end, which sends a `call`. Which rules of HTTP the server keeps
+//! is on a page of its own, [`conformance`](crate::guide::conformance).
 //!
 //! What is absent: no TLS, no HTTP/2, no routing framework.
 
 mod blocking;
 mod busy;
+mod call;
 mod caps;
 mod caught;
 mod chunked;
@@ -56,7 +57,8 @@ mod wire;
 use crate::stream::Stream;
 
 pub use blocking::{Blocking, Entrance};
-pub use client::{Call, Client, Reply};
+pub use call::Call;
+pub use client::{Client, Reply};
 pub use config::{Config, Deadlines, Limits};
 pub use connection::{Handler, serve_connection};
 pub use events::{Event, Events};

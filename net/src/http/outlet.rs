@@ -73,10 +73,6 @@ impl<S: Stream> Outlet<'_, S> {
         &mut self,
         outcome: io::Result<Response>,
     ) -> Result<Option<Response>, Trouble> {
-        if self.streamed == Streamed::UntilClose {
-            // It broke off, however that came, and the client can tell only by a reset.
-            self.wire.borrow_mut().reset();
-        }
         Ok(match (outcome, self.fault, self.streamed) {
             (Err(error), ..) if is_from_outside(&error) => return Err(error.into()),
             (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
@@ -88,7 +84,8 @@ impl<S: Stream> Outlet<'_, S> {
                 Some(self.form.error(refusal.status, refusal.why))
             }
             (Err(error), None, Streamed::No) if is_late(&error) => {
-                Some(self.form.error(503, "the answer took too long\n").and_close())
+                let late = self.form.error(503, "the answer took too long\n");
+                Some(late.ask_again().and_close())
             }
             (outcome @ Err(_), fault @ None, Streamed::No) => {
                 note_own(&outcome, fault);
@@ -130,9 +127,11 @@ impl<S: Stream> Outlet<'_, S> {
         error
     }
 
-    /// Lets a client go on that waits for it; once, and not after the head of the answer.
-    pub(crate) fn go_on(&mut self) {
-        if self.streamed == Streamed::No && std::mem::take(&mut self.expects) {
+    /// Lets a client go on that waits for it; once, and not after the head of the answer. Nor where
+    /// the body comes already: then it has not waited.
+    pub(crate) fn go_on(&mut self, comes: bool) {
+        let waits = self.streamed == Streamed::No && std::mem::take(&mut self.expects);
+        if waits && !comes {
             let mut wire = self.wire.borrow_mut();
             wire.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
@@ -151,18 +150,15 @@ impl<S: Stream> Outlet<'_, S> {
         };
         let goes_on = self.fault.is_none() && !self.config.is_draining();
         self.keep_alive &= !response.close && streamed != Streamed::UntilClose && goes_on;
-        // A client that waits for it sends no body after a final head. A refusal wants none, and
-        // whether it comes nobody can say.
-        if response.status() < 400 {
-            self.go_on();
-        } else {
-            self.keep_alive &= is_read || !self.expects;
-        }
+        // Whether the body of a client comes that waits yet nobody can say.
+        self.keep_alive &= is_read || !self.expects;
         if self.is_date_old() {
             self.read_date().await;
         }
         self.write_head(response, field, head.version, &[]);
         self.streamed = if head.no_body { nothing } else { streamed };
+        let is_open_ended = self.streamed == Streamed::UntilClose;
+        self.wire.borrow().watch.seat.set_open_ended(is_open_ended);
     }
 
     /// Whether [`Outlet::read_date`] is to be called before a head is written.

@@ -11,7 +11,7 @@ use std::task::Context;
 
 use super::config::Config;
 use super::connection::{Connection, note_expired};
-use super::head::{Head, Version};
+use super::head::Head;
 use super::phase::{Phase, Watch};
 use super::request::note_refusal;
 use super::response::Response;
@@ -92,8 +92,7 @@ impl<S: Stream> Connection<'_, S> {
         let mut request = request(&mut self.buffers, &self.wire, self.config);
         let mut response = Response::new(refusal.status).with_text(refusal.why).and_close();
         if refusal.status == 503 {
-            let retry = response.header("Retry-After", "1");
-            response = retry.expect("a name and a value that are allowed");
+            response = response.ask_again();
         }
         request.settle(&response).await?;
         self.part(After::Linger).await
@@ -109,13 +108,8 @@ impl<S: Stream> Connection<'_, S> {
     /// went out at once, there is no time for input to come, and nothing left for a reset to take.
     pub(super) async fn part(&mut self, after: After) -> Result<After, Trouble> {
         let wire = self.wire.get_mut();
-        if let Err(trouble) = wire.flush(self.config).await {
-            // An end would complete an answer that has no length.
-            if self.buffers.head.version == Version::Http10 {
-                wire.reset();
-            }
-            return Err(trouble);
-        }
+        wire.flush(self.config).await?;
+        self.seat.set_open_ended(false);
         if wire.ended {
             return Ok(After::Close);
         }
@@ -153,7 +147,11 @@ impl<S: Stream> Connection<'_, S> {
             && self.buffers.inbox.is_empty()
             && wire.is_drained()
             && wire.unseen == Unseen::Nothing;
-        Ok((quiet || wire.ended) && wire.try_flush(cx)?)
+        let is_over = (quiet || wire.ended) && wire.try_flush(cx)?;
+        if is_over {
+            self.seat.set_open_ended(false);
+        }
+        Ok(is_over)
     }
 
     /// Ends a connection on which nothing has begun, because the server stops. A request that

@@ -45,6 +45,8 @@ pub(crate) struct Watch {
     counting: bool,
     /// When the wait that counts began.
     begun: Time,
+    /// Of the writes since the peer last took something: until when they may wait.
+    write: Time,
 }
 
 /// How long one wait may last.
@@ -104,7 +106,8 @@ impl Watch {
     /// head, and was not hurried, the limit of that wait is the head's.
     pub(crate) fn new(seat: Rc<Seat>, first: bool) -> Watch {
         let total = first.then(|| (Phase::Head, seat.until()));
-        Watch { seat, total, rate: None, counting: false, begun: Time::ZERO }
+        let (begun, write) = (Time::ZERO, Time::NEVER);
+        Watch { seat, total, rate: None, counting: false, begun, write }
     }
 
     /// Begins a wait to read in `phase`.
@@ -185,13 +188,24 @@ impl Watch {
         }
     }
 
-    /// Runs a write under the deadline, which was made before anything was waited for.
+    /// Begins to wait with a write. The deadline was made before anything was waited for.
+    pub(crate) fn begin_write(&mut self, deadlines: &Deadlines) {
+        self.write = write_deadline::until(self.deadline(), deadlines.write, self.write);
+    }
+
+    /// Runs that write under the deadline.
     #[track_caller]
-    pub(crate) fn guard_write<F>(&self, deadlines: &Deadlines, write: F) -> Guard<'_, F>
+    pub(crate) fn guard_write<F>(&self, write: F) -> Guard<'_, F>
     where
         F: Future<Output = io::Result<usize>>,
     {
-        write_deadline::guard(self.deadline(), deadlines.write, write)
+        write_deadline::guard(self.deadline(), self.write, write)
+    }
+
+    /// The peer took something.
+    #[inline]
+    pub(crate) fn wrote(&mut self) {
+        self.write = Time::NEVER;
     }
 
     /// That write is over: what it came to.

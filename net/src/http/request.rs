@@ -281,7 +281,7 @@ impl<'r, S: Stream> Request<'r, S> {
     }
 
     async fn refill(&mut self) -> io::Result<()> {
-        self.outlet.go_on();
+        self.outlet.go_on(false);
         let Outlet { wire, config, .. } = self.outlet;
         let room = self.inbox.room_for_body(self.head.len);
         let read = wire.borrow_mut().read(room, Phase::Body, config).await;
@@ -317,8 +317,8 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// If an answer has begun already.
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        let is_read = matches!(self.body, Body::End);
-        self.outlet.start(&response, self.head, is_read).await;
+        self.go_on_before(&response);
+        self.outlet.start(&response, self.head, matches!(self.body, Body::End)).await;
         Ok(Answer { request: self })
     }
 }

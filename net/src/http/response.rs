@@ -172,6 +172,12 @@ impl Response {
         &self.fields
     }
 
+    /// Says when to come again: after a second (RFC 9110, 10.2.3).
+    pub(crate) fn ask_again(mut self) -> Response {
+        self.fields.extend_from_slice(b"Retry-After: 1\r\n");
+        self
+    }
+
     /// Whether its body is written and not copied.
     pub(crate) fn is_large(&self) -> bool {
         self.body.len() > GATHER

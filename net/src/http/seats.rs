@@ -62,6 +62,8 @@ pub(crate) struct Seat {
     /// What the log calls it: the how manieth connection of the server it is.
     number: u64,
     refused: bool,
+    /// An answer that ends with the connection has begun, and not all of it is out.
+    open_ended: Cell<bool>,
     /// So far.
     requests: Cell<u64>,
     caps: Caps,
@@ -228,8 +230,9 @@ impl Future for Begin<'_> {
 impl Seat {
     /// Forgets the connection that had it.
     fn clear(&mut self) {
-        let Seat { deadline, waits, dated, place: _, number: _, refused: _, requests, caps } = self;
+        let Seat { deadline, waits, dated, open_ended, requests, caps, .. } = self;
         *deadline = OnceCell::new();
+        open_ended.set(false);
         *caps = Caps::default();
         waits.set(Waits::default());
         dated.set(false);
@@ -298,6 +301,17 @@ impl Seat {
         self.requests.get() > 0
     }
 
+    /// An answer that ends with the connection begins, or all of it is out.
+    pub(crate) fn set_open_ended(&self, open_ended: bool) {
+        self.open_ended.set(open_ended);
+    }
+
+    /// Whether an end now would be taken for that of an answer, which it is not.
+    #[inline]
+    pub(crate) fn is_cut(&self) -> bool {
+        self.open_ended.get()
+    }
+
     /// It hit the limit of that name.
     #[cold]
     pub(crate) fn hit(&self, name: &'static str, limit: impl Display) {
@@ -322,6 +336,7 @@ mod tests {
         let mut seat = seats.take_refused(2);
         seat.count_request();
         seat.set_dated();
+        seat.set_open_ended(true);
         seat.waits.set(Waits::Next);
         let first = Rc::as_ptr(&seat);
         seats.leave(&mut seat);

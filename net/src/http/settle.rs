@@ -95,6 +95,15 @@ impl<S: Stream> Request<'_, S> {
         self.outlet.keep_alive &= !response.close && !doubt && !stops;
     }
 
+    /// Before the head of an answer lets a client go on that waits for it: it sends no body after a
+    /// final head. A refusal wants none.
+    pub(super) fn go_on_before(&mut self, response: &Response) {
+        if response.status() < 400 {
+            let comes = matches!(self.body, Body::End) || !self.inbox.rest().is_empty();
+            self.outlet.go_on(comes);
+        }
+    }
+
     /// How the connection ends after an answer that broke off, whose client may still be sending.
     pub(super) fn after_break(&mut self) -> After {
         self.inbox.finish();

@@ -38,10 +38,19 @@ impl From<io::Error> for Trouble {
 
 /// All that there is of a connection while nothing comes.
 #[derive(Debug)]
-pub(crate) struct Line<S, C: Deref<Target = Config>> {
+pub(crate) struct Line<S: Stream, C: Deref<Target = Config>> {
     pub(crate) stream: S,
     /// Left after the stream.
     pub(crate) seat: Taken<C>,
+}
+
+impl<S: Stream, C: Deref<Target = Config>> Drop for Line<S, C> {
+    fn drop(&mut self) {
+        if self.seat.is_cut() {
+            // However that came: the peer can tell by a reset only. It ends one way or another.
+            let _ = self.stream.reset();
+        }
+    }
 }
 
 impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
@@ -236,6 +245,7 @@ impl<S: Stream> Wire<S> {
         match self.stream.try_write(&self.out, cx) {
             Some(Ok(n)) if n == size => {
                 self.out.clear();
+                self.watch.wrote();
                 Ok(true)
             }
             tried => self.flush_on(tried, cx),
@@ -266,6 +276,7 @@ impl<S: Stream> Wire<S> {
 
     /// So much of what was gathered is written.
     fn written(&mut self, n: usize) {
+        self.watch.wrote();
         if n == self.out.len() {
             self.out.clear();
         } else {
@@ -298,11 +309,11 @@ impl<S: Stream> Wire<S> {
                 Some(0) => return Err(Trouble::Failed(ErrorKind::WriteZero.into())),
                 Some(n) => n,
                 None => {
+                    self.watch.begin_write(&config.deadlines);
                     let rest = &more[at..more.len().min(at + PIECE)];
                     let bufs = [IoSlice::new(&self.out), IoSlice::new(rest)];
                     let write = self.stream.write_vectored(&bufs);
-                    let guarded = self.watch.guard_write(&config.deadlines, write);
-                    let written = guarded.await;
+                    let written = self.watch.guard_write(write).await;
                     Watch::end_write(&mut self.stream, &bufs, written).await?
                 }
             };
@@ -323,12 +334,6 @@ impl<S: Stream> Wire<S> {
     #[inline]
     pub(crate) fn is_date_old(&self, config: &Config) -> bool {
         self.watch.seat.is_date_old(config)
-    }
-
-    /// Ends the stream so that the peer sees that something is missing.
-    pub(crate) fn reset(&mut self) {
-        // It ends one way or another.
-        let _ = self.stream.reset();
     }
 
     pub(crate) fn shutdown(&mut self) -> io::Result<()> {

@@ -38,7 +38,11 @@ impl Source for End {
 }
 
 /// What a process writes: its standard output or standard error.
-pub struct PipeReader(Io<End>);
+pub struct PipeReader {
+    io: Io<End>,
+    /// Something was more than whoever read had room for.
+    has_lost: bool,
+}
 
 /// What a process reads: its standard input. Dropping it is the end of that input.
 pub struct PipeWriter(Io<End>);
@@ -50,7 +54,7 @@ impl PipeReader {
     ///
     /// The system's, if it refuses non-blocking mode.
     pub fn new(descriptor: impl Into<OwnedFd>) -> io::Result<PipeReader> {
-        End::new(descriptor).map(PipeReader)
+        Ok(PipeReader { io: End::new(descriptor)?, has_lost: false })
     }
 
     /// Reads what is there into `buf`; blocks while nothing is. Zero: every writer has closed the
@@ -65,7 +69,7 @@ impl PipeReader {
         &'a mut self,
         buf: &'a mut [u8],
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        let io = &self.0;
+        let io = &self.io;
         let site = Location::caller();
         let wait = |site| io.ready(Direction::Read, site);
         let mut attempt = Attempt::new(First::Try, site);
@@ -79,7 +83,8 @@ impl PipeReader {
     ///
     /// Those of [`PipeReader::read`]; what came before is in `into`, and a second call goes on.
     /// [`FileTooLarge`](ErrorKind::FileTooLarge) when more than `limit` came; `into` is full then,
-    /// and what came beyond it is lost: a call with a larger limit would leave a gap.
+    /// and what came beyond it is lost: a call with a larger limit would leave a gap, so each is
+    /// that error from then on.
     #[track_caller]
     pub fn read_to_end<'a>(
         &'a mut self,
@@ -97,11 +102,19 @@ impl PipeReader {
         limit: usize,
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        let io = &self.0;
+        let PipeReader { io, has_lost } = self;
+        let io = &*io;
         let wait = |site| io.ready(Direction::Read, site);
         let mut attempt = Attempt::new(First::Try, site);
         let mut piece = Vec::new();
+        let too_much = move || {
+            let text = format!("the process wrote more than {limit} bytes");
+            Poll::Ready(Err(io::Error::new(ErrorKind::FileTooLarge, text)))
+        };
         poll_fn(move |cx| {
+            if *has_lost {
+                return too_much();
+            }
             piece.resize(PROCESS_PIECE, 0);
             loop {
                 let n = ready!(attempt.poll(cx, wait, || (&io.0).read(&mut piece)))?;
@@ -111,9 +124,8 @@ impl PipeReader {
                 let taken = n.min(limit.saturating_sub(into.len()));
                 into.extend_from_slice(&piece[..taken]);
                 if taken < n {
-                    let text = format!("the process wrote more than {limit} bytes");
-                    let error = io::Error::new(ErrorKind::FileTooLarge, text);
-                    return Poll::Ready(Err(error));
+                    *has_lost = true;
+                    return too_much();
                 }
             }
         })
@@ -183,7 +195,7 @@ impl PipeWriter {
 
 impl std::fmt::Debug for PipeReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PipeReader").field(&self.0).finish()
+        f.debug_tuple("PipeReader").field(&self.io.0).finish()
     }
 }
 

@@ -301,7 +301,7 @@ impl ConnectionDeadline {
     ///
     /// # Errors
     ///
-    /// As [`guard`](ConnectionDeadline::guard).
+    /// As [`guard`](ConnectionDeadline::guard); so are its panics.
     #[track_caller]
     pub fn guard_at<F, T, E>(&self, until: Time, future: F) -> Guard<'_, F>
     where

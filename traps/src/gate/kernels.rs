@@ -56,11 +56,7 @@ impl Gate {
         drop_each(posts);
         let (locals, outside) = locals;
         drop_each(outside);
-        for TaskLocals { own, inherited } in locals {
-            drop_each(own);
-            // What children share goes with the last of them.
-            drop_each(inherited.and_then(Rc::into_inner).unwrap_or_default());
-        }
+        locals.into_iter().for_each(TaskLocals::drop_each);
     }
 
     /// Makes the kernel the one that runs on this thread.
@@ -165,7 +161,8 @@ impl Gate {
     }
 }
 
-fn drop_each<T>(values: impl IntoIterator<Item = T>) {
+/// Drops foreign values, each by itself.
+pub(crate) fn drop_each<T>(values: impl IntoIterator<Item = T>) {
     for value in values {
         // The panic hook has told of it. To drop its payload may panic again.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(mem::forget);

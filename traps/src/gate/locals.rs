@@ -10,6 +10,7 @@ use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::kernels::drop_each;
 use super::now::{Now, now};
 use super::{GATE, Gate};
 use crate::protocol::TaskRef;
@@ -35,6 +36,16 @@ pub struct TaskLocals {
     pub(super) own: Vec<(Key, Own)>,
     /// The parent's own list until one of the two changes it.
     pub(super) inherited: Option<Rc<Vec<(Key, Shared)>>>,
+}
+
+impl TaskLocals {
+    /// Drops them. A panic of one takes no other along, and goes no further.
+    pub fn drop_each(self) {
+        let TaskLocals { own, inherited } = self;
+        drop_each(own);
+        // What children share goes with the last of them.
+        drop_each(inherited.and_then(Rc::into_inner).unwrap_or_default());
+    }
 }
 
 impl Locals {

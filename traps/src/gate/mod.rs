@@ -23,6 +23,7 @@ mod slot;
 mod tables;
 
 pub use kernel_side::{Completion, First, is_running, post_wake_ticket, post_woken};
+pub(crate) use kernels::drop_each;
 use locals::Locals;
 pub use locals::TaskLocals;
 pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -74,6 +75,13 @@ impl ThreadContext {
     pub fn run<R>(self, job: impl FnOnce() -> R) -> R {
         let _within = Within::enter(self);
         job()
+    }
+}
+
+impl Drop for ThreadContext {
+    fn drop(&mut self) {
+        // Where its job panics, another panic would end the process.
+        gate::drop_each(mem::take(&mut self.locals));
     }
 }
 
@@ -224,7 +232,7 @@ mod tests {
         let granted = |job| {
             let mut context = ThreadContext::new(job, Time::NEVER, &outlook, Vec::new());
             context.set_token(0);
-            context.deadline
+            context.deadline.clone()
         };
         let first = granted(1);
         assert!(!first.is_abandoned());

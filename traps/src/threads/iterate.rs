@@ -80,9 +80,9 @@ where
     ///
     /// # Errors
     ///
-    /// [`ThreadError::Interrupt`]: nothing is lost. A job that has begun goes on, with its token,
-    /// and the next call gives its item; one that has not is withdrawn, and the iterator was not
-    /// called. The same holds when the future is dropped. The job's late end is an `orphan` line of
+    /// [`ThreadError::Interrupt`]: nothing is lost. A job that has its token goes on, and the next
+    /// call gives its item; one that has none is withdrawn, and the iterator was not called. The
+    /// same holds when the future is dropped. The job's late end is an `orphan` line of
     /// the log; the kernel's hook for orphans does not hear of it (row X8).
     ///
     /// [`ThreadError::Panicked`], once: the iterator panicked, which ends it.

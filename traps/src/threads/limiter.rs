@@ -64,6 +64,10 @@ impl Limiter {
     }
 
     /// [`iterate_in_thread`](crate::iterate_in_thread()), with each item within this limit.
+    ///
+    /// # Panics
+    ///
+    /// As [`run_in_thread`](Limiter::run_in_thread), when an item is awaited.
     #[must_use]
     pub fn iterate_in_thread<I>(&self, iterator: I) -> IterateInThread<I>
     where

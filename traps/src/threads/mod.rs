@@ -89,7 +89,7 @@ fn value_of<T>(result: Option<thread::Result<T>>) -> Result<T, String> {
 /// Why a job gave no value.
 #[derive(Debug)]
 pub enum ThreadError {
-    /// The wait ended early; the job is not started, or runs on and its value is an orphan.
+    /// The wait ended early; the job is not started, or its value, when it ends, is an orphan.
     Interrupt(Interrupt),
     /// The job panicked, with this message.
     Panicked(String),
@@ -143,9 +143,10 @@ impl From<ThreadError> for std::io::Error {
 ///
 /// # Errors
 ///
-/// [`ThreadError`]. After an interrupt, a job that has not begun never runs; one that has begun
-/// keeps its thread until it ends, and its value goes to the kernel's hook for orphans (row X8). So
-/// does a value that came and was not read, as that of a branch that lost a race.
+/// [`ThreadError`]. After an interrupt, a job that has no token yet never runs; one that has keeps
+/// it until it ends, also where its thread has yet to begin it, and its value goes to the kernel's
+/// hook for orphans (row X8). So does a value that came and was not read, as that of a branch that
+/// lost a race.
 #[track_caller]
 pub fn run_in_thread<F, T>(closure: F) -> RunInThread<T>
 where
