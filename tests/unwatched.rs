@@ -426,3 +426,31 @@ fn a_timeout_of_another_kernel_is_not_taken_for_one_of_this() {
     });
     assert_eq!(ran.unwrap(), Some(1));
 }
+
+/// When the kernel looks through the far deadlines hangs on what was stored, not on when it heard
+/// of that.
+#[test]
+fn arms_that_are_superseded_taken_back_or_dropped_in_their_run_ask_for_the_same_looks() {
+    let sleeps = || async {
+        drop(futures_util::join!(sleep(1200 * MS), sleep(1450 * MS), sleep(2000 * MS)));
+    };
+    same_unwatched(|_| async move {
+        let deadline = connection_deadline().await;
+        deadline.arm(1000 * MS);
+        deadline.arm(10_000 * MS);
+        sleeps().await;
+    });
+    same_unwatched(|_| async move {
+        let deadline = connection_deadline().await;
+        deadline.arm(1000 * MS);
+        drop(deadline);
+        sleeps().await;
+    });
+    same_unwatched(|_| async move {
+        let deadline = connection_deadline().await;
+        deadline.arm(1000 * MS);
+        sleep(10 * MS).await.unwrap();
+        let first = sleep(1200 * MS);
+        drop(futures_util::join!(first, sleep(1450 * MS), async { deadline.disarm() }));
+    });
+}

@@ -163,6 +163,7 @@ impl<M: Machine> Kernel<M> {
         // Also where nothing has a timer: lines, interrupts and arms have this time.
         self.log.now = self.machine.now();
         self.timers.table().set_exact(self.log.now);
+        self.timers.table().columns().forget_past(self.log.now);
         let in_vain = self.take_due() && sleeps && arrivals.are_none();
         for arrival in arrivals.io.drain(..) {
             self.arrive(arrival);

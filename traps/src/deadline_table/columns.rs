@@ -105,7 +105,7 @@ impl Columns {
         *about = About { owner: self.free, place: HOLE };
         self.free = slot;
         if is_due(before) {
-            self.count_out();
+            self.waiting -= 1;
         }
         self.len -= 1;
         if self.len == 0 && self.at.len() > BLOCK {
@@ -113,15 +113,6 @@ impl Columns {
             self.at.clear();
             self.about.clear();
             self.free = NO_SLOT;
-        }
-    }
-
-    /// One waits no more.
-    #[inline(always)]
-    fn count_out(&mut self) {
-        self.waiting -= 1;
-        if self.waiting == 0 {
-            self.soonest = Time::NEVER;
         }
     }
 
@@ -153,7 +144,7 @@ impl Columns {
             self.count_in(at);
         }
         if is_due(before) {
-            self.count_out();
+            self.waiting -= 1;
         }
     }
 
@@ -183,7 +174,7 @@ impl Columns {
             (Some(at), Some(about)) if is_due(*at) => (*at, about.owner) = (Time::NEVER, owner),
             _ => return false,
         }
-        self.count_out();
+        self.waiting -= 1;
         true
     }
 
@@ -303,11 +294,20 @@ impl Columns {
         self.waiting
     }
 
-    /// Nothing is due before this; it may be too early, never too late. O(1).
+    /// Where nothing waits, what was the soonest matters no longer once it has passed. O(1).
+    #[inline]
+    pub fn forget_past(&mut self, now: Time) {
+        if self.waiting == 0 && self.soonest <= now {
+            self.soonest = Time::NEVER;
+        }
+    }
+
+    /// Nothing is due before this; it may be too early, never too late. Until it has passed, or a
+    /// scan, it is the least of all that was stored, in any order. O(1).
     #[inline]
     #[must_use]
     pub fn soonest(&self) -> Time {
-        self.soonest
+        if self.waiting == 0 { Time::NEVER } else { self.soonest }
     }
 
     /// Arms and re-arms that were a store here, so far.
@@ -373,7 +373,7 @@ impl Columns {
             waiting += usize::from(is_due(*at));
         }
         assert_eq!((self.at.len(), self.len), (holes + self.len, far + near));
-        assert_eq!((self.waiting, self.soonest == Time::NEVER), (waiting, waiting == 0));
+        assert_eq!((self.waiting, self.soonest() == Time::NEVER), (waiting, waiting == 0));
     }
 
     /// Cuts the holes off the end of a table that is mostly holes, so that a peak is not paid for

@@ -74,21 +74,22 @@ impl Held {
         self.last.set(slot, span);
     }
 
-    /// Forgets the arms of that slot; whether there were any.
+    /// Forgets the arms of that slot, each of which `was` is told of; whether there were any.
     #[inline]
-    pub(super) fn forget(&self, slot: u32) -> bool {
+    pub(super) fn forget(&self, slot: u32, mut was: impl FnMut(u64)) -> bool {
         if self.count.get() > 0 {
-            return self.forget_any(slot);
+            return self.forget_any(slot, &mut was);
         }
         let found = self.is_last(slot);
         if found {
             self.last.slot.set(NOTHING);
+            was(self.last.span.get());
         }
         found
     }
 
     #[inline(never)]
-    fn forget_any(&self, slot: u32) -> bool {
+    fn forget_any(&self, slot: u32, was: &mut dyn FnMut(u64)) -> bool {
         let before = self.count.replace(0);
         let (last, span) = (self.last.slot.replace(NOTHING), self.last.span.get());
         let earlier = self.earlier[..before].iter().map(|arm| (arm.slot.get(), arm.span.get()));
@@ -96,6 +97,7 @@ impl Held {
         for (other, span) in earlier.chain([(last, span)]) {
             if other == slot {
                 found = true;
+                was(span);
             } else {
                 // It lands where this one was, or before.
                 self.push(other, span);
@@ -153,14 +155,15 @@ pub(super) mod tests {
     #[test]
     fn a_slot_is_forgotten_wherever_it_is_and_the_others_are_not() {
         let held = Held::new();
-        assert!(!held.forget(7));
+        let forget = |slot| held.forget(slot, drop);
+        assert!(!forget(7));
         for slot in [7, 8, 7, 9, 7] {
             held.push(slot, u64::from(slot));
         }
-        assert!(held.forget(7) && !held.forget(7));
+        assert!(forget(7) && !forget(7));
         assert!(held.is_last(9));
         held.push(6, 6);
-        assert!(!held.forget(5) && held.forget(8));
+        assert!(!forget(5) && forget(8));
         assert_eq!(drained(&held), [(9, 9), (6, 6)]);
     }
 

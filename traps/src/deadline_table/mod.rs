@@ -171,7 +171,12 @@ impl DeadlineTable {
         if !self.is_quiet() || columns.has_fired(slot) || columns.place(slot) != Place::Far {
             return false;
         }
-        let held = self.held.forget(slot);
+        let held = self.held.forget(slot, |span| {
+            // As in `hold_again`.
+            if self.clock.is_exact() {
+                columns.store(slot, Time::from_micros(span));
+            }
+        });
         self.count_untold(u64::from(held || columns.at(slot) < END));
         columns.release(slot);
         self.count_gone();
@@ -270,15 +275,13 @@ impl DeadlineTable {
     /// The same for the deadline whose arm was held last.
     #[inline(always)]
     pub(crate) fn hold_again(&self, slot: u32, span: u64) -> bool {
-        if !self.held.is_last(slot) {
-            return false;
-        }
-        let held = self.to_hold(span);
-        if let Some(held) = held {
-            self.held.set_last(held);
+        // An exact clock shows by its looks at the table what was stored there.
+        let can = self.held.is_last(slot) && self.can_hold_now(span);
+        if can {
+            self.held.set_last(span);
             self.count_untold(1);
         }
-        held.is_some()
+        can
     }
 
     /// What is held for a span; none if that is near, ends never, or nothing can be held.
@@ -392,7 +395,8 @@ mod tests {
         assert!(!hold(&table, slot, u64::MAX), "that is never");
         assert_eq!(table.set_to(slot), us(105), "nothing is held");
         assert!(hold(&table, slot, 5));
-        assert!(!table.hold_again(slot, 4) && table.hold_again(slot, 7));
+        assert!(!table.hold_again(slot, 7), "an exact clock is told of each");
+        assert!(!hold(&table, slot, 4) && hold(&table, slot, 7));
         assert_eq!(table.set_to(slot), us(107));
         table.listen(true);
         assert!(!hold(&table, slot, 5) && begin(5).is_none());
