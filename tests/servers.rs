@@ -6,6 +6,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
@@ -315,10 +317,13 @@ fn ask_on(stream: &mut TcpStream, path: &str) -> Came {
 
 /// Asks until the server is gone, on one connection after the other; tells of each answer. With
 /// `often`, many times on each. Gives how many were refused.
-fn hammer(addr: &str, often: usize, answers: &Sender<()>) -> u64 {
+fn hammer(addr: &str, often: usize, answers: &Sender<()>, told: &AtomicBool) -> u64 {
     let mut refused = 0;
     for _ in 0..1_000_000 {
-        let Ok(mut stream) = TcpStream::connect(addr) else { return refused };
+        let Ok(mut stream) = TcpStream::connect(addr) else {
+            assert!(told.load(Ordering::SeqCst), "refused by a server that was not told to end");
+            return refused;
+        };
         for _ in 0..often {
             match ask_on(&mut stream, "/plaintext") {
                 Came::Answer { status: 200, more } => {
@@ -334,7 +339,10 @@ fn hammer(addr: &str, often: usize, answers: &Sender<()>) -> u64 {
                     break;
                 }
                 // Nobody accepts any more, or it was idle when it closed.
-                Came::Nothing => break,
+                Came::Nothing => {
+                    assert!(told.load(Ordering::SeqCst), "nobody told the server to end");
+                    break;
+                }
             }
         }
     }
@@ -370,14 +378,17 @@ fn f18_sigterm_under_load_answers_or_refuses_and_lets_the_idle_go() {
     assert_eq!(ask_on(&mut idle, "/"), Came::Answer { status: 200, more: true });
     let watchers = [watch("idle", idle), watch("silent", server.connect())];
     let (answers, answered) = mpsc::channel();
+    let told = Arc::new(AtomicBool::new(false));
     let hammers: Vec<_> = [1, 1, 1, 50, 50, usize::MAX]
         .map(|often| {
             let (addr, answers) = (server.addr.clone(), answers.clone());
-            thread::spawn(move || hammer(&addr, often, &answers))
+            let told = told.clone();
+            thread::spawn(move || hammer(&addr, often, &answers, &told))
         })
         .into_iter()
         .collect();
     answered.iter().take(ENOUGH).for_each(drop);
+    told.store(true, Ordering::SeqCst);
     server.send("TERM");
     for hammer in hammers {
         hammer.join().unwrap();

@@ -14,6 +14,8 @@ pub enum Talk {
 
 const GET: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LAST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
+const BODY: &[u8] = b"Hello, World!";
 const MESSAGE: [u8; 64] = [b'm'; 64];
 
 impl Talk {
@@ -27,8 +29,9 @@ impl Talk {
     /// Reads the first answer, and says how long each will be.
     fn first_answer(self, stream: &mut TcpStream) -> io::Result<usize> {
         if self == Talk::Echo {
-            let mut answer = MESSAGE;
+            let mut answer = [0; MESSAGE.len()];
             stream.read_exact(&mut answer)?;
+            self.verify(&answer)?;
             return Ok(MESSAGE.len());
         }
         let mut head = Vec::new();
@@ -38,8 +41,20 @@ impl Talk {
             head.push(byte[0]);
         }
         let length = content_length(&head).ok_or_else(|| io::Error::other("no Content-Length"))?;
-        io::copy(&mut stream.take(length as u64), &mut io::sink())?;
-        Ok(head.len() + length)
+        let mut answer = head;
+        stream.take(length as u64).read_to_end(&mut answer)?;
+        self.verify(&answer)?;
+        Ok(answer.len())
+    }
+
+    /// Whether that is one answer, whole and right: a wrong one is cheaper.
+    fn verify(self, answer: &[u8]) -> io::Result<()> {
+        let right = match self {
+            Talk::Http => answer.starts_with(STATUS) && answer.trim_ascii_end().ends_with(BODY),
+            Talk::Echo => answer == MESSAGE,
+        };
+        let shown = String::from_utf8_lossy(answer);
+        if right { Ok(()) } else { Err(io::Error::other(format!("a wrong answer: {shown}"))) }
     }
 }
 
@@ -86,6 +101,7 @@ impl Work {
             }
             for stream in &mut all {
                 stream.read_exact(&mut answer)?;
+                answer.chunks(length).try_for_each(|answer| self.talk.verify(answer))?;
             }
         }
         Ok(())
@@ -96,7 +112,9 @@ impl Work {
         match self.talk {
             Talk::Http => {
                 stream.write_all(LAST)?;
-                io::copy(&mut stream, &mut io::sink())?;
+                let mut answer = Vec::new();
+                stream.read_to_end(&mut answer)?;
+                self.talk.verify(&answer)?;
             }
             Talk::Echo => {
                 stream.write_all(&MESSAGE)?;

@@ -100,6 +100,12 @@ fn run(words: &[&str]) -> Result<bool, String> {
     tools::stay_on_one_cpu();
     let same = lines.compiler == env!("BENCH_COMPILER");
     if asked.write {
+        if !same && asked.filter.is_some() {
+            let (theirs, ours) = (&lines.compiler, env!("BENCH_COMPILER"));
+            return Err(format!(
+                "the lines are of {theirs}, and this is {ours}: write all of them"
+            ));
+        }
         for probe in &probes {
             rewrite(&mut lines, probe, same)?;
         }

@@ -270,6 +270,9 @@ const TRACE_OFF: f64 = 1.02;
 
 /// Holds this build, its trace off, against one without a trace.
 pub fn compare_trace(without: &Path) -> Result<bool, String> {
+    if cfg!(not(feature = "trace")) {
+        return Err("this program has no trace either: there is nothing to compare".to_owned());
+    }
     has_no_trace(without)?;
     let this = this_program()?;
     let mut sound = true;
