@@ -1,6 +1,7 @@
 //! The same bytes to this handler and to hyper's: which requests does each of them read?
 //!
-//! Both take heads apart by `httparse`; what they make of it, and of bodies, is their own.
+//! Both take heads apart by `httparse`, ours only where they are not plain; what they make of it, and
+//! of bodies, is their own.
 
 #[path = "../../net/tests/common/corpus.rs"]
 mod corpus;
