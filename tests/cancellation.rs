@@ -257,6 +257,29 @@ fn a_ready_tasks_interrupt_comes_once_to_each_branch_and_to_nothing_beside_them(
     assert_eq!(ran.output, ((("CAN", "ok"), ("CAN", "ok")), "ok"), "{}", ran.trace);
 }
 
+/// What a shield has held back is for its inside, also where the task is ready as the grace ends.
+#[test]
+fn what_a_shield_held_back_is_not_heard_outside_of_it_again() {
+    let ran = check_quietly("", Sim::new(), async {
+        let victim = async {
+            let outside = async {
+                let first = short(&op(90).await);
+                (first, short(&op(2).await), short(&op(1).await))
+            };
+            // Both are ready as the grace ends, and the one outside traps first.
+            let inside = shield_for(tenths(2), async {
+                (short(&op(3).await), short(&op(1).await), short(&op(1).await))
+            });
+            join(outside, inside).await
+        };
+        let mut victim = spawn("victim", victim).await;
+        op(1).await.unwrap();
+        victim.cancel_now("").await;
+        victim.join().await.unwrap()
+    });
+    assert_eq!(ran.output, (("CAN", "ok", "ok"), ("ok", "CAN", "ok")), "{}", ran.trace);
+}
+
 /// Of two timeouts at one point the outer one is whose it is, whichever was opened first.
 #[test]
 fn a_timeout_that_moved_into_one_of_the_same_point_is_not_the_first() {

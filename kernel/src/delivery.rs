@@ -189,7 +189,8 @@ impl<M: Machine> Kernel<M> {
         for at in branches {
             if reached.binary_search(&at).is_err() {
                 let mut pending = Pending::new(task, at, source);
-                pending.unheard = hit == 0;
+                // What lapses with a shield has been heard outside of it, or is pending there.
+                pending.unheard = hit == 0 && from == self.origin(source);
                 self.scopes.pend(&mut self.tasks, pending);
             }
         }
