@@ -280,6 +280,23 @@ fn what_a_shield_held_back_is_not_heard_outside_of_it_again() {
     assert_eq!(ran.output, (("CAN", "ok", "ok"), ("ok", "CAN", "ok")), "{}", ran.trace);
 }
 
+/// Nobody has heard of it then, and the task's next trap does, beside a scope in which nobody is.
+#[test]
+fn what_lapses_with_a_shield_while_its_task_is_ready_is_for_the_next_trap() {
+    let ran = check_quietly("", Sim::new(), async {
+        let victim = shield_for(tenths(10), async {
+            let mut begun = pin!(timeout_after(tenths(600), bare::<Result<(), Interrupt>>()));
+            assert!(poll_once(&mut begun).await.is_none());
+            (short(&op(20).await), short(&op(90).await), short(&op(1).await))
+        });
+        let mut victim = spawn("victim", victim).await;
+        op(10).await.unwrap();
+        victim.cancel_now("").await;
+        victim.join().await.unwrap()
+    });
+    assert_eq!(ran.output, ("ok", "CAN", "ok"), "{}", ran.trace);
+}
+
 /// Of two timeouts at one point the outer one is whose it is, whichever was opened first.
 #[test]
 fn a_timeout_that_moved_into_one_of_the_same_point_is_not_the_first() {

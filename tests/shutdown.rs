@@ -18,8 +18,8 @@ use kernel::{Error, Options, Sim};
 use support::{Notes, check_with, compare_raw, ms, short, tenths};
 use traps::shutdown::{begun, has_begun, hold, until_begun};
 use traps::{
-    Interruptible, Signal, Time, clock, connection_deadline, foreign, run_in_thread, signals,
-    sleep, spawn, timeout_after, wait_signal, yield_now,
+    Interruptible, Signal, Time, clock, connection_deadline, foreign, run_in_thread, shield,
+    signals, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 fn at(tenth: u64) -> Time {
@@ -92,6 +92,24 @@ fn after_the_machine_has_failed_who_is_due_and_who_is_left_still_hears_of_it() {
     drop(kernel.shutdown());
     assert_eq!(notes.text(), "ok CAN");
     assert_sound(&kernel.text());
+}
+
+/// Also who is behind a shield, and so has nothing to be ready for but that.
+#[test]
+fn after_the_machine_has_failed_a_result_that_came_is_heard_behind_a_shield() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)).fails_at(at(10)), Options::new());
+    let notes = Notes::default();
+    let noted = notes.clone();
+    let failed = kernel.run(async {
+        let asks = async move {
+            noted.add(format!("{:?}", shield(run_in_thread(|| 7)).await.ok()));
+        };
+        drop(spawn("asks", asks).await);
+        never::<()>().await
+    });
+    assert!(matches!(failed, Err(Error::Machine(_))), "{failed:?}");
+    drop(kernel.shutdown());
+    assert_eq!(notes.text(), "Some(7)", "{}", kernel.text());
 }
 
 /// A task that is dropped did not run, and the ends of the phases say how late they were.

@@ -160,7 +160,8 @@ impl<M: Machine> Kernel<M> {
         let Some(entry) = self.waits.get(ticket) else { return };
         let task = entry.task;
         let at = self.scope_at(entry);
-        if self.tasks.get(task).pending == 0 {
+        // One whose future is gone has nothing to hear.
+        if self.tasks.get(task).pending == 0 || self.gate.is_withdrawn(ticket, self.epoch) {
             return;
         }
         let Some(source) = self.scopes.take_pending(&mut self.tasks, task, at) else { return };
@@ -189,8 +190,9 @@ impl<M: Machine> Kernel<M> {
         for at in branches {
             if reached.binary_search(&at).is_err() {
                 let mut pending = Pending::new(task, at, source);
-                // What lapses with a shield has been heard outside of it, or is pending there.
-                pending.unheard = hit == 0 && from == self.origin(source);
+                // What lapses with a shield may have been heard outside of it.
+                let is_news = from == self.origin(source) || *self.deliveries(task, source) == 0;
+                pending.unheard = hit == 0 && is_news;
                 self.scopes.pend(&mut self.tasks, pending);
             }
         }

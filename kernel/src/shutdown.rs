@@ -265,7 +265,7 @@ impl<M: Machine> Kernel<M> {
     fn clean_up_blindly(&mut self) {
         let mut nobody = |_: &mut Context<'_>| Poll::Pending;
         for _ in 0..BLIND_TURNS {
-            if self.ready.is_empty() {
+            if self.ready.is_empty() && self.wakes.is_empty() {
                 break;
             }
             self.log.turn += 1;

@@ -51,6 +51,11 @@ impl Handler for App {
         let large = vec![b'x'; 100_000];
         match path.as_str() {
             "/whole" => {}
+            "/working" => {
+                let whole = answer.finish()?;
+                sleep(10 * SECOND).await?;
+                return Ok(whole);
+            }
             "/gathered" => answer.write(&large[..12_000]).await?,
             "/fails" => return Err(io::Error::other("a file is missing")),
             "/panics" => panic!("something is missing"),
@@ -127,9 +132,13 @@ fn an_answer_that_ends_with_the_connection_and_breaks_off_is_reset() {
 
 #[test]
 fn an_answer_that_ends_with_a_connection_which_is_dropped_is_reset_unless_it_is_all_out() {
-    for (path, is_whole) in
-        [("/slow", false), ("/cut", false), ("/gathered", false), ("/whole", true)]
-    {
+    for (path, is_whole) in [
+        ("/slow", false),
+        ("/cut", false),
+        ("/gathered", false),
+        ("/whole", true),
+        ("/working", true),
+    ] {
         let mut kernel = Kernel::new(Sim::new());
         let (end, mut client) = duplex(10_000);
         let ended = kernel.run(async {

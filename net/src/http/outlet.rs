@@ -14,6 +14,7 @@ use super::form::Form;
 use super::head::{Head, Version};
 use super::phase::Phase;
 use super::response::{BodyField, Response, write_chunk_size};
+use super::seats::OpenEnded;
 use super::status::Refusal;
 use super::wire::{Trouble, Wire};
 use crate::limits::{DISCARDED, GATHER};
@@ -157,8 +158,9 @@ impl<S: Stream> Outlet<'_, S> {
         }
         self.write_head(response, field, head.version, &[]);
         self.streamed = if head.no_body { nothing } else { streamed };
-        let is_open_ended = self.streamed == Streamed::UntilClose;
-        self.wire.borrow().watch.seat.set_open_ended(is_open_ended);
+        if self.streamed == Streamed::UntilClose {
+            self.wire.borrow().watch.seat.set_open_ended(OpenEnded::Begun);
+        }
     }
 
     /// Whether [`Outlet::read_date`] is to be called before a head is written.
@@ -257,6 +259,9 @@ impl<S: Stream> Outlet<'_, S> {
         }
         // What was cut is not complete, whatever was written then.
         if self.check().is_ok() {
+            if self.streamed == Streamed::UntilClose {
+                self.wire.borrow().watch.seat.set_open_ended(OpenEnded::Complete);
+            }
             self.streamed = Streamed::Done;
         }
         Ok(())

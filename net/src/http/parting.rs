@@ -109,7 +109,7 @@ impl<S: Stream> Connection<'_, S> {
     pub(super) async fn part(&mut self, after: After) -> Result<After, Trouble> {
         let wire = self.wire.get_mut();
         wire.flush(self.config).await?;
-        self.seat.set_open_ended(false);
+        self.seat.flushed();
         if wire.ended {
             return Ok(After::Close);
         }
@@ -149,7 +149,7 @@ impl<S: Stream> Connection<'_, S> {
             && wire.unseen == Unseen::Nothing;
         let is_over = (quiet || wire.ended) && wire.try_flush(cx)?;
         if is_over {
-            self.seat.set_open_ended(false);
+            self.seat.flushed();
         }
         Ok(is_over)
     }

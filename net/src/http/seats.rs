@@ -35,6 +35,18 @@ pub(crate) enum Waits {
     Refused,
 }
 
+/// How far an answer has come that ends with the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OpenEnded {
+    /// There is none, or all of it is out.
+    #[default]
+    Out,
+    /// It has begun.
+    Begun,
+    /// It is complete, and not all of it is out, perhaps.
+    Complete,
+}
+
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Seats {
@@ -62,8 +74,8 @@ pub(crate) struct Seat {
     /// What the log calls it: the how manieth connection of the server it is.
     number: u64,
     refused: bool,
-    /// An answer that ends with the connection has begun, and not all of it is out.
-    open_ended: Cell<bool>,
+    /// Of an answer that ends with the connection.
+    open_ended: Cell<OpenEnded>,
     /// So far.
     requests: Cell<u64>,
     caps: Caps,
@@ -232,7 +244,7 @@ impl Seat {
     fn clear(&mut self) {
         let Seat { deadline, waits, dated, open_ended, requests, caps, .. } = self;
         *deadline = OnceCell::new();
-        open_ended.set(false);
+        open_ended.set(OpenEnded::Out);
         *caps = Caps::default();
         waits.set(Waits::default());
         dated.set(false);
@@ -301,15 +313,22 @@ impl Seat {
         self.requests.get() > 0
     }
 
-    /// An answer that ends with the connection begins, or all of it is out.
-    pub(crate) fn set_open_ended(&self, open_ended: bool) {
+    /// An answer that ends with the connection has come so far.
+    pub(crate) fn set_open_ended(&self, open_ended: OpenEnded) {
         self.open_ended.set(open_ended);
+    }
+
+    /// What was gathered is out. It was all if the answer is complete.
+    pub(crate) fn flushed(&self) {
+        if self.open_ended.get() == OpenEnded::Complete {
+            self.open_ended.set(OpenEnded::Out);
+        }
     }
 
     /// Whether an end now would be taken for that of an answer, which it is not.
     #[inline]
     pub(crate) fn is_cut(&self) -> bool {
-        self.open_ended.get()
+        self.open_ended.get() != OpenEnded::Out
     }
 
     /// It hit the limit of that name.
@@ -336,7 +355,7 @@ mod tests {
         let mut seat = seats.take_refused(2);
         seat.count_request();
         seat.set_dated();
-        seat.set_open_ended(true);
+        seat.set_open_ended(OpenEnded::Begun);
         seat.waits.set(Waits::Next);
         let first = Rc::as_ptr(&seat);
         seats.leave(&mut seat);

@@ -360,11 +360,11 @@ pub(crate) fn attend<S: Stream, T>(
             && let Ok(mut wire) = wire.try_borrow_mut()
         {
             wire.take_time();
-            // With a budget that is spent it writes nothing: then in the next turn.
-            if let Ok(false) = wire.try_flush(cx)
-                && !take_budget()
-            {
-                cx.waker().wake_by_ref();
+            match wire.try_flush(cx) {
+                Ok(true) => wire.watch.seat.flushed(),
+                // With a budget that is spent it writes nothing: then in the next turn.
+                Ok(false) if !take_budget() => cx.waker().wake_by_ref(),
+                Ok(false) | Err(_) => {}
             }
         }
         polled
