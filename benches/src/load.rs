@@ -28,8 +28,8 @@ pub const KINDS: &str = "http, pipe, close or echo";
 
 const REQUEST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
 const LAST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nConnection: close\r\n\r\n";
-const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
-const BODY: &[u8] = b"Hello, World!";
+pub const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
+pub const BODY: &[u8] = b"Hello, World!";
 const MESSAGE: &[u8] = &[b'm'; 64];
 
 /// Silence of a server for which a run fails.

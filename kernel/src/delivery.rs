@@ -87,7 +87,7 @@ impl<M: Machine> Kernel<M> {
         self.scopes.get_mut(index).seq = seq;
         self.tasks.get_mut(task).troubled = true;
         let source = Source::Scope(index);
-        self.interrupt_scope(task, source, self.origin(source), seq);
+        self.interrupt_scope(task, source, self.scopes.origin(source), seq);
     }
 
     /// An interrupt comes to all that is in `from`: the scope that fired, or a shield that lapsed.
@@ -190,9 +190,8 @@ impl<M: Machine> Kernel<M> {
         for at in branches {
             if reached.binary_search(&at).is_err() {
                 let mut pending = Pending::new(task, at, source);
-                // What lapses with a shield may have been heard outside of it.
-                let is_news = from == self.origin(source) || *self.deliveries(task, source) == 0;
-                pending.unheard = hit == 0 && is_news;
+                // Neither here nor, where it lapses with a shield, outside of that.
+                pending.unheard = *self.deliveries(task, source) == 0;
                 self.scopes.pend(&mut self.tasks, pending);
             }
         }
@@ -314,7 +313,7 @@ impl<M: Machine> Kernel<M> {
             let Unread { ticket, number, source, within } = *unread;
             let Source::Scope(timeout) = source else { continue };
             // The scope of the trap may have closed since.
-            let scope = self.scopes.find(within).unwrap_or_else(|| self.origin(source));
+            let scope = self.scopes.find(within).unwrap_or_else(|| self.scopes.origin(source));
             if !self.scopes.reaches(from, scope) {
                 continue;
             }
@@ -335,7 +334,7 @@ impl<M: Machine> Kernel<M> {
                     p.at == scope && p.source == Source::Cancel
                 });
                 // Its future may be polled in another task by now, which this is no matter of.
-                let at = if self.is_in(scope, task) { scope } else { self.origin(source) };
+                let at = if self.is_in(scope, task) { scope } else { self.scopes.origin(source) };
                 // That of a guard which was armed anew is forgotten.
                 if self.scopes.get(timeout).fired().is_some() {
                     self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
@@ -359,10 +358,5 @@ impl<M: Machine> Kernel<M> {
     /// Whether a scope is one of that task; its root is.
     pub(crate) fn is_in(&self, scope: u32, task: u32) -> bool {
         scope == ROOT || self.scopes.get(scope).task == task
-    }
-
-    /// The outermost scope that an interrupt of `source` is for.
-    pub(crate) fn origin(&self, source: Source) -> u32 {
-        self.scopes.origin(source)
     }
 }

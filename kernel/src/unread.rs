@@ -36,7 +36,7 @@ impl<M: Machine> Kernel<M> {
             return;
         };
         let within = within.filter(|scope| self.is_in(*scope, task));
-        let at = within.unwrap_or_else(|| self.origin(source));
+        let at = within.unwrap_or_else(|| self.scopes.origin(source));
         // In a race the winner may have it: then the task knows.
         if !self.uncount_delivery(task, source) {
             return;

@@ -25,8 +25,8 @@ use crate::stream::Stream;
 /// broken off by a timeout and tried again.
 ///
 /// It is for one stream: time that was spent waiting for one would be another's. One writer at a
-/// time, which is the rule of every stream: who comes while another writes under
-/// the same deadline is refused with `ResourceBusy`, writes nothing and does not move the deadline.
+/// time, which is the rule of every stream: who comes while another writes under the same deadline
+/// is refused with `ResourceBusy`, writes nothing and does not move the deadline.
 ///
 /// Costs nothing while the stream takes the bytes at once; a wait costs what a guard of
 /// [`ConnectionDeadline`] does: no trap, no allocation.

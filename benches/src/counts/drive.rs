@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use crate::load::{BODY, STATUS};
+
 /// What is sent, and what is to come back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Talk {
@@ -14,8 +16,6 @@ pub enum Talk {
 
 const GET: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LAST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-const STATUS: &[u8] = b"HTTP/1.1 200 OK\r\n";
-const BODY: &[u8] = b"Hello, World!";
 const MESSAGE: [u8; 64] = [b'm'; 64];
 
 impl Talk {
@@ -53,8 +53,10 @@ impl Talk {
             Talk::Http => answer.starts_with(STATUS) && answer.trim_ascii_end().ends_with(BODY),
             Talk::Echo => answer == MESSAGE,
         };
-        let shown = String::from_utf8_lossy(answer);
-        if right { Ok(()) } else { Err(io::Error::other(format!("a wrong answer: {shown}"))) }
+        if right {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("a wrong answer: {}", String::from_utf8_lossy(answer))))
     }
 }
 
