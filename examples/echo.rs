@@ -5,14 +5,13 @@ mod common;
 use std::io;
 use std::process::ExitCode;
 
-use common::About;
-use common::workers::{self, Place};
+use common::server::{self, Place, Server};
 use net::{TcpListener, TcpStream};
 use traps::shutdown::{hold, until_begun};
 use traps::spawn;
 
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
-    // What was read is sent back before the kernel ends.
+    // A shutdown waits until what was read is sent back.
     let _hold = hold();
     let mut buf = vec![0; 16 * 1024];
     while let Some(n) = until_begun(stream.read(&mut buf)).await.transpose()? {
@@ -26,7 +25,7 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
 
 async fn serve(mut listener: TcpListener) -> io::Result<()> {
     while let Some(stream) = listener.accept_until_shutdown().await? {
-        // Nobody joins it: a connection that fails ends alone.
+        // Nobody joins it: an error ends its own connection only.
         spawn("conn", echo(stream)).detached().await;
     }
     Ok(())
@@ -38,8 +37,7 @@ async fn main_task(place: Place) -> io::Result<()> {
 }
 
 fn main() -> ExitCode {
-    let what = "a TCP server that sends back what it gets";
-    let args = About { name: "echo", what, server: true, policy: true }.parse();
-    common::log_to_stderr();
-    workers::serve(&args, main_task)
+    let args: Server = common::parse("echo", "A TCP server that sends back what it gets");
+    let args = args.ready(&Default::default(), 0, Vec::new());
+    server::serve(&args, main_task)
 }

@@ -4,28 +4,45 @@ mod common;
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
-use common::{About, Flags};
+use common::Common;
+use common::values::millis;
+use kernel::{Policy, Real};
 use net::TcpStream;
 use net::http::{Call, Client, Reply};
 use traps::timeout_after;
 
 /// What the command line asks for.
+#[derive(clap::Args)]
 struct Job {
+    /// What to fetch, one after the other
+    #[arg(value_name = "URL", required_unless_present_any = ["print_limits", "list_traps"])]
     urls: Vec<Url>,
-    /// With the heads of the answers.
+    /// Print the heads of the answers too
+    #[arg(long)]
     include: bool,
-    /// Heads alone.
+    /// Ask for heads alone
+    #[arg(long)]
     head: bool,
-    /// To be sent, by POST.
+    /// Send TEXT by POST
+    #[arg(long, value_name = "TEXT")]
     data: Option<String>,
-    /// For each connection to be made.
+    /// Milliseconds for a connection to be made
+    #[arg(long, value_name = "MS", default_value = "5000", value_parser = millis)]
     connect: Duration,
-    /// For each piece of an answer, its head the first.
+    /// Milliseconds for each piece of an answer, its head included
+    #[arg(long, value_name = "MS", default_value = "10000", value_parser = millis)]
     piece: Duration,
-    /// For the whole of each URL.
+    /// Milliseconds for the whole of each URL
+    #[arg(long = "timeout", value_name = "MS", default_value = "60000", value_parser = millis)]
     whole: Duration,
+    /// When to unregister a descriptor: lazy, next-sleep or eager
+    #[arg(long, value_name = "NAME", default_value = "lazy")]
+    policy: Policy,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// `http://host[:port][/path][?query]`.
@@ -38,9 +55,11 @@ struct Url {
     target: String,
 }
 
-impl Url {
-    fn parse(text: &str) -> Result<Url, String> {
-        let wrong = || format!("expected a URL such as http://localhost:8080/, not `{text}`");
+impl FromStr for Url {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Url, String> {
+        let wrong = || "expected a URL such as http://localhost:8080/".to_owned();
         let rest = text.strip_prefix("http://").ok_or_else(wrong)?;
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -60,42 +79,6 @@ impl Url {
             Ok(_) => Ok(Url { host: host.to_owned(), address, target }),
             Err(_) => Err(wrong()),
         }
-    }
-}
-
-impl Flags for Job {
-    fn is_lesson(&self) -> bool {
-        false
-    }
-
-    fn usage(&self) -> String {
-        "  URL ...           what to fetch, one after the other\n\
-         \x20 --include         print the heads of the answers too\n\
-         \x20 --head            ask for heads alone\n\
-         \x20 --data TEXT       send TEXT by POST\n\
-         \x20 --connect MS      for each connection to be made (5000)\n\
-         \x20 --piece MS        for each piece of an answer (10000)\n\
-         \x20 --timeout MS      for the whole of each URL (60000)\n"
-            .to_owned()
-    }
-
-    fn take(
-        &mut self,
-        option: &str,
-        value: &mut dyn FnMut() -> Result<String, String>,
-    ) -> Result<bool, String> {
-        let mut millis = || common::millis(option, &value()?);
-        match option {
-            "--include" => self.include = true,
-            "--head" => self.head = true,
-            "--connect" => self.connect = millis()?,
-            "--piece" => self.piece = millis()?,
-            "--timeout" => self.whole = millis()?,
-            "--data" => self.data = Some(value()?),
-            url if !url.starts_with('-') => self.urls.push(Url::parse(url)?),
-            _ => return Ok(false),
-        }
-        Ok(true)
     }
 }
 
@@ -135,7 +118,7 @@ impl Job {
             match timeout_after(self.piece, client.send(&call)).await {
                 // Nothing was sent.
                 Err(error) if again && error.kind() == ErrorKind::NotConnected => continue,
-                // Closed since its last answer, before it saw this request: nothing was done.
+                // The server closed before it saw this request, so nothing was done.
                 Err(error) if again && self.data.is_none() && is_gone(&error) => continue,
                 Err(error) => return Err(error),
                 Ok(reply) => self.show(reply, again).await?,
@@ -185,25 +168,8 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 fn main() -> ExitCode {
-    let mut job = Job {
-        urls: Vec::new(),
-        include: false,
-        head: false,
-        data: None,
-        connect: Duration::from_secs(5),
-        piece: Duration::from_secs(10),
-        whole: Duration::from_secs(60),
-    };
-    let about = About {
-        name: "fetch",
-        what: "an HTTP client that prints what it fetches",
-        server: false,
-        policy: true,
-    };
-    let args = about.parse_with(&mut job);
-    if job.urls.is_empty() {
-        common::complain!("fetch: expected a URL");
-        return ExitCode::from(2);
-    }
-    common::run(args.real_kernel(), job.run())
+    let job: Job = common::parse("fetch", "An HTTP client that prints what it fetches");
+    job.common.print_default_lists();
+    let options = job.common.options().policy(job.policy);
+    common::run(Real::new().and_then(|real| job.common.kernel(real, options)), job.run())
 }

@@ -5,7 +5,7 @@ mod common;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use common::About;
+use common::Lesson;
 use kernel::Sim;
 use traps::{JoinError, sleep, spawn};
 
@@ -21,7 +21,5 @@ pub async fn hello() -> Result<(), JoinError> {
 }
 
 fn main() -> ExitCode {
-    let what = "two tasks: spawn, sleep, join";
-    let about = About { name: "hello", what, server: false, policy: false };
-    about.parse().run_lesson(Sim::new(), hello())
+    Lesson::parse("hello", "Two tasks: spawn, sleep, join").run(Sim::new(), hello())
 }

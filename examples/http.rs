@@ -11,15 +11,15 @@ use std::thread;
 use std::time::Duration;
 
 use common::http_flags::HttpFlags;
-use common::workers::{self, Place};
-use common::{About, Flags};
+use common::log::{ACCESS, access_time};
+use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
 use net::http::{
     Blocking, Entrance, Event, Events, Files, Form, Handler, Object, Request, Response, Router,
-    Whole,
+    Version, Whole,
 };
-use traps::admission::{Gate, Refused};
+use traps::admission::{Limit, Refused};
 use traps::shutdown;
 use traps::threads::Limiter;
 
@@ -37,6 +37,14 @@ enum Route {
     Gate,
 }
 
+#[derive(clap::Args)]
+struct Args {
+    #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
+    http: HttpFlags,
+}
+
 /// Work for a thread.
 type Work = fn(&Whole) -> io::Result<Response>;
 
@@ -47,10 +55,11 @@ pub struct App {
     files: Option<Files>,
     blocking: Blocking<Work>,
     gate: Blocking<Work>,
+    access_log: bool,
 }
 
 impl App {
-    pub fn new(flags: &HttpFlags, gate: Gate) -> io::Result<App> {
+    pub fn new(flags: &HttpFlags, gate: Limit) -> io::Result<App> {
         let threads = |name, count: u64| Limiter::new(name, usize::try_from(count).unwrap_or(1));
         let routes = Router::new()
             .get("/", Route::Hello)
@@ -64,7 +73,7 @@ impl App {
             .form(Form::Json)
             .get("/gate", Route::Gate)
             .form(Form::Text);
-        // As many threads as the gate lets in: whoever is in does not wait.
+        // As many threads as the gate lets in, so that nobody who is in waits for one.
         let behind = threads("gate", gate.limit());
         let entrance = Entrance::new(gate).or_else(too_busy);
         let open = |path: &PathBuf| Files::open(path, threads("files", flags.file_threads));
@@ -73,23 +82,11 @@ impl App {
             files: flags.files.as_ref().map(open).transpose()?,
             blocking: Blocking::new(threads("blocking", flags.blocking_threads), 0, block as Work),
             gate: Blocking::new(behind, 0, task as Work).behind(entrance),
+            access_log: flags.access_log,
         })
     }
-}
 
-impl Handler for App {
-    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
-        match self.routes.find(request) {
-            Ok(found) => match found.route {
-                Route::Hello => Some(hello()),
-                Route::Plaintext => Some(plaintext()),
-                _ => None,
-            },
-            Err(answer) => Some(answer),
-        }
-    }
-
-    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+    async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         let found = match self.routes.find(request) {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
@@ -98,7 +95,7 @@ impl Handler for App {
             Route::Hello => Ok(hello()),
             Route::Plaintext => Ok(plaintext()),
             Route::Sleep => sleep(request.query_value("ms")).await,
-            // In boxes: a request that does not ask for these needs no room for them.
+            // In boxes: a request for another path needs no room for them.
             Route::Echo => Box::pin(echo(request)).await,
             Route::Stream => Box::pin(stream(request)).await,
             Route::Events => Box::pin(events(request)).await,
@@ -113,6 +110,43 @@ impl Handler for App {
             Route::Gate => Box::pin(self.gate.handle(request)).await,
         }
     }
+
+    /// Answers, and logs the request in the common log format. A handler is told neither the peer
+    /// nor the length of the answer, so those are `-`.
+    async fn logged<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let method = format!("{:?}", request.method()).to_uppercase();
+        let method = if request.is_head() { "HEAD" } else { &method };
+        let version = if request.version() == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+        let query = request.query().map_or(String::new(), |query| format!("?{query}"));
+        let asked = format!("{method} {}{query} {version}", request.path());
+        let answer = self.answer(request).await;
+        let status = answer.as_ref().map_or("-".to_owned(), |answer| answer.status().to_string());
+        log::info!(target: ACCESS, "- - - [{}] \"{asked}\" {status} -", access_time());
+        answer
+    }
+}
+
+impl Handler for App {
+    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
+        if self.access_log {
+            return None;
+        }
+        match self.routes.find(request) {
+            Ok(found) => match found.route {
+                Route::Hello => Some(hello()),
+                Route::Plaintext => Some(plaintext()),
+                _ => None,
+            },
+            Err(answer) => Some(answer),
+        }
+    }
+
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        match self.access_log {
+            true => Box::pin(self.logged(request)).await,
+            false => self.answer(request).await,
+        }
+    }
 }
 
 fn hello() -> Response {
@@ -123,8 +157,8 @@ fn plaintext() -> Response {
     Response::text("Hello, World!")
 }
 
-/// The longest that `ms=` may ask for: nobody looks at the connection meanwhile, so a client that
-/// left is still held.
+/// The most that `ms=` may ask for. Nobody looks at the connection meanwhile, so the place of a
+/// client that left stays taken.
 const MOST_MS: u64 = 60_000;
 
 /// The most that `chunks=` may ask for.
@@ -150,25 +184,24 @@ async fn sleep(ms: Option<&str>) -> io::Result<Response> {
     Ok(Response::text(format!("Slept for {ms} ms.\n")))
 }
 
-/// Sends the body back while it comes in.
+/// The longest body that is sent back: it is kept until all of it is here.
+const MOST_ECHO: usize = 8 << 20;
+
+/// Sends the body back once all of it is here: a client that sends all of it before it reads would
+/// wait for ever for an echo that streams.
 async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     let kind = request.header("Content-Type").unwrap_or(b"application/octet-stream");
-    let mut response = Response::new(200).header("Content-Type", kind)?;
-    if let Some(length) = request.body_length() {
-        response = response.with_length(length);
-    }
-    let mut answer = request.start(response).await?;
-    while answer.forward().await? {}
-    answer.finish()
+    let response = Response::new(200).header("Content-Type", kind)?;
+    Ok(response.with_body(request.body_to_vec(MOST_ECHO).await?))
 }
 
-/// Sends so many chunks, as fast as the client takes them.
+/// Sends as many chunks as the query asks for, as fast as the client takes them.
 async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     let Some(chunks) = number(request.query_value("chunks"), MOST_CHUNKS) else {
         return Ok(bad("many", MOST_CHUNKS, "/stream?chunks=10"));
     };
     let plain = Response::new(200).header("Content-Type", "text/plain; charset=utf-8")?;
-    // Of HEAD there is nothing to be counted.
+    // The answer to a HEAD has no body.
     let sent = if request.is_head() { 0 } else { chunks };
     let mut answer = request.start(plain).await?;
     for chunk in 1..=sent {
@@ -177,7 +210,7 @@ async fn stream<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
     answer.finish()
 }
 
-/// Tells of the seconds, until the client goes or the server stops.
+/// Sends an event a second until the client leaves or the server stops.
 async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0_u32);
     let mut events = Events::start(request).await?;
@@ -195,7 +228,7 @@ async fn events<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response>
     events.finish()
 }
 
-/// Holds a thread for `ms` milliseconds.
+/// Occupies a thread for `ms` milliseconds.
 fn block(request: &Whole) -> io::Result<Response> {
     let Some(ms) = number(request.query_value("ms"), MOST_MS) else {
         return Ok(bad("long", MOST_MS, "/blocking?ms=100"));
@@ -215,13 +248,13 @@ fn task(request: &Whole) -> io::Result<Response> {
     Ok(Response::json(Object::new().field("task_waiting", true).field("ms", ms)))
 }
 
-/// What `/gate` promises those for whom there is no room: a task later, not an error (row F5).
+/// The answer of `/gate` when all places are taken: try again later, not an error.
 fn too_busy(refused: Refused) -> Response {
     let info = format!("the server is too busy: {} at a time", refused.limit);
     Response::json(Object::new().field("task_waiting", false).field("info", info))
 }
 
-async fn main_task(place: Place, flags: HttpFlags, gate: Gate) -> io::Result<()> {
+async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()> {
     let app = App::new(&flags, gate)?;
     let listener = place.listen()?;
     let config = Rc::new(flags.config());
@@ -230,13 +263,11 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Gate) -> io::Result<()>
 }
 
 fn main() -> ExitCode {
-    let what = "an HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N,\n\
-                /events, /files/NAME, /blocking?ms=N, /gate?ms=N";
-    let mut flags = HttpFlags::default();
-    let about = About { name: "http", what, server: true, policy: true };
-    let args = about.parse_with(&mut flags);
-    common::log_to_stderr();
+    let what = "An HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N, /events,\n\
+                /files/NAME, /blocking?ms=N, /gate?ms=N";
+    let Args { server, http } = common::parse("http", what);
+    let server = server.ready(&http.config(), http.threads(), http.bounds());
     // One for all workers: what it guards is scarce for the process.
-    let gate = Gate::new("gate", flags.gate);
-    workers::serve(&args, move |place| main_task(place, flags.clone(), gate.clone()))
+    let gate = Limit::new("gate", http.gate);
+    server::serve(&server, move |place| main_task(place, http.clone(), gate.clone()))
 }

@@ -1,9 +1,9 @@
-//! Deferred unregistration: a descriptor that was waited for stays registered, in case the next
-//! wait is for it again. Compare the traces under `--policy lazy`, `next-sleep` and `eager`.
+//! Deferred unregistration: after a wait a descriptor stays registered, because the next wait is
+//! often for the same one. Compare the traces of `--policy lazy`, `next-sleep` and `eager`.
 //!
-//! The two clocks have different traces here. On the real one the descriptor is a socket (`p1`) of
-//! a pair, and a task of its own, `writer`, makes it readable; on the virtual one there is neither:
-//! the script of the machine says when descriptor 7 (`f1`) is readable.
+//! The traces of the two clocks differ here. On the real clock the descriptor is one end of a pair
+//! of sockets (`p1`), and the task `writer` makes it readable. On the virtual clock a script says
+//! when descriptor 7 (`f1`) is readable.
 
 mod common;
 
@@ -12,12 +12,21 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use common::About;
-use kernel::Sim;
+use common::Lesson;
+use kernel::{Policy, Real, Sim};
 use traps::io::{Direction, Io, Scripted, Source};
 use traps::{Error, Time, sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
+
+#[derive(clap::Args)]
+struct Args {
+    /// When to unregister a descriptor: lazy, next-sleep or eager
+    #[arg(long, value_name = "NAME", default_value = "lazy")]
+    policy: Policy,
+    #[command(flatten)]
+    lesson: Lesson,
+}
 
 /// Waits twice in a row for the same descriptor, sleeps, and waits for it again.
 pub async fn linger<S: Source>(reader: Io<S>, mut take: impl FnMut(&Io<S>)) -> Result<(), Error> {
@@ -48,12 +57,14 @@ async fn with_a_socket() -> std::io::Result<()> {
 }
 
 fn main() -> ExitCode {
-    let what = "deferred unregistration, seen in the trace";
-    let args = About { name: "linger", what, server: false, policy: true }.parse();
-    if !args.virtual_clock {
-        return common::run(args.real_kernel(), with_a_socket());
+    let args: Args = common::parse("linger", "Deferred unregistration, seen in the trace");
+    let Lesson { virtual_clock, common } = args.lesson.ready("linger");
+    let options = common.options().policy(args.policy);
+    if !virtual_clock {
+        let kernel = Real::new().and_then(|real| common.kernel(real, options));
+        return common::run(kernel, with_a_socket());
     }
     let ready = |sim: Sim, at| sim.ready_at(Time::ZERO + at * MS, 7, Direction::Read);
     let sim = [3, 6, 9].into_iter().fold(Sim::new(), ready);
-    common::run(args.kernel(sim), linger(Io::new(Scripted(7)), |_| ()))
+    common::run(common.kernel(sim, options), linger(Io::new(Scripted(7)), |_| ()))
 }

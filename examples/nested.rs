@@ -1,11 +1,11 @@
-//! Nested timeouts: who is told what when a deadline in the middle passes.
+//! Nested timeouts: which error each of them gives when a deadline in the middle passes.
 
 mod common;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use common::About;
+use common::Lesson;
 use kernel::Sim;
 use traps::{Interrupt, Kind, sleep, timeout_after};
 
@@ -28,7 +28,7 @@ pub async fn nested() -> Result<(), Interrupt> {
     .await;
     assert_eq!(outer.unwrap_err().kind(), Kind::UncaughtTimeout);
 
-    // The one that passed is handled inside the outer one, which stays in force.
+    // A timeout that was handled leaves the outer one in force.
     let outer = timeout_after(tenths(5), async {
         if timeout_after(tenths(2), sleep(tenths(9))).await.is_err() {
             sleep(tenths(9)).await?;
@@ -40,7 +40,6 @@ pub async fn nested() -> Result<(), Interrupt> {
 }
 
 fn main() -> ExitCode {
-    let what = "nested timeouts: who is told what";
-    let about = About { name: "nested", what, server: false, policy: false };
-    about.parse().run_lesson(Sim::new(), nested())
+    Lesson::parse("nested", "Nested timeouts: which error each of them gives")
+        .run(Sim::new(), nested())
 }

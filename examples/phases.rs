@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use common::About;
+use common::Lesson;
 use kernel::Sim;
 use traps::{Interrupt, Kind, WaitQueue, connection_deadline, sleep, spawn};
 
@@ -36,7 +36,6 @@ pub async fn phases() -> Result<(), Interrupt> {
 }
 
 fn main() -> ExitCode {
-    let what = "one deadline for a connection, armed for each phase";
-    let about = About { name: "phases", what, server: false, policy: false };
-    about.parse().run_lesson(Sim::new(), phases())
+    Lesson::parse("phases", "One deadline for a connection, armed anew for each phase")
+        .run(Sim::new(), phases())
 }

@@ -1,11 +1,11 @@
-//! A task that computes for three seconds: everybody waits, and who says so.
+//! A task that computes for three seconds: every other task waits, and the watchdog says why.
 
 mod common;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use common::About;
+use common::Lesson;
 use kernel::{Sim, SimClock};
 use traps::{JoinError, sleep, spawn};
 
@@ -35,9 +35,8 @@ pub async fn lesson(clock: Option<SimClock>) -> Result<(), JoinError> {
 }
 
 fn main() -> ExitCode {
-    let what = "a task that computes for three seconds; see --watchdog 100";
-    let args = About { name: "spin", what, server: false, policy: false }.parse();
+    let args = Lesson::parse("spin", "A task that computes for three seconds: try --watchdog 100");
     let sim = Sim::new();
     let clock = args.virtual_clock.then(|| sim.clock());
-    args.run_lesson(sim, lesson(clock))
+    args.run(sim, lesson(clock))
 }

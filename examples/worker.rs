@@ -1,11 +1,11 @@
-//! A thread completes: blocking work leaves the kernel's thread, and comes back by the wake queue.
+//! Blocking work runs on a worker thread, and its result comes back through the wake queue.
 
 mod common;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use common::About;
+use common::Lesson;
 use kernel::Sim;
 use traps::threads::ThreadError;
 use traps::{run_in_thread, sleep, spawn, timeout_after};
@@ -23,7 +23,7 @@ pub async fn worker(work: Duration) -> Result<(), ThreadError> {
     assert_eq!(sum.await?, 55);
     assert!(other.join().await.is_ok());
 
-    // A job that takes too long is answered on time; its thread runs on and is not heard.
+    // A job that takes too long times out; its thread runs on, and its result is dropped.
     let late = timeout_after(5 * MS, run_in_thread(move || std::thread::sleep(work)));
     assert!(matches!(late.await, Err(ThreadError::Interrupt(_))));
     sleep(30 * MS).await?;
@@ -31,10 +31,8 @@ pub async fn worker(work: Duration) -> Result<(), ThreadError> {
 }
 
 fn main() -> ExitCode {
-    let what = "blocking work on a thread, and its way back";
-    let about = About { name: "worker", what, server: false, policy: false };
-    let args = about.parse();
-    // On the virtual clock a job needs no thread and no work: it takes 20 ms by script.
+    let args = Lesson::parse("worker", "Blocking work on a thread, and its way back");
+    // On the virtual clock a job has no thread and no work: it takes 20 ms by script.
     let work = if args.virtual_clock { Duration::ZERO } else { 20 * MS };
-    args.run_lesson(Sim::new().jobs_take(20 * MS), worker(work))
+    args.run(Sim::new().jobs_take(20 * MS), worker(work))
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Counters, JobView, Kernel, Options, Sim};
-use traps::admission::Gate;
+use traps::admission::Limit;
 use traps::threads::Limiter;
 use traps::{Task, clock, sleep, spawn};
 
@@ -73,8 +73,8 @@ impl Random {
 /// What the server has, and what it counts.
 struct Server {
     random: Random,
-    connections: Gate,
-    requests: Gate,
+    connections: Limit,
+    requests: Limit,
     calls: [Limiter; 3],
     request: Limiter,
     asked: Cell<u64>,
@@ -89,8 +89,8 @@ impl Server {
     fn new(random: Random) -> Rc<Server> {
         Rc::new(Server {
             random,
-            connections: Gate::new("connections", CONNECTIONS),
-            requests: Gate::new("request", PLACES),
+            connections: Limit::new("connections", CONNECTIONS),
+            requests: Limit::new("request", PLACES),
             calls: [&CALLS[0], &CALLS[1], &CALLS[2]].map(|call| Limiter::new(call.name, TOKENS)),
             request: Limiter::new(REQUEST.name, TOKENS),
             asked: Cell::default(),

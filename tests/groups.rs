@@ -638,26 +638,6 @@ fn a_join_that_is_given_up_goes_on_where_it_stood() {
     });
 }
 
-/// Answered, and dropped before it was read: what was made is a member.
-#[test]
-fn a_spawn_that_is_dropped_too_late_has_made_a_member() {
-    check_quietly("salvage", Sim::new(), async {
-        let mut group = Group::new();
-        let two_traps = async {
-            clock().await;
-            clock().await
-        };
-        let raced = race(two_traps, group.spawn("member", async { op(1).await.map(|_| 7) })).await;
-        assert!(matches!(raced, Either::Left(_)));
-        assert_eq!(group.join().await, Ok(vec![7]));
-        assert_eq!(clock().await, at(1));
-        // Before that there is none.
-        let raced = race(clock(), group.spawn("member", async { op(1).await.map(|_| 7) })).await;
-        assert!(matches!(raced, Either::Left(_)));
-        assert_eq!(group.join().await, Ok(vec![]));
-    });
-}
-
 #[test]
 fn members_that_outlive_a_run_are_joined_in_the_next() {
     let mut kernel = Kernel::new(Sim::new());

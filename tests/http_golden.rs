@@ -120,7 +120,7 @@ fn a_server_that_is_told_to_stop() {
     });
     assert_eq!(ran.output, ["200", "", "503 close", "200 close"]);
     let phases: Vec<&str> = ran.lines(|line| line.contains(" phase "));
-    let named = ["gate", "drain", "cancel", "cleanup"];
+    let named = ["close", "drain", "cancel", "cleanup"];
     assert_eq!(phases.len(), named.len(), "{}", ran.trace);
     for (line, name) in phases.iter().zip(named) {
         assert!(line.contains(&format!(" phase    {name} ")), "{line}");

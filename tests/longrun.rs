@@ -130,7 +130,7 @@ fn c34_a_long_drop_is_part_of_the_run_it_ends() {
     let wanted = [
         "output longrun ran=0.060000 from=spawn to=exit",
         "inside longrun ran=0.070000 from=yield to=exit",
-        "main longrun ran=0.080000 from=join_5 to=exit",
+        "main longrun ran=0.080000 from=join to=exit",
     ];
     assert_eq!(longruns(sim, Options::new(), program), wanted);
 }
@@ -182,8 +182,8 @@ fn c34_a_long_main_and_what_it_ran_from() {
         .await;
     };
     let wanted = [
-        "main longrun ran=0.051000 from=wait_q1 to=offload_o1",
-        "main longrun ran=0.051000 from=offload_o1 to=sleep",
+        "main longrun ran=0.051000 from=interrupt to=offload",
+        "main longrun ran=0.051000 from=offload to=yield",
         "main longrun ran=0.051000 from=sleep to=sleep",
         "main longrun ran=0.051000 from=sleep to=waker",
         "main longrun ran=0.051000 from=waker to=exit",

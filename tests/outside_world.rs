@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use common_kernel::{Traced, never, secs};
 use kernel::{Kernel, Options, Real, Sim, Stuck};
 use support::{check_with, compare_raw, ms};
-use traps::admission::{Gate, Refused};
+use traps::admission::{Limit, Refused};
 use traps::threads::{Limiter, ThreadError, iterate_in_thread};
 use traps::universal::UniversalEvent;
 use traps::{Either, Signal, Time, race, run_in_thread, sleep, spawn, timeout_after, wait_signal};
@@ -128,7 +128,7 @@ fn f28_a_stream_takes_a_token_for_each_item() {
 fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
     let sim = Sim::new().jobs_take(ms(10));
     let ran = check_with("f28_queue_or_refuse", sim, Options::new(), async {
-        let (door, disk) = (Gate::new("thumbnails", 2), Limiter::new("disk", 1));
+        let (door, disk) = (Limit::new("thumbnails", 2), Limiter::new("disk", 1));
         let mut tasks = Vec::new();
         for name in ["first", "second", "third"] {
             let (door, disk) = (door.clone(), disk.clone());
@@ -143,7 +143,7 @@ fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
         for task in &mut tasks {
             ends.push(task.join().await.unwrap());
         }
-        assert_eq!(ends, [Ok(()), Ok(()), Err(Refused { gate: "thumbnails", limit: 2 })]);
+        assert_eq!(ends, [Ok(()), Ok(()), Err(Refused { name: "thumbnails", limit: 2 })]);
     });
     assert!(ran.lines(|line| line.contains("third ") && line.contains("offload")).is_empty());
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common_kernel::*;
 use kernel::{Options, Sim};
-use traps::admission::Gate;
+use traps::admission::Limit;
 use traps::sync::Lock;
 use traps::threads::ThreadError;
 use traps::{Task, Time, clock, ignore_after, run_in_thread, sleep, spawn};
@@ -23,7 +23,7 @@ enum Reply {
 }
 
 /// A route whose work takes a thread, for those whom the gate lets in.
-async fn gated(gate: Gate) -> Reply {
+async fn gated(gate: Limit) -> Reply {
     let Ok(_place) = gate.try_enter() else { return Reply::Busy(clock().await) };
     run_in_thread(|| ()).await.unwrap();
     Reply::Done(clock().await)
@@ -40,7 +40,7 @@ async fn all<T: 'static>(tasks: Vec<Task<T>>) -> Vec<T> {
 #[test]
 fn f6_a_refused_call_takes_no_thread_and_is_answered_in_its_turn() {
     let mut kernel = Traced::new(Sim::new().jobs_take(15 * MS), Options::new());
-    let gate = Gate::new("request_task", 1);
+    let gate = Limit::new("request_task", 1);
     let theirs = gate.clone();
     let replies = kernel.go(async move {
         let first = spawn("first", gated(theirs.clone())).await;
@@ -65,7 +65,7 @@ fn turn(line: &str) -> &str {
 #[test]
 fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
     let mut kernel = Traced::new(Sim::new().jobs_take(15 * MS), Options::new().threads(200));
-    let gate = Gate::new("request_task", 5);
+    let gate = Limit::new("request_task", 5);
     let theirs = gate.clone();
     let (replies, beats) = kernel.go(async move {
         let mut burst = Vec::new();
@@ -101,8 +101,8 @@ fn f8_a_burst_at_a_gate_leaves_the_other_routes_their_threads() {
 }
 
 /// A gate that has refused seven and is empty again.
-fn rushed() -> Gate {
-    let gate = Gate::new("door", 1);
+fn rushed() -> Limit {
+    let gate = Limit::new("door", 1);
     let place = gate.try_enter().unwrap();
     for _ in 0..7 {
         gate.try_enter().unwrap_err();
@@ -136,7 +136,7 @@ fn an_entry_on_another_thread_leaves_the_number_of_refusals_to_one_that_has_a_lo
 #[test]
 fn d26_a_gate_that_is_rushed_for_long_does_not_fill_the_log() {
     let (_, trace) = on_sim(async {
-        let gate = Gate::new("door", 1);
+        let gate = Limit::new("door", 1);
         for _ in 0..2_500 {
             let _place = gate.try_enter().unwrap();
             gate.try_enter().unwrap_err();
@@ -158,7 +158,7 @@ fn f7_no_more_wait_for_the_lock_than_the_gate_lets_in() {
     let mut kernel = Traced::new(Sim::new().jobs_take(15 * MS), Options::new());
     let (theirs, peak) = (waiting.clone(), most.clone());
     let (done, end) = kernel.go(async move {
-        let (gate, lock) = (Gate::new("request_task", 5), Rc::new(Lock::new(())));
+        let (gate, lock) = (Limit::new("request_task", 5), Rc::new(Lock::new(())));
         let mut burst = Vec::new();
         for _ in 0..50 {
             let (gate, lock) = (gate.clone(), lock.clone());
@@ -187,7 +187,7 @@ fn f7_no_more_wait_for_the_lock_than_the_gate_lets_in() {
 #[test]
 fn a16_a_place_that_went_with_the_job_is_kept_until_its_thread_has_ended() {
     let mut kernel = Traced::new(Sim::new().jobs_take(2000 * MS), Options::new());
-    let gate = Gate::new("slow", 1);
+    let gate = Limit::new("slow", 1);
     let theirs = gate.clone();
     kernel.go(async move {
         let place = theirs.try_enter().unwrap();

@@ -18,14 +18,13 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
 
 use kernel::Sim;
 use support::{Ran, check_quietly, ms, short, short_kind};
 use traps::io::{Direction, Io, Scripted};
 use traps::{
-    Either, Interrupt, Interruptible, Task, Time, WaitQueue, race, shield, shield_for, sleep,
-    spawn, timeout_at, yield_now,
+    Either, Interrupt, Interruptible, Task, Time, WaitQueue, race, shield, sleep, spawn,
+    timeout_at, yield_now,
 };
 
 // ---- What can happen, and when -------------------------------------------------------------
@@ -106,23 +105,11 @@ enum Level {
     Far,
     /// A shield.
     Shield,
-    /// A shield with a grace that does not end.
-    ShieldFor,
 }
 
 impl Level {
     fn is_shield(self) -> bool {
-        matches!(self, Level::Shield | Level::ShieldFor)
-    }
-
-    /// Whether its deadline is in this order.
-    fn fires_in(self, order: &Order) -> bool {
-        let what = match self {
-            Level::Own => What::Own,
-            Level::Enclosing => What::Enclosing,
-            Level::Far | Level::Shield | Level::ShieldFor => return false,
-        };
-        order.iter().any(|(_, happens)| *happens == what)
+        matches!(self, Level::Shield)
     }
 }
 
@@ -183,15 +170,12 @@ impl Model<'_> {
         outside <= depth && !self.chain[outside..depth].iter().any(|level| level.is_shield())
     }
 
-    /// Its name there: a timeout's own only if no other deadline is nearer.
+    /// Its name there: a timeout's own only if no other timeout is nearer.
     fn name(&self, from: Origin, depth: usize) -> &'static str {
-        let limited = |place: &usize| {
-            let level = self.chain[*place];
-            level == Level::Far || level.fires_in(self.order)
-        };
+        let is_timeout = |place: &usize| !self.chain[*place].is_shield();
         match from {
             Origin::Cancel => "CAN",
-            Origin::Level(place) if (0..depth).rev().find(limited) == Some(place) => "TT",
+            Origin::Level(place) if (0..depth).rev().find(is_timeout) == Some(place) => "TT",
             Origin::Level(_) => "TCE",
         }
     }
@@ -395,7 +379,6 @@ fn inside(
             Level::Enclosing => block(world.deadline(What::Enclosing), body).await,
             Level::Far => block(Some(Time::from_micros(100_000_000)), body).await,
             Level::Shield => shield(body).await,
-            Level::ShieldFor => shield_for(Duration::from_secs(100), body).await,
         }
         world.ops().await;
     })
@@ -519,10 +502,10 @@ fn x2_every_order_plain() {
 
 #[test]
 fn x2_every_order_inside_a_shield() {
-    use Level::{Enclosing, Own, Shield, ShieldFor};
+    use Level::{Enclosing, Own, Shield};
     let name = "x2_every_order_inside_a_shield";
     every_order(name, &[Enclosing, Own, Shield]);
-    every_order(name, &[Enclosing, ShieldFor, Own]);
+    every_order(name, &[Enclosing, Shield, Own]);
     every_order(name, &[Shield, Enclosing, Own]);
 }
 
@@ -536,7 +519,7 @@ fn x2_every_order_inside_nested_timeouts() {
 
 #[test]
 fn x2_every_order_inside_both() {
-    use Level::{Enclosing, Far, Own, Shield, ShieldFor};
+    use Level::{Enclosing, Far, Own, Shield};
     let name = "x2_every_order_inside_both";
-    every_order(name, &[Enclosing, Far, Shield, Own, Far, ShieldFor, Far]);
+    every_order(name, &[Enclosing, Far, Shield, Own, Far, Shield, Far]);
 }

@@ -259,8 +259,8 @@ fn the_first_reason_for_a_shutdown_counts_and_it_begins_when_it_is_heard() {
         shutdown::begun().await.unwrap();
     });
     let text = kernel.end();
-    assert_eq!(text.matches("phase    gate reason=").count(), 1, "{text}");
-    assert!(text.contains("phase    gate reason=enough tasks=2 cause="), "{text}");
+    assert_eq!(text.matches("phase    close reason=").count(), 1, "{text}");
+    assert!(text.contains("phase    close reason=enough tasks=2 cause="), "{text}");
 }
 
 #[test]

@@ -233,12 +233,12 @@ fn f23_a_worker_that_cannot_begin_ends_all_with_a_clear_error() {
 #[test]
 fn f23_a_number_of_workers_that_makes_no_sense_is_a_clear_error() {
     for (args, wanted) in [
-        (&["--workers", "0"][..], "--workers: expected a number from 1 to 64, not `0`"),
-        (&["--workers", "65"], "not `65`"),
-        (&["--workers", "two"], "not `two`"),
-        (&["--workers"], "expected a value after --workers"),
+        (&["--workers", "0"][..], "'0' for '--workers <N>': expected a number from 1 to 64"),
+        (&["--workers", "65"], "'65' for '--workers"),
+        (&["--workers", "two"], "'two' for '--workers"),
+        (&["--workers"], "a value is required for '--workers <N>'"),
         (&["--workers", "2", "--trace", "-"], "--trace -: each worker has a trace of its own"),
-        (&["--backlog", "0"], "--backlog: expected a number from 1 to 2147483647, not `0`"),
+        (&["--backlog", "0"], "'--backlog <N>': expected a number from 1 to 2147483647"),
     ] {
         let ended = Command::new(build("http")).args(args).output().unwrap();
         let errors = String::from_utf8_lossy(&ended.stderr);
@@ -275,7 +275,30 @@ fn a_port_in_use_is_a_clear_error() {
     assert_eq!(second.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&second.stderr);
     assert!(errors.contains(&server.addr) && errors.contains("in use"), "{errors}");
+    assert_eq!((errors.lines().count(), second.stdout.len()), (1, 0), "{errors}");
     server.stop("TERM");
+}
+
+#[test]
+fn the_access_log_and_the_time_of_a_line_are_options() {
+    let server = start_with("http", "access", &["--access-log", "--log-time"]);
+    server.ask(&get("/plaintext?x=1"));
+    server.ask(&get("/nothing").replace("GET", "HEAD"));
+    let log = server.end("TERM");
+    let asked = |line: &str| line.split_once('"').map(|(_, asked)| asked.to_owned());
+    let found: Vec<String> = log.lines().filter_map(asked).collect();
+    assert_eq!(
+        found,
+        [r#"GET /plaintext?x=1 HTTP/1.1" 200 -"#, r#"HEAD /nothing HTTP/1.1" 404 -"#]
+    );
+    for line in log.lines() {
+        let timed = line.starts_with("20") && line.as_bytes()[19] == b'Z';
+        assert!(timed || line.starts_with("- - - ["), "{line}");
+    }
+    let server = start("http", "no_access");
+    server.ask(&get("/plaintext"));
+    let log = server.end("TERM");
+    assert!(!log.contains("plaintext") && log.starts_with("listening on "), "{log}");
 }
 
 // ---- SIGTERM in the midst of it ----------------------------------------------------------------
@@ -414,7 +437,7 @@ fn f20_the_phases_of_a_server_that_is_told_to_end_are_in_its_log() {
     let phases: Vec<&str> = log.lines().filter_map(|line| line.split("phase    ").nth(1)).collect();
     let first = |line: &&str| line.split(' ').next().unwrap().to_owned();
     let names: Vec<String> = phases.iter().map(first).collect();
-    assert_eq!(names, ["gate", "drain", "cancel", "cleanup"], "{log}");
+    assert_eq!(names, ["close", "drain", "cancel", "cleanup"], "{log}");
     assert!(log.contains("limits http.head=65536 http.request_line=8192 "), "{log}");
     assert!(phases[0].contains("reason=SIGINT tasks=2") && phases[1].contains("holds=1"), "{log}");
     assert!(phases[2].contains("tasks=0 after=drained"), "{log}");
@@ -572,12 +595,12 @@ fn fetch_goes_on_where_a_server_ends_a_connection_that_was_to_stay() {
 #[test]
 fn fetch_says_what_is_wrong_with_its_command_line() {
     for (args, said) in [
-        (&[][..], "expected a URL"),
+        (&[][..], "not provided: <URL>..."),
         (&["https://a/"], "expected a URL such as"),
         (&["http:///a"], "expected a URL such as"),
         (&["http://u@a/"], "expected a URL such as"),
         (&["http://a/b c"], "expected a URL such as"),
-        (&["--virtual"], "unknown option"),
+        (&["--virtual"], "unexpected argument '--virtual'"),
         (&["--timeout", "0"], "--timeout"),
     ] {
         let (_, found, well) = fetch(args);
@@ -619,7 +642,7 @@ fn f29_each_limit_and_deadline_of_http_has_its_option() {
 #[test]
 fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
     let number = |least: u64, most: u64| format!("expected a number from {least} to {most}");
-    let millis = |least| format!("expected a number of milliseconds from {least}, or `off`");
+    let millis = |least| format!("expected a number of milliseconds from {least}, or off");
     for (option, value, said) in [
         ("--file-threads", "0", number(1, 16_384)),
         ("--blocking-threads", "16385", number(1, 16_384)),
@@ -637,9 +660,11 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
         ("--deadline-body-window", "0", millis(1)),
         ("--deadline-idle", "never", millis(0)),
     ] {
-        let ran = Command::new(build("http")).args([option, value]).output().unwrap();
+        let given = format!("{option}={value}");
+        let ran = Command::new(build("http")).arg(given).output().unwrap();
         let errors = String::from_utf8_lossy(&ran.stderr);
-        let wanted = format!("{option}: {said}, not `{value}`");
-        assert!(!ran.status.success() && errors.contains(&wanted), "{wanted}: {errors}");
+        let named = errors.starts_with(&format!("error: invalid value '{value}' for '{option} "));
+        assert!(!ran.status.success() && named, "{option} {value}: {errors}");
+        assert!(errors.ends_with(&format!(": {said}\n")), "{said}: {errors}");
     }
 }

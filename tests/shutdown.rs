@@ -9,9 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
 
-use common_kernel::{
-    OnDrop, Oneshot, Traced, assert_lines, assert_sound, count, never, poll_once, secs, sim,
-};
+use common_kernel::{OnDrop, Oneshot, Traced, assert_lines, assert_sound, count, never, secs, sim};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use kernel::{Error, Options, Sim};
@@ -138,26 +136,6 @@ fn a_timed_trace_times_who_ran_and_what_fired() {
 
 // ---- The phases ------------------------------------------------------------------------------
 
-/// It would be woken in the kernel in which it began, which may be gone.
-#[test]
-fn a_wait_for_the_shutdown_is_for_that_of_the_kernel_in_which_it_goes_on() {
-    let mut wait = Box::pin(begun());
-    let mut first = sim();
-    first.go(async { assert!(poll_once(&mut wait).await.is_pending()) });
-    let mut second = sim();
-    let heard = Rc::new(Cell::new(false));
-    let hears = heard.clone();
-    second.go(async {
-        let waits = async move { hears.set(wait.await.is_ok()) };
-        spawn("waits", waits).detached().await;
-        yield_now().await.unwrap();
-        yield_now().await.unwrap();
-    });
-    first.end();
-    let trace = second.end();
-    assert!(heard.get(), "{trace}");
-}
-
 /// Each phase waits for what its line says: the gate for nothing, the drain for a hold, the
 /// clean-up for its grace.
 #[test]
@@ -260,7 +238,7 @@ fn f20_the_gate_is_passed_in_the_turn_in_which_the_signal_arrives() {
         sleep(tenths(2)).await.unwrap(); // main is not told, and goes on
     });
     assert_eq!(seen.take(), [true; 3], "whoever runs in that turn knows");
-    assert_lines(&kernel.end(), "phase    gate reason=SIGTERM tasks=4", 1);
+    assert_lines(&kernel.end(), "phase    close reason=SIGTERM tasks=4", 1);
 }
 
 #[test]
@@ -275,7 +253,7 @@ fn f20_main_is_cancelled_when_the_drain_is_over_and_run_gives_its_output() {
     assert!(matches!(kernel.run(async {}), Err(Error::Shut)), "there is no next run");
     let trace = kernel.end();
     assert_lines(&trace, "phase    cancel tasks=1 after=limit", 1);
-    assert_lines(&trace, "phase    gate", 1);
+    assert_lines(&trace, "phase    close", 1);
 }
 
 #[test]
@@ -325,7 +303,7 @@ fn f18_a_panic_of_main_goes_through_the_phases_before_it_goes_on() {
         })
     }));
     assert!(panicked.is_err() && finished.get());
-    assert_lines(&kernel.end(), "phase    gate reason=main_panicked tasks=1", 1);
+    assert_lines(&kernel.end(), "phase    close reason=main_panicked tasks=1", 1);
 }
 
 #[test]
@@ -480,7 +458,6 @@ fn d7_a_guard_that_is_due_beats_the_shutdown_of_its_turn() {
             assert_eq!(clock().await, at(5));
         });
         let trace = kernel.end();
-        assert_lines(&trace, "main     race     winner=timeout loser=value", 1);
         assert_lines(&trace, "other    wake     wait q1", 1);
     }
 }

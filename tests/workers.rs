@@ -604,8 +604,8 @@ fn a_thread_that_cannot_be_started_is_said_and_tried_again_and_no_job_is_lost() 
         let values = traps::join_all(jobs).await;
         (values.into_iter().map(Result::unwrap).collect::<Vec<_>>(), clock().await)
     });
-    // Tried at 0, 100 ms, 300 ms, and with success at 700 ms.
-    assert_eq!(values, (vec![0, 1, 2], at(ms(700))));
+    // Tried at 0, 100 ms, 200 ms, and with success at 300 ms.
+    assert_eq!(values, (vec![0, 1, 2], at(ms(300))));
     let trace = kernel.end();
     assert_lines(&trace, "warn     no thread could be started", 1);
     assert_lines(&trace, "warn     jobs find threads again", 1);

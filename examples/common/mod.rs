@@ -2,24 +2,25 @@
 //!
 //! Nothing here is about tasks; read the example first.
 
-#![allow(dead_code, reason = "each user takes a part")]
+#![allow(dead_code, reason = "each example uses a part")]
 
 pub mod http_flags;
-pub mod workers;
+pub mod log;
+pub mod server;
+pub mod values;
 
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 
-use kernel::{Kernel, Machine, Options, Policy, Real, Sim};
+use clap::{ArgMatches, Command};
+use kernel::{Kernel, Machine, Options, Real, Sim};
 use traps::Signal;
 use traps::limits::Bound;
 
-/// `eprintln!` for those who may have closed our standard error: they do not want to know.
+/// `eprintln!` that does not fail when standard error is closed.
 macro_rules! complain {
     ($($text:tt)*) => {
         drop(std::io::Write::write_fmt(
@@ -28,298 +29,168 @@ macro_rules! complain {
         ))
     };
 }
-#[allow(unused_imports, reason = "each user takes a part")]
+#[allow(unused_imports, reason = "each example uses a part")]
 pub(crate) use complain;
 
-/// A parsed command line.
-#[derive(Clone)]
-pub struct Args {
-    pub addr: SocketAddr,
-    pub policy: Policy,
+/// The options that every example has.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Common {
+    /// Write the trace to FILE; - is standard output
+    #[arg(long, value_name = "FILE")]
     pub trace: Option<String>,
-    pub virtual_clock: bool,
-    pub timed: bool,
+    /// Add measured times to the trace
+    #[arg(long)]
+    timed: bool,
+    /// Report a task while it holds the CPU for more than MS milliseconds
+    #[arg(long, value_name = "MS", value_parser = values::millis)]
     pub watchdog: Option<Duration>,
-    pub workers: u32,
-    pub backlog: u32,
-    pub server: bool,
-    /// For jobs, if the flags want more of them than a kernel has by itself.
-    pub threads: usize,
+    /// Print every number that bounds something, and exit
+    #[arg(long)]
+    print_limits: bool,
+    /// Print everything that a task can ask of its kernel, and exit
+    #[arg(long)]
+    list_traps: bool,
 }
 
-/// What an example is, for its `--help`.
-pub struct About {
-    pub name: &'static str,
-    pub what: &'static str,
-    /// Listens on `--addr`; else it is a lesson and has `--virtual`.
-    pub server: bool,
-    /// Has `--policy`.
-    pub policy: bool,
+/// Parses the command line. Prints the help, the version, or an error of one line, and ends the
+/// process, where that is what was asked for.
+pub fn parse<T: clap::Args>(name: &'static str, about: &'static str) -> T {
+    let command = T::augment_args(Command::new(name));
+    let command = command.about(about).version(env!("CARGO_PKG_VERSION"));
+    let parsed =
+        command.try_get_matches().and_then(|found: ArgMatches| T::from_arg_matches(&found));
+    parsed.unwrap_or_else(|error| {
+        let text = error.to_string();
+        if error.use_stderr() {
+            fail(one_line(&text));
+        }
+        print(&text)
+    })
 }
 
-/// Options of one example alone.
-pub trait Flags {
-    /// Their lines of the help.
-    fn usage(&self) -> String {
-        String::new()
-    }
-
-    /// Takes one, with the word after it if it needs that; false if it is not one of these.
-    fn take(
-        &mut self,
-        _option: &str,
-        _value: &mut dyn FnMut() -> Result<String, String>,
-    ) -> Result<bool, String> {
-        Ok(false)
-    }
-
-    /// Whether an example that is no server is a lesson, which has `--virtual`.
-    fn is_lesson(&self) -> bool {
-        true
-    }
-
-    /// What HTTP goes by.
-    fn config(&self) -> net::http::Config {
-        net::http::Config::default()
-    }
-
-    /// How many threads what they name takes at one time.
-    fn threads(&self) -> usize {
-        0
-    }
-
-    /// What these options bound beside that.
-    fn bounds(&self) -> Vec<Bound> {
-        Vec::new()
-    }
+/// The message of an error of the command line, without what clap says about usage.
+fn one_line(text: &str) -> String {
+    let is_message = |line: &&str| {
+        !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more information")
+    };
+    let lines: Vec<_> = text.lines().map(str::trim).filter(is_message).collect();
+    lines.join(" ").replace(" tip:", ";")
 }
 
-/// None.
-impl Flags for () {}
-
-impl About {
-    fn usage(&self, flags: &dyn Flags) -> String {
-        let mut text = format!("{}: {}\n\nOptions:\n", self.name, self.what);
-        if self.server {
-            text +=
-                "  --addr HOST:PORT  where to listen (127.0.0.1:8080; port 0 picks a free one)\n";
-            text +=
-                "  --workers N       threads that share the port, each with its own kernel (1);\n";
-            text +=
-                "                    with more than one, --trace FILE writes FILE.1, FILE.2, ...\n";
-            text += "  --backlog N       connections that may wait to be accepted (4096)\n";
-        } else if flags.is_lesson() {
-            text += "  --virtual         run on a virtual clock and print the stable trace\n";
-        }
-        if self.policy {
-            text += "  --policy NAME     when to unregister: lazy (default), next-sleep, eager\n";
-        }
-        text += &flags.usage();
-        text += "  --trace FILE      write the trace to FILE (`-`: standard output)\n";
-        text += "  --timed           add measured spans to the trace\n";
-        text += "  --watchdog MS     a thread says on standard error when a task holds the CPU\n";
-        text += "                    for longer, while it does\n";
-        text += "  --print-limits    print every number that bounds something, and end\n";
-        text += "  --list-traps      print all that a task can ask of its kernel, and end\n";
-        text += "  --help            print this\n";
-        text
-    }
-
-    /// Parses the command line; prints help or a clear error and ends the process where asked.
-    pub fn parse(&self) -> Args {
-        self.parse_with(&mut ())
-    }
-
-    /// The same with options of its own.
-    pub fn parse_with(&self, flags: &mut dyn Flags) -> Args {
-        let usage = self.usage(flags);
-        let words: Result<Vec<String>, _> =
-            std::env::args_os().skip(1).map(std::ffi::OsString::into_string).collect();
-        let parsed = match words {
-            Ok(words) => self.try_parse(words.into_iter(), flags),
-            Err(word) => Err(format!("expected words in UTF-8, not `{}`", word.display())),
-        };
-        match parsed {
-            Ok(Some(args)) => args,
-            Ok(None) => {
-                // Whoever closed our standard output does not want to know.
-                let _ = io::stdout().write_all(usage.as_bytes());
-                std::process::exit(0);
-            }
-            Err(message) => {
-                complain!("{}: {message}\n\n{}", self.name, usage);
-                std::process::exit(2);
-            }
-        }
-    }
-
-    fn try_parse(
-        &self,
-        words: impl Iterator<Item = String>,
-        flags: &mut dyn Flags,
-    ) -> Result<Option<Args>, String> {
-        let (mut words, mut print_limits) = (words, false);
-        let mut args = Args {
-            addr: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            policy: Policy::Lazy,
-            trace: None,
-            virtual_clock: false,
-            timed: false,
-            watchdog: None,
-            workers: 1,
-            backlog: net::listener::Options::default().backlog,
-            server: self.server,
-            threads: 0,
-        };
-        while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("expected a value after {word}"));
-            match word.as_str() {
-                "--help" | "-h" => return Ok(None),
-                "--print-limits" => print_limits = true,
-                "--list-traps" => print_all(&kernel::trace::listed()),
-                "--trace" => args.trace = Some(value()?),
-                "--timed" => args.timed = true,
-                "--workers" if self.server => args.workers = count(&word, &value()?, 1, 64)?,
-                "--backlog" if self.server => {
-                    args.backlog = count(&word, &value()?, 1, i32::MAX as u32)?
-                }
-                "--watchdog" => args.watchdog = Some(millis(&word, &value()?)?),
-                "--addr" if self.server => args.addr = address(&value()?)?,
-                "--policy" if self.policy => {
-                    let found = Policy::from_str(&value()?);
-                    args.policy = found.map_err(|error| format!("--policy: {error}"))?;
-                }
-                "--virtual" if !self.server && flags.is_lesson() => args.virtual_clock = true,
-                other if flags.take(other, &mut value)? => {}
-                other => return Err(format!("unknown option `{other}`")),
-            }
-        }
-        args.threads = flags.threads();
-        if print_limits {
-            args.print_limits(flags);
-        }
-        if args.workers > 1 && args.trace.as_deref() == Some("-") {
-            return Err("--trace -: each worker has a trace of its own; give a file".to_owned());
-        }
-        if args.virtual_clock && args.trace.is_none() {
-            args.trace = Some("-".to_owned());
-        }
-        if !self.server && flags.is_lesson() && args.trace.is_none() && args.watchdog.is_none() {
-            complain!("{}: to see what it does, add `--trace -` or `--virtual`", self.name);
-        }
-        Ok(Some(args))
-    }
+/// Says what is wrong with the command line, and ends the process.
+pub fn fail(message: impl Display) -> ! {
+    complain!("{message}");
+    std::process::exit(2);
 }
 
-/// Prints a list, a line each, and ends the process.
-fn print_all(list: &[impl Display]) -> ! {
-    let text: String = list.iter().map(|each| format!("{each}\n")).collect();
-    // Whoever closed our standard output does not want to know.
+/// Prints a text and ends the process. A closed standard output is no error.
+fn print(text: &str) -> ! {
     let _ = io::stdout().write_all(text.as_bytes());
     std::process::exit(0);
 }
 
-/// A number within bounds.
-pub fn count<N>(option: &str, text: &str, least: N, most: N) -> Result<N, String>
-where
-    N: FromStr + PartialOrd + Display + Copy,
-{
-    let found = text.parse().ok().filter(|count| (least..=most).contains(count));
-    found.ok_or_else(|| format!("{option}: expected a number from {least} to {most}, not `{text}`"))
+/// Prints a list, a line each, and ends the process.
+fn print_all(list: &[impl Display]) -> ! {
+    print(&list.iter().map(|each| format!("{each}\n")).collect::<String>())
 }
 
-/// A span in milliseconds, from 1.
-pub fn millis(option: &str, text: &str) -> Result<Duration, String> {
-    let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
-    found.ok_or(format!("{option}: expected a number of milliseconds from 1, not `{text}`"))
-}
-
-/// The first address of a host and a port, by number or by name.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-    found.ok_or(format!("--addr: expected an address such as 127.0.0.1:8080, not `{text}`"))
-}
-
-impl Args {
-    /// The same for one of several workers, whose traces are in files of their own.
-    fn of_worker(&self, number: u32) -> Args {
-        let trace = self.trace.as_ref().map(|path| format!("{path}.{number}"));
-        Args { trace, ..self.clone() }
+impl Common {
+    /// The options of a kernel, as far as these say.
+    pub fn options(&self) -> Options {
+        Options::new().watchdog(self.watchdog)
     }
 
-    fn options(&self) -> Options {
-        let options = Options::new().policy(self.policy).watchdog(self.watchdog);
-        let threads = self.threads.max(options.threads);
-        let options = options.threads(threads);
-        match self.server {
-            true => options.shutdown_on(&[Signal::Interrupt, Signal::Terminate]),
-            false => options,
+    /// Prints the list that was asked for and ends the process, if one was.
+    pub fn print_lists(
+        &self,
+        options: &Options,
+        listener: &net::listener::Options,
+        config: &net::http::Config,
+        bounds: Vec<Bound>,
+    ) {
+        if self.list_traps {
+            print_all(&kernel::trace::listed());
+        }
+        if self.print_limits {
+            let mut all = traps::limits::limits();
+            all.extend(kernel::limits(options));
+            all.extend(net::limits(listener, config));
+            all.extend(bounds);
+            print_all(&all);
         }
     }
 
-    /// How to listen.
-    fn listener(&self) -> net::listener::Options {
-        let backlog = self.backlog;
-        net::listener::Options { backlog, ..net::listener::Options::default() }
+    /// [`Common::print_lists`] for an example that is no server.
+    pub fn print_default_lists(&self) {
+        let (listener, config) = Default::default();
+        self.print_lists(&self.options(), &listener, &config, Vec::new());
     }
 
-    /// Prints what bounds what, with these options, and ends the process.
-    fn print_limits(&self, flags: &dyn Flags) -> ! {
-        let mut all = traps::limits::limits();
-        all.extend(kernel::limits(&self.options()));
-        all.extend(net::limits(&self.listener(), &flags.config()));
-        all.extend(flags.bounds());
-        print_all(&all)
-    }
-
-    /// The operating system below, with these options.
-    pub fn real_kernel(&self) -> io::Result<Kernel<Real>> {
-        self.kernel(Real::new()?)
-    }
-
-    /// A kernel over any machine, with these options and this trace.
-    pub fn kernel<M: Machine>(&self, machine: M) -> io::Result<Kernel<M>> {
-        let mut kernel = Kernel::with_options(machine, self.options());
-        let (whose, also) = (whose(), whose());
-        kernel.on_stuck(move |stuck| complain!("{whose}{stuck}"));
-        kernel.on_signal(Signal::User1, move |table| {
-            let table = table.to_string();
-            let lines = table.lines().map(|line| format!("{also}{line}\n"));
-            // In one piece, among those of other workers. Whoever closed our standard error does
-            // not want to know.
-            let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
-        });
+    /// A kernel over any machine, with this trace.
+    pub fn kernel<M: Machine>(&self, machine: M, options: Options) -> io::Result<Kernel<M>> {
+        let mut kernel = Kernel::with_options(machine, options);
+        let (worker, also) = (log::worker(), log::worker());
+        kernel.on_stuck(move |stuck| log::say(&worker, stuck));
+        kernel.on_signal(Signal::User1, move |table| log::say(&also, table));
         if self.timed {
             kernel.time_the_trace();
         }
         match self.trace.as_deref() {
             None => {}
             Some("-") => {
-                kernel.trace_to(Complaining(io::stdout(), "standard output".to_owned(), false))
+                kernel.trace_to(Complaining(io::stdout(), "standard output".to_owned(), false));
             }
             Some(path) => {
-                let file = File::create(path).map_err(|error| {
-                    io::Error::new(
-                        error.kind(),
-                        format!("cannot write the trace to {path}: {error}"),
-                    )
-                })?;
+                let wrong = |error: io::Error| {
+                    let text = format!("cannot write the trace to {path}: {error}");
+                    io::Error::new(error.kind(), text)
+                };
+                let file = File::create(path).map_err(wrong)?;
                 kernel.trace_to(BufWriter::new(Complaining(file, path.to_owned(), false)));
             }
         }
         Ok(kernel)
     }
+}
 
-    /// Runs a lesson on the real clock, or on `sim` if `--virtual` asks for it.
+/// The command line of a lesson: a program that ends by itself and exists for its trace.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Lesson {
+    /// Run on a virtual clock and print the stable trace
+    #[arg(long = "virtual")]
+    pub virtual_clock: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl Lesson {
+    /// Parses the command line of a lesson that has no options of its own.
+    pub fn parse(name: &'static str, about: &'static str) -> Lesson {
+        parse::<Lesson>(name, about).ready(name)
+    }
+
+    /// Prints what was asked for, and says how to see something if nothing was.
+    pub fn ready(mut self, name: &str) -> Lesson {
+        self.common.print_default_lists();
+        if self.virtual_clock && self.common.trace.is_none() {
+            self.common.trace = Some("-".to_owned());
+        }
+        if self.common.trace.is_none() && self.common.watchdog.is_none() {
+            complain!("{name}: to see what it does, add `--trace -` or `--virtual`");
+        }
+        self
+    }
+
+    /// Runs it on the real clock, or on `sim` if `--virtual` asks for it.
     #[track_caller]
-    pub fn run_lesson<F: Future>(&self, sim: Sim, lesson: F) -> ExitCode
+    pub fn run<F: Future>(&self, sim: Sim, lesson: F) -> ExitCode
     where
         F::Output: Outcome,
     {
-        if self.virtual_clock {
-            run(self.kernel(sim), lesson)
-        } else {
-            run(self.real_kernel(), lesson)
+        let (common, options) = (&self.common, self.common.options());
+        match self.virtual_clock {
+            true => run(common.kernel(sim, options), lesson),
+            false => run(Real::new().and_then(|real| common.kernel(real, options)), lesson),
         }
     }
 }
@@ -333,7 +204,7 @@ where
     report(outcome(kernel, main))
 }
 
-/// The same, and gives what went wrong.
+/// Runs a main future to its end and shuts down. Gives what went wrong.
 #[track_caller]
 fn outcome<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Option<String>
 where
@@ -343,7 +214,7 @@ where
         Err(error) => Some(error.to_string()),
         Ok(mut kernel) => match kernel.run(main) {
             Err(error) => {
-                // What is left is ended, and the log says so.
+                // Ends the tasks that are left, and the log says so.
                 drop(kernel.shutdown());
                 Some(error.to_string())
             }
@@ -366,34 +237,7 @@ fn report(error: Option<String>) -> ExitCode {
     }
 }
 
-/// Says `listening on ADDR` on standard output, for whoever waits for it.
-pub fn say_listening(addr: SocketAddr) {
-    let mut out = io::stdout().lock();
-    // Whoever closed our standard output does not want to know.
-    let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
-}
-
-/// What a line on standard error begins with: `worker-2: ` on the thread of a worker, nothing where
-/// there is one kernel.
-fn whose() -> String {
-    let thread = std::thread::current();
-    let worker = thread.name().filter(|name| name.starts_with("worker-"));
-    worker.map_or(String::new(), |name| format!("{name}: "))
-}
-
-/// Logs to standard error, at `info` unless `RUST_LOG` says otherwise.
-pub fn log_to_stderr() {
-    let level = env_logger::Env::default().default_filter_or("info");
-    env_logger::Builder::from_env(level)
-        .format(|out, record| match std::thread::current().name() {
-            // What the watchdog says, a kernel's hook has said, which knows whose it is.
-            Some("trapline-watchdog") => Ok(()),
-            _ => writeln!(out, "{}{}", whose(), record.args()),
-        })
-        .init();
-}
-
-/// What a main future may come to.
+/// What a main future may return.
 pub trait Outcome {
     fn error(self) -> Option<String>;
 }
@@ -404,21 +248,20 @@ impl Outcome for () {
     }
 }
 
-impl<E: std::fmt::Display> Outcome for Result<(), E> {
+impl<E: Display> Outcome for Result<(), E> {
     fn error(self) -> Option<String> {
         self.err().map(|error| error.to_string())
     }
 }
 
 /// A writer that says once, on standard error, that it cannot write. A reader that went away is
-/// no news.
+/// not worth a line.
 struct Complaining<W>(W, String, bool);
 
 impl<W: Write> Complaining<W> {
     fn complain<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
-            let news = error.kind() != io::ErrorKind::BrokenPipe && !self.2;
-            if news {
+            if error.kind() != io::ErrorKind::BrokenPipe && !self.2 {
                 complain!("warning: the trace to {} is not complete: {error}", self.1);
             }
             self.2 = true;

@@ -1,123 +1,186 @@
-//! How a wait ends with a result, and what of it is noted for the log.
-//!
-//! Interrupts end waits too: that is in `delivery.rs`. What was waited for is the caller's matter.
+//! Completion: how a wait comes true, and how its task becomes ready.
 
-use traps::gate::Completion;
-use traps::protocol::{TaskRef, TrapResult};
+use std::mem;
+use std::task::Waker;
 
-use crate::emit::{drop_quietly, emit, quietly};
+use traps::protocol::{TaskRef, Ticket};
+use traps::threads::{drop_quietly, quietly};
+
 use crate::kernel::Kernel;
-use crate::log;
-use crate::longrun::Came;
+use crate::log::{self, emit};
 use crate::machine::Machine;
+use crate::table::Asker;
 use crate::task::State;
-use crate::trace::{Answered, Event, Outcome, Seq, WakeOp};
-use crate::waits::Over;
+use crate::trace::{Answered, Event, Op, Outcome, Seq, WakeOp};
+use crate::waits::{On, Wait};
 
 impl<M: Machine> Kernel<M> {
-    /// Ends a wait with a result: its task becomes ready. Gives false if the future was gone.
+    /// Parks a request until its task has left the CPU. `zero`: it is a sleep of no span.
+    #[inline]
+    pub(crate) fn give_way<'o>(&mut self, asker: &Asker, zero: bool, op: impl FnOnce() -> Op<'o>) {
+        self.tasks[asker.task].gives_way = true;
+        self.park(asker, On::Yield { zero }, op);
+    }
+
+    /// The task has left the CPU: it goes to the end of the ready queue.
+    #[inline]
+    pub(crate) fn end_yields(&mut self, task: u32) {
+        if let Some(Wait { serial, on: On::Yield { zero }, .. }) = self.tasks[task].first {
+            self.end_yield(Ticket { task, serial }, zero);
+        }
+        if self.tasks[task].rare.is_some() {
+            self.end_more_yields(task);
+        }
+    }
+
+    #[cold]
+    fn end_more_yields(&mut self, task: u32) {
+        let yields = self.tasks[task].parked().filter_map(|wait| match wait.on {
+            On::Yield { zero } => Some((Ticket { task, serial: wait.serial }, zero)),
+            _ => None,
+        });
+        for (ticket, zero) in yields.collect::<Vec<_>>() {
+            self.end_yield(ticket, zero);
+        }
+    }
+
+    fn end_yield(&mut self, ticket: Ticket, zero: bool) {
+        let (come, op) = match zero {
+            true => (On::Slept(self.log.now), WakeOp::Sleep),
+            false => (On::Done, WakeOp::Yield),
+        };
+        self.complete(ticket, come, |kernel| (op, kernel.block_line(ticket)));
+    }
+
+    /// The line in which a wait was parked.
+    pub(crate) fn block_line(&self, ticket: Ticket) -> Seq {
+        self.log.number_of(&self.tasks[ticket.task], ticket.serial).1
+    }
+
+    /// A parked wait has come true: its task becomes ready. `told` is for the log: what ended it,
+    /// and by which line. False if the wait has ended already.
+    #[inline]
     pub(crate) fn complete(
         &mut self,
-        index: u32,
-        result: TrapResult,
-        op: WakeOp,
-        cause: Seq,
+        ticket: Ticket,
+        come: On,
+        told: impl FnOnce(&Kernel<M>) -> (WakeOp, Seq),
     ) -> bool {
-        self.complete_here(index, result, op, Some(cause)).is_some()
+        let task = &mut self.tasks[ticket.task];
+        if !task.complete(ticket.serial, come) {
+            return false;
+        }
+        let has_rare = task.rare.is_some();
+        let mut seq = 0;
+        if self.log.listening {
+            let (op, cause) = told(self);
+            let outcome = log::result(come, self.tasks[ticket.task].owned(ticket.serial));
+            let number = self.log.number_of(&self.tasks[ticket.task], ticket.serial).0;
+            self.note_answer(ticket, outcome);
+            seq = emit!(self, ticket.task, Event::Wake { op, ticket: Some(number), cause });
+        }
+        self.make_ready(ticket.task, seq);
+        if has_rare {
+            self.call_waker(ticket);
+        }
+        true
     }
 
-    /// The same, inlined where it happens most. Gives the task. Where no cause is given, it is the
-    /// wait's own line.
-    #[inline(always)]
-    pub(crate) fn complete_here(
-        &mut self,
-        index: u32,
-        result: TrapResult,
-        op: WakeOp,
-        cause: Option<Seq>,
-    ) -> Option<u32> {
-        if self.log.is_listening() {
-            return self.complete_told(index, result, op, cause);
+    /// Notes the result of a wait for the `run` line to come. A task that runs reads it in this
+    /// run, without a line.
+    pub(crate) fn note_answer(&mut self, ticket: Ticket, outcome: Outcome<'static>) {
+        let number = self.log.number_of(&self.tasks[ticket.task], ticket.serial).0;
+        let task = &mut self.tasks[ticket.task];
+        if task.state == State::Running {
+            return self.log.forget(task, ticket.serial);
         }
-        let (over, task) = self.waits.end(&mut self.tasks, index)?;
-        match self.gate.complete(over.index, self.epoch, result) {
-            Completion::Ready(waker) => {
-                self.log.seq += 1;
-                let came = Came::Wait(op, over.site);
-                task.make_ready(over.task, (self.log.seq, came), self.log.now, &mut self.ready);
-                if let Some(waker) = waker {
-                    quietly(|| waker.wake());
-                }
-                Some(over.task)
-            }
-            Completion::Withdrawn(result) => {
-                self.drop_unheard(over, result);
-                None
-            }
-        }
-    }
-
-    /// The same where somebody listens. Apart: what is to be known beforehand for the line would
-    /// cost an echo that has none 14 instructions.
-    #[cold]
-    #[inline(never)]
-    fn complete_told(
-        &mut self,
-        index: u32,
-        result: TrapResult,
-        op: WakeOp,
-        cause: Option<Seq>,
-    ) -> Option<u32> {
-        let cause = cause.or_else(|| self.waits.get(index).map(|entry| entry.seq));
-        let (over, _) = self.waits.end(&mut self.tasks, index)?;
-        let outcome = log::outcome(&result);
-        match self.gate.complete(over.index, self.epoch, result) {
-            Completion::Ready(waker) => {
-                self.note_answer(over.task, over.number, outcome);
-                let (ticket, cause) = (Some(over.number), cause.expect("it was parked"));
-                let seq = emit!(self, over.task, Event::Wake { op, ticket, cause });
-                self.make_ready(over.task, seq, Came::Wait(op, over.site));
-                if let Some(waker) = waker {
-                    quietly(|| waker.wake());
-                }
-                Some(over.task)
-            }
-            Completion::Withdrawn(result) => {
-                self.drop_unheard(over, result);
-                None
-            }
+        let outcome = log::without_place(outcome);
+        let answered = &mut task.rare().told.answered;
+        match answered.iter_mut().find(|answered| answered.ticket == number) {
+            Some(answered) => answered.outcome = outcome,
+            None => answered.push(Answered { ticket: number, outcome }),
         }
     }
 
-    /// A result came for a future that is gone: nobody was woken.
-    #[cold]
-    pub(crate) fn drop_unheard(&mut self, entry: Over, result: TrapResult) {
-        emit!(self, entry.task, Event::Withdraw { ticket: entry.number });
-        self.gate.forget_at(entry.index, self.epoch);
-        drop_quietly(result);
-    }
-
-    /// For the `run` line to come. A task that runs reads it in this run.
-    #[cold]
-    pub(crate) fn note_answer(&mut self, task: u32, ticket: u64, outcome: Outcome<'static>) {
-        let task = self.tasks.get_mut(task);
-        if task.state != State::Running {
-            let outcome = log::without_place(outcome);
-            task.rare().news.answered.push(Answered { ticket, outcome });
+    /// Makes a parked task ready, for the line `cause`; one that runs is polled on.
+    #[inline]
+    pub(crate) fn make_ready(&mut self, index: u32, cause: Seq) {
+        let task = &mut self.tasks[index];
+        if task.state == State::Parked {
+            task.state = State::Ready;
+            task.since = self.log.now;
+            if self.log.listening {
+                task.rare().told.cause = cause;
+            }
+            self.ready.push(index);
+        } else if task.state == State::Running {
+            task.answered = true;
         }
     }
+
+    // ---- Wakers ----------------------------------------------------------------------------
 
     /// The task's own waker was called.
     pub(crate) fn wake_task(&mut self, task: TaskRef, cause: Seq) {
         let Some(index) = self.tasks.find(task) else { return };
-        match self.tasks.get(index).state {
-            State::Parked => {
-                let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause };
-                let seq = emit!(self, index, event);
-                self.make_ready(index, seq, Came::Waker);
+        match self.tasks[index].state {
+            State::Parked => self.wake_by_waker(index, cause),
+            State::Running => self.tasks[index].woken = true,
+            State::Ready | State::Ended(_) | State::Free => {}
+        }
+    }
+
+    pub(crate) fn wake_by_waker(&mut self, index: u32, cause: Seq) {
+        let event = Event::Wake { op: WakeOp::Waker, ticket: None, cause };
+        let seq = emit!(self, index, event);
+        self.make_ready(index, seq);
+    }
+
+    /// A wait was ended from outside its task.
+    pub(crate) fn wake_ticket(&mut self, ticket: Ticket, cause: Seq) {
+        let wait = self.tasks.get_mut(ticket.task).and_then(|task| task.wait_mut(ticket.serial));
+        match wait.map(|wait| &wait.on) {
+            Some(On::Outside(_, external)) => {
+                self.external -= usize::from(*external);
+                self.complete(ticket, On::Done, |_| (WakeOp::Outside, cause));
             }
-            State::Running => self.tasks.get_mut(index).woken = true,
-            _ => {}
+            _ => self.counts.stale += 1,
+        }
+    }
+
+    /// The future of a wait is polled through a combinator, which wants its own waker to be called.
+    pub(crate) fn set_waker(&mut self, ticket: Ticket, waker: Waker) {
+        let task = &mut self.tasks[ticket.task];
+        if !task.parked().any(|wait| wait.serial == ticket.serial) {
+            // It is answered already.
+            return quietly(|| waker.wake());
+        }
+        let wakers = &mut task.rare().wakers;
+        let old = match wakers.iter_mut().find(|(serial, _)| *serial == ticket.serial) {
+            Some((_, old)) => Some(mem::replace(old, waker)),
+            None => {
+                wakers.push((ticket.serial, waker));
+                None
+            }
+        };
+        drop_quietly(old);
+    }
+
+    /// Calls the waker of a wait that has ended, if it has one of its own.
+    #[inline]
+    pub(crate) fn call_waker(&mut self, ticket: Ticket) {
+        let Some(rare) = &mut self.tasks[ticket.task].rare else { return };
+        if let Some(place) = rare.wakers.iter().position(|(serial, _)| *serial == ticket.serial) {
+            let (_, waker) = rare.wakers.swap_remove(place);
+            quietly(|| waker.wake());
+        }
+    }
+
+    /// Calls the wakers of all waits of a task that have one of their own.
+    pub(crate) fn call_all_wakers(&mut self, task: u32) {
+        let rare = self.tasks[task].rare.as_mut();
+        for (_, waker) in rare.map(|rare| mem::take(&mut rare.wakers)).into_iter().flatten() {
+            quietly(|| waker.wake());
         }
     }
 }

@@ -1,362 +1,241 @@
-//! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
+//! Delivery: how an interrupt reaches the waits inside its source.
 
-use traps::gate::Completion;
-use traps::protocol::{Failure, ROOT};
-use traps::{Interrupt, Kind, TaskId, Time};
+use traps::protocol::{Owned, ROOT, ScopeKind, Ticket};
+use traps::{Delivery, Interrupt};
 
-use crate::emit::{emit, quietly};
+use crate::interrupts::{Fired, NO_SCOPE, Source};
 use crate::kernel::Kernel;
-use crate::log;
-use crate::longrun::Came;
+use crate::log::{self, emit};
 use crate::machine::Machine;
-use crate::pending::{Pending, Source};
-use crate::scope::Timing;
-use crate::task::{Cancellation, News, State, Unread};
-use crate::trace::{Effect, Event, Outcome, Seq, WakeOp};
-use crate::waits::Over;
+use crate::task::State;
+use crate::trace::{Event, Seq, WakeOp};
+use crate::waits::{On, Wait};
 
 impl<M: Machine> Kernel<M> {
-    /// The interrupt of `source` as a trap filed in `from` sees it.
-    pub(crate) fn interrupt(&self, task: u32, source: Source, from: u32) -> Interrupt {
-        let position = self.scopes.timeout_at(from);
-        let position = self.scopes.name_of(&self.tasks, task, position);
-        let delivered_in = self.scopes.name_of(&self.tasks, task, from);
-        match source {
-            Source::Cancel => {
-                let cancel = self.tasks.get(task).cancel().expect("it was cancelled");
-                let (by, reason) = (cancel.by, cancel.reason);
-                let root = self.tasks.name_of(task).root();
-                Interrupt::cancelled(root, position, delivered_in, self.log.now, by, reason)
-            }
-            Source::Scope(index) => {
-                let scope = self.scopes.get(index);
-                let bare = scope.timing == Timing::Bare;
-                let nearest = self.scopes.limit_at(from, &self.timers);
-                let nearest = nearest == if bare { ROOT } else { index };
-                let kind = if nearest { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
-                let reading = scope.fired().unwrap_or(self.log.now);
-                let name = self.scopes.name_of(&self.tasks, task, index);
-                Interrupt::timeout(
-                    kind,
-                    name,
-                    position,
-                    delivered_in,
-                    scope.deadline,
-                    reading,
-                    // A guard names its own place on the way out; until then its `arm` line tells.
-                    Some(scope.site).filter(|_| scope.timing == Timing::Own),
-                )
-            }
+    /// The parked waits that a source reaches, in the order of their filing, and where each hears
+    /// of it.
+    pub(crate) fn reached(&self, task: u32, source: Source) -> Vec<(Ticket, u32)> {
+        let reached = self.tasks[task].parked().filter_map(|wait| {
+            let key = self.hears_now(task, source, wait.scope)?;
+            Some((Ticket { task, serial: wait.serial }, key))
+        });
+        let mut reached: Vec<_> = reached.collect();
+        reached.sort_unstable_by_key(|(ticket, _)| ticket.serial);
+        reached
+    }
+
+    /// An interrupt comes to all that is inside its source.
+    pub(crate) fn spread(&mut self, task: u32, source: Source, cause: Seq) {
+        let was_ready = self.tasks[task].state == State::Ready;
+        let winner = was_ready.then(|| self.winner(task));
+        let reached = self.reached(task, source);
+        let mut hit = reached.len();
+        for (ticket, key) in reached {
+            self.deliver(ticket, source, key, cause);
+        }
+        if source == Source::Cancel {
+            hit += self.replace_timeouts(task);
+        }
+        if hit == 0
+            && self.tasks[task].state == State::Parked
+            && self.waits_for_a_waker(task, source)
+        {
+            let scope = match source {
+                Source::Scope(index) => self.scopes[index].number,
+                Source::Cancel | Source::Deadline(_) => 0,
+            };
+            let op = WakeOp::Scope { scope };
+            let seq = emit!(self, task, Event::Wake { op, ticket: None, cause });
+            self.make_ready(task, seq);
+        } else if hit == 0 {
+            self.tell_pending(task, source, winner);
         }
     }
 
-    fn deliveries(&mut self, task: u32, source: Source) -> &mut u32 {
-        match source {
-            Source::Cancel => {
-                let cancel = self.tasks.get_mut(task).cancel_mut();
-                &mut cancel.expect("a cancelled task has a cancellation").delivered
-            }
-            Source::Scope(index) => &mut self.scopes.get_mut(index).delivered,
-        }
+    /// What a task that is ready will run for.
+    fn winner(&self, task: u32) -> &'static str {
+        let record = &self.tasks[task];
+        let interrupts = record.waits().filter_map(|wait| record.interrupt(wait));
+        interrupts
+            .map(Interrupt::is_cancelled)
+            .max()
+            .map_or("value", |cancelled| if cancelled { "cancel" } else { "timeout" })
     }
 
-    pub(crate) fn count_delivery(&mut self, task: u32, source: Source) {
-        *self.deliveries(task, source) += 1;
-        if self.tasks.get(task).pending > 0 {
-            self.scopes.hear(task, source);
-        }
+    /// Whether a task waits for foreign wakers alone inside `source`: it is parked in no trap
+    /// there, and in no shield.
+    fn waits_for_a_waker(&self, task: u32, source: Source) -> bool {
+        let is_inside = |scope: u32| self.scopes.is_within(source.root(), scope);
+        let mut shields =
+            self.scopes.of(&self.tasks, task).filter(|(_, it)| it.kind == ScopeKind::Shield);
+        !self.tasks[task].parked().any(|wait| is_inside(wait.scope))
+            && !shields.any(|(index, _)| is_inside(index))
     }
 
-    /// Takes a delivery back that nobody read; true if nobody else has the interrupt either.
-    pub(crate) fn uncount_delivery(&mut self, task: u32, source: Source) -> bool {
-        let deliveries = self.deliveries(task, source);
-        *deliveries = deliveries.saturating_sub(1);
-        *deliveries == 0
-    }
-
-    /// The deadline of a scope has passed, or the grace of a shield.
-    pub(crate) fn fire_scope(&mut self, index: u32, deadline: Time) {
-        if self.scopes.holds(index) {
-            return self.lapse(index, deadline);
-        }
-        let now = self.log.now;
-        let scope = self.scopes.get_mut(index);
-        scope.fire(now);
-        let task = scope.task;
-        let seq = self.emit_fire(index, deadline);
-        self.scopes.get_mut(index).seq = seq;
-        self.tasks.get_mut(task).troubled = true;
-        let source = Source::Scope(index);
-        self.interrupt_scope(task, source, self.scopes.origin(source), seq);
-    }
-
-    /// An interrupt comes to all that is in `from`: the scope that fired, or a shield that lapsed.
-    pub(crate) fn interrupt_scope(&mut self, task: u32, source: Source, from: u32, cause: Seq) {
-        let before = self.tasks.get(task);
-        let pending_before = before.pending;
-        let winner = (before.state == State::Ready).then(|| {
-            let cancelled = before.cancel().is_some_and(|c| c.delivered > 0);
-            match (before.interrupted, cancelled) {
-                (true, true) => "cancel",
-                (true, false) => "timeout",
-                (false, _) => "value",
+    /// Says why a timeout has ended no trap: something else came first in this turn, or there is no
+    /// trap for it to end. (Of a cancellation its own line says so.)
+    fn tell_pending(&mut self, task: u32, source: Source, winner: Option<&'static str>) {
+        let scope = match source {
+            Source::Scope(index) => self.scopes[index].number,
+            Source::Deadline(_) => 0,
+            Source::Cancel => return,
+        };
+        emit!(self, task, {
+            match winner {
+                Some(winner) => {
+                    Event::Race { winner: winner.into(), loser: "timeout".into(), scope }
+                }
+                None => {
+                    let from = source.root();
+                    let outcome = log::interrupt(&self.interrupt(task, source, from, from));
+                    Event::Cleanup { scope, outcome }
+                }
             }
         });
-        let mut hit = self.spread(task, source, from, cause);
-        match source {
-            Source::Cancel => {
-                hit += self.replace_timeouts(task, from);
-                self.wake_cancelled(task, hit, cause);
-            }
-            Source::Scope(_) if hit == 0 => self.hit_bare_wait(task),
-            Source::Scope(_) => {}
-        }
-        let after = self.tasks.get(task);
-        let woken = hit == 0 && winner.is_none() && after.state == State::Ready;
-        // Of a cancellation that has ended a trap, its `deliver` or `race` line tells.
-        let told = woken || hit > 0 && source == Source::Cancel;
-        if after.pending > pending_before && !told {
-            self.tell_of_pending(task, source, from, winner);
-        }
-        self.start_graces(task);
     }
 
-    /// Says why an interrupt has not ended a trap in every branch: something else came first in
-    /// this turn, or there is no trap for it to end.
-    fn tell_of_pending(
-        &mut self,
-        task: u32,
-        source: Source,
-        from: u32,
-        winner: Option<&'static str>,
-    ) {
-        let scope = if from == ROOT { 0 } else { self.scopes.get(from).serial.get() };
-        let shields = self.scopes.shields(&self.tasks, task);
-        let shielded = shields.into_iter().any(|inner| self.scopes.is_within(from, inner));
-        let loser = if source == Source::Cancel { "cancel" } else { "timeout" };
-        // A timeout in another branch is no rival of a cancellation.
-        match winner.filter(|winner| !shielded && (loser == "timeout" || *winner == "value")) {
-            Some(winner) => {
-                let (winner, loser) = (winner.into(), loser.into());
-                emit!(self, task, Event::Race { winner, loser, scope });
-            }
-            None => {
-                let outcome = log::interrupt(&self.interrupt(task, source, from));
-                emit!(self, task, Event::Cleanup { scope, outcome });
-            }
+    /// Ends a parked wait with an interrupt.
+    fn deliver(&mut self, ticket: Ticket, source: Source, key: u32, cause: Seq) {
+        let task = ticket.task;
+        let Some(wait) = self.tasks[task].wait_mut(ticket.serial) else { return };
+        let from = wait.scope;
+        let interrupt = self.interrupt(task, source, from, key);
+        if let Some(fired) = self.fired_mut(task, source) {
+            fired.heard.push(key);
         }
-    }
-
-    /// The `cancel` or `fire` line behind an interrupt.
-    pub(crate) fn behind(&self, task: u32, source: Source) -> Seq {
-        match source {
-            Source::Cancel => self.tasks.get(task).cancel().map_or(0, |cancel| cancel.seq),
-            Source::Scope(index) => self.scopes.get(index).seq,
-        }
-    }
-
-    /// A ticket came into another task or scope: what is pending there reaches it.
-    pub(crate) fn deliver_pending(&mut self, ticket: u32) {
-        let Some(entry) = self.waits.get(ticket) else { return };
-        let task = entry.task;
-        let at = self.scope_at(entry);
-        // One whose future is gone has nothing to hear.
-        if self.tasks.get(task).pending == 0 || self.gate.is_withdrawn(ticket, self.epoch) {
-            return;
-        }
-        let Some(source) = self.scopes.take_pending(&mut self.tasks, task, at) else { return };
-        let cause = self.behind(task, source);
-        if !self.deliver(ticket, source, at, cause) {
-            self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
-        }
-    }
-
-    /// Delivers an interrupt to every trap that it reaches in `from`; in a branch that is in no
-    /// trap, and at a shield, it is pending. Gives how many traps it ended.
-    fn spread(&mut self, task: u32, source: Source, from: u32, cause: Seq) -> usize {
-        let branches = self.scopes.branches(&self.tasks, task, from, &self.timers);
-        let mut hit = 0;
-        let mut reached = Vec::new();
-        for ticket in self.waits.of(&self.tasks, task) {
-            let Some(entry) = self.waits.get(ticket) else { continue };
-            let scope = self.scope_at(entry);
-            if self.scopes.reaches(from, scope) && self.deliver(ticket, source, scope, cause) {
-                reached.push(scope);
-                hit += 1;
-            }
-        }
-        // A task may have thousands of branches.
-        reached.sort_unstable();
-        for at in branches {
-            if reached.binary_search(&at).is_err() {
-                let mut pending = Pending::new(task, at, source);
-                // Neither here nor, where it lapses with a shield, outside of that.
-                pending.unheard = *self.deliveries(task, source) == 0;
-                self.scopes.pend(&mut self.tasks, pending);
-            }
-        }
-        for at in self.scopes.shields_met(&self.tasks, task, from) {
-            self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
-        }
-        hit
-    }
-
-    /// Ends the wait of a ticket with an interrupt. False if its future was gone.
-    fn deliver(&mut self, index: u32, source: Source, scope: u32, cause: Seq) -> bool {
-        let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return false };
-        self.undo(index, &entry);
-        let over = Over::of(index, &entry);
-        // Before it is read, perhaps in the call of a waker.
-        let ticket = self.gate.ticket_at(index, self.epoch);
-        let interrupt = self.interrupt(entry.task, source, scope);
-        let within = interrupt.delivered_in();
-        let outcome = self.log.is_listening().then(|| log::interrupt(&interrupt));
-        match self.gate.complete(index, self.epoch, Err(Failure::Interrupt(interrupt))) {
-            Completion::Ready(waker) => {
-                let number = entry.number;
-                let shown = outcome.clone().unwrap_or(Outcome::Ok);
-                let event = Event::Deliver { ticket: number, outcome: shown, cause };
-                let seq = emit!(self, entry.task, event);
-                if let Some(outcome) = outcome {
-                    self.note_answer(entry.task, number, outcome);
-                }
-                self.count_delivery(entry.task, source);
-                let news = &mut self.tasks.get_mut(entry.task).rare().news;
-                news.delivered.extend(ticket.map(|ticket| Unread {
-                    ticket,
-                    number,
-                    source,
-                    within,
-                }));
-                let came = self.waited(&entry);
-                self.make_ready(entry.task, seq, came);
-                // One that runs reads it in this run.
-                let task = self.tasks.get_mut(entry.task);
-                task.interrupted |= task.state == State::Ready;
-                if let Some(waker) = waker {
-                    quietly(|| waker.wake());
-                }
-                true
-            }
-            Completion::Withdrawn(result) => {
-                self.drop_unheard(over, result);
-                false
-            }
-        }
-    }
-
-    /// Cancels a task: once in its life, and before any timeout.
-    pub(crate) fn cancel_task(
-        &mut self,
-        index: u32,
-        by: Option<TaskId>,
-        reason: &'static str,
-        cause: Seq,
-    ) {
-        let task = self.tasks.get_mut(index);
-        let by_number = by.map(|task| task.0);
-        let event = |effect| Event::Cancel { by: by_number, reason: reason.into(), cause, effect };
-        if task.is_ended() {
-            emit!(self, index, event(Effect::Ended));
-            return;
-        }
-        if task.cancel().is_some() {
-            emit!(self, index, event(Effect::Again));
-            return;
-        }
-        task.rare().cancel = Some(Cancellation { by, reason, delivered: 0, seq: 0 });
-        let has_traps = self.can_be_hit(index);
-        let effect = if has_traps { Effect::Delivered } else { Effect::Pending };
-        let seq = emit!(self, index, event(effect));
-        self.tasks.get_mut(index).cancel_mut().expect("set above").seq = seq;
-        let hit =
-            self.spread(index, Source::Cancel, ROOT, seq) + self.replace_timeouts(index, ROOT);
-        self.wake_cancelled(index, hit, seq);
-        self.start_graces(index);
-    }
-
-    /// A cancelled task that is parked on bare wakers may look at itself once; the grace of a
-    /// shutdown ends it else.
-    fn wake_cancelled(&mut self, index: u32, hit: usize, cause: Seq) {
-        let task = self.tasks.get(index);
-        if hit == 0 && task.state == State::Parked && task.waits == 0 {
-            let op = WakeOp::Scope { scope: 0 };
-            let seq = emit!(self, index, Event::Wake { op, ticket: None, cause });
-            self.make_ready(index, seq, Came::Scope(0));
-        }
-    }
-
-    /// Whether a cancellation finds a trap to end, or an undelivered timeout to replace.
-    fn can_be_hit(&self, index: u32) -> bool {
-        let reached = self.waits.of(&self.tasks, index).into_iter().any(|ticket| {
-            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.scope_at(entry);
-            // Its future may be gone, in this very poll.
-            self.scopes.reaches(ROOT, scope) && !self.gate.is_withdrawn(ticket, self.epoch)
+        let outcome = self.log.listening.then(|| log::interrupt(&interrupt));
+        let Some(wait) = self.tasks[task].wait_mut(ticket.serial) else { return };
+        let was = wait.on;
+        self.tasks[task].complete(ticket.serial, On::Interrupted);
+        let number = self.log.number_of(&self.tasks[task], ticket.serial).0;
+        let seq = emit!(self, task, {
+            let outcome = outcome.clone().expect("somebody listens");
+            Event::Deliver { ticket: number, outcome, cause }
         });
-        let timeout =
-            |unread: &Unread| unread.source != Source::Cancel && self.gate.has(unread.ticket);
-        let news = self.tasks.get(index).news();
-        reached || news.is_some_and(|news| news.delivered.iter().any(timeout))
+        if let Some(outcome) = outcome {
+            self.note_answer(ticket, outcome);
+        }
+        if let (On::Io(index, direction), Source::Scope(scope)) = (was, source)
+            && matches!(self.scopes[scope].kind, ScopeKind::Guard { .. })
+        {
+            self.guarded.push((index, direction, task, self.scopes[scope].number));
+        }
+        self.undo(ticket, was);
+        self.tasks[task].own(ticket.serial, Owned::Interrupt(interrupt));
+        self.make_ready(task, seq);
+        self.call_waker(ticket);
     }
 
-    /// A timeout that was delivered in `from` and not read yet gives way to the cancellation, and
-    /// is pending again.
-    fn replace_timeouts(&mut self, task: u32, from: u32) -> usize {
-        let mut replaced = 0;
-        if self.tasks.get(task).news().is_none_or(|news| news.delivered.is_empty()) {
+    /// Whether a timeout was delivered to the task and not read.
+    pub(crate) fn unread_timeouts(&self, task: u32) -> bool {
+        let record = &self.tasks[task];
+        let mut interrupts = record.waits().filter_map(|wait| record.interrupt(wait));
+        interrupts.any(|interrupt| !interrupt.is_cancelled())
+    }
+
+    /// A timeout that was delivered and not read gives way to the cancellation, and is pending
+    /// again.
+    fn replace_timeouts(&mut self, task: u32) -> usize {
+        if !self.unread_timeouts(task) {
             return 0;
         }
-        let mut news = std::mem::take(&mut self.tasks.get_mut(task).rare().news);
-        let mut unread = std::mem::take(&mut news.delivered);
-        for unread in &mut unread {
-            let Unread { ticket, number, source, within } = *unread;
-            let Source::Scope(timeout) = source else { continue };
-            // The scope of the trap may have closed since.
-            let scope = self.scopes.find(within).unwrap_or_else(|| self.scopes.origin(source));
-            if !self.scopes.reaches(from, scope) {
-                continue;
-            }
-            let interrupt = self.interrupt(task, Source::Cancel, scope);
-            let failure = Err(Failure::Interrupt(interrupt));
-            if self.gate.replace(ticket, failure).is_ok() {
-                replaced += 1;
-                let loser = self.scopes.get(timeout).shown();
-                emit!(
-                    self,
-                    task,
-                    Event::Race { winner: "cancel".into(), loser: "timeout".into(), scope: loser }
-                );
-                unread.source = Source::Cancel;
-                self.count_delivery(task, Source::Cancel);
-                self.uncount_delivery(task, source);
-                self.scopes.drop_pending(&mut self.tasks, task, |p| {
-                    p.at == scope && p.source == Source::Cancel
-                });
-                // Its future may be polled in another task by now, which this is no matter of.
-                let at = if self.is_in(scope, task) { scope } else { self.scopes.origin(source) };
-                // That of a guard which was armed anew is forgotten.
-                if self.scopes.get(timeout).fired().is_some() {
-                    self.scopes.pend(&mut self.tasks, Pending::new(task, at, source));
-                }
-                self.relabel_answer(&mut news, number, task, scope);
+        let waits: Vec<Wait> = self.tasks[task].waits().copied().collect();
+        let mut replaced = 0;
+        for Wait { serial, scope, .. } in waits {
+            let Some(key) = self.hears_now(task, Source::Cancel, scope) else { continue };
+            let timeout = match self.tasks[task].owned(serial) {
+                Some(Owned::Interrupt(timeout)) if !timeout.is_cancelled() => timeout.clone(),
+                _ => continue,
+            };
+            let cancelled = self.interrupt(task, Source::Cancel, scope, key);
+            let outcome = self.log.listening.then(|| log::interrupt(&cancelled));
+            self.tasks[task].own(serial, Owned::Interrupt(cancelled));
+            replaced += 1;
+            let (winner, loser) = ("cancel".into(), "timeout".into());
+            let lost = timeout.scope().unwrap_or(0);
+            emit!(self, task, Event::Race { winner, loser, scope: lost });
+            self.unhear(task, &timeout);
+            self.fired_mut(task, Source::Cancel).expect("it was cancelled").heard.push(key);
+            if let Some(outcome) = outcome {
+                self.note_answer(Ticket { task, serial }, outcome);
             }
         }
-        news.delivered = unread;
-        self.tasks.get_mut(task).rare().news = news;
         replaced
     }
 
-    /// The `run` line to come shows the cancellation, not the timeout that it replaced.
-    fn relabel_answer(&self, news: &mut News, number: u64, task: u32, scope: u32) {
-        if let Some(found) = news.answered.iter_mut().find(|found| found.ticket == number) {
-            let shown = log::interrupt(&self.interrupt(task, Source::Cancel, scope));
-            found.outcome = log::without_place(shown);
+    /// Takes a delivery back. False if its source has ended since.
+    fn unhear(&mut self, task: u32, interrupt: &Interrupt) -> bool {
+        let Delivery { source, heard_in, .. } = *interrupt.delivery();
+        let source = match source.index {
+            ROOT => Source::Cancel,
+            NO_SCOPE => Source::Deadline(source.number as u32),
+            _ => match self.scopes.find(source) {
+                Some(index) => Source::Scope(index),
+                None => return false,
+            },
+        };
+        let Some(fired) = self.fired_mut(task, source) else { return false };
+        let place = fired.heard.iter().position(|key| *key == heard_in);
+        place.map(|place| fired.heard.swap_remove(place)).is_some()
+    }
+
+    /// An interrupt was delivered and its future was dropped unread: it is pending again.
+    pub(crate) fn unread(&mut self, task: u32, interrupt: &Interrupt) {
+        if self.unhear(task, interrupt) {
+            let scope = interrupt.scope().unwrap_or(0);
+            let outcome = log::interrupt(interrupt);
+            emit!(self, task, Event::Cleanup { scope, outcome });
         }
     }
 
-    /// Whether a scope is one of that task; its root is.
-    pub(crate) fn is_in(&self, scope: u32, task: u32) -> bool {
-        scope == ROOT || self.scopes.get(scope).task == task
+    /// How many sources of interrupts have fired that nobody has heard of.
+    pub(crate) fn pending_sources(&self) -> usize {
+        let scopes = self.scopes.iter().filter_map(|scope| scope.fired.as_deref());
+        let rares = self.tasks.iter().filter(|task| !task.is_ended());
+        let rares = rares.filter_map(|task| task.rare.as_deref());
+        let of_tasks = rares.flat_map(|rare| {
+            let cancel = rare.cancel.as_ref().map(|cancel| &cancel.fired);
+            cancel.into_iter().chain(rare.deadlines.iter().map(|deadline| &deadline.fired))
+        });
+        scopes.chain(of_tasks).filter(|fired| fired.heard.is_empty()).count()
+    }
+
+    /// A timeout ends: enclosing deadlines that have passed are pending again in its branch.
+    pub(crate) fn renew_around(&mut self, task: u32, parent: u32) {
+        let around = self.scopes.around(parent);
+        let around = around.take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
+        let fired = around.filter(|(_, scope)| scope.fired.is_some()).map(|(index, _)| index);
+        for index in fired.collect::<Vec<u32>>() {
+            let source = Source::Scope(index);
+            if let Some(key) = self.hears_now(task, source, parent)
+                && let Some(fired) = self.fired_mut(task, source)
+            {
+                fired.heard.retain(|heard| *heard != key);
+            }
+        }
+    }
+
+    /// Lets the timeouts of a task that are pending end the foreign waits inside them, in the poll
+    /// to come.
+    #[cold]
+    pub(crate) fn offer_timeouts(&self, task: u32) {
+        for (index, scope) in self.scopes.of(&self.tasks, task) {
+            let source = Source::Scope(index);
+            if let Some(fired) = &scope.fired
+                && self.is_pending_somewhere(task, index, fired)
+                && self.waits_for_a_waker(task, source)
+            {
+                let name = self.scopes.name_of(&self.tasks, task, index);
+                self.gate.offer(name, self.interrupt(task, source, index, index));
+            }
+        }
+    }
+
+    /// Whether nobody has heard of a scope that fired, or an open branch has not.
+    fn is_pending_somewhere(&self, task: u32, index: u32, fired: &Fired) -> bool {
+        let branches = self.scopes.of(&self.tasks, task);
+        let mut branches = branches.filter(|(_, scope)| scope.kind == ScopeKind::Branch);
+        let hears = |from| self.scopes.hears((fired, &fired.heard), index, from, false).is_some();
+        fired.heard.is_empty() || branches.any(|(branch, _)| hears(branch))
     }
 }

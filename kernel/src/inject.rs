@@ -1,13 +1,10 @@
 //! Puts an interrupt before one chosen trap of a run: the kernel's side of `testing::sweep`.
-//!
-//! A kernel that is not swept pays one comparison a trap and one a run.
 
 use traps::Time;
-use traps::protocol::{ROOT, ScopeId, ScopeKind, Site};
+use traps::protocol::{Opening, ROOT, ScopeId, ScopeKind, Site};
 
-use crate::emit::{KERNEL, emit, emit_for};
 use crate::kernel::Kernel;
-use crate::log;
+use crate::log::{self, KERNEL, emit, emit_for};
 use crate::machine::Machine;
 use crate::testing::{Injected, Trap};
 use crate::trace::{Event, Op, Outcome, Timer};
@@ -17,18 +14,21 @@ use crate::trace::{Event, Op, Outcome, Timer};
 pub(crate) struct Inject {
     /// From the trap with this number on, each is looked at before it is dispatched;
     /// `u64::MAX`: none is.
-    pub(crate) from: u64,
-    /// Whether each task runs inside a scope whose deadline can be made to pass.
+    from: u64,
+    /// Each task runs inside a scope whose deadline can be made to pass.
     pub(crate) around: bool,
+    /// That scope, of the task that runs.
+    pub(crate) root: ScopeId,
     /// What the first trap that is looked at meets; `None`: nothing, and all are noted.
-    pub(crate) what: Option<Injected>,
+    what: Option<Injected>,
     /// The traps that were looked at.
     pub(crate) seen: Vec<Trap>,
 }
 
 impl Default for Inject {
     fn default() -> Inject {
-        Inject { from: u64::MAX, around: false, what: None, seen: Vec::new() }
+        let root = ScopeId { index: ROOT, number: 0 };
+        Inject { from: u64::MAX, around: false, root, what: None, seen: Vec::new() }
     }
 }
 
@@ -43,12 +43,21 @@ impl Inject {
         let around = what == Injected::Timeout;
         Inject { from: number, around, what: Some(what), ..Inject::default() }
     }
+
+    /// Whether the trap of this number is to be looked at.
+    #[inline]
+    pub(crate) fn is_due(&self, trap: u64) -> bool {
+        trap >= self.from
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.from != u64::MAX
+    }
 }
 
 impl<M: Machine> Kernel<M> {
     /// Notes a trap that is about to be dispatched, and interrupts its task if that is asked for.
     #[cold]
-    #[inline(never)]
     pub(crate) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
         let (id, name) = self.tasks.label(task);
         self.inject.seen.push(Trap {
@@ -63,43 +72,42 @@ impl<M: Machine> Kernel<M> {
         self.log.now = self.machine.now();
         match what {
             Injected::Cancellation => {
-                let run = self.tasks.get(task).cause;
-                self.cancel_task(task, None, "injected", run);
+                self.cancel_task(task, None, "injected", self.run_line(task));
             }
             Injected::Timeout => {
                 let index = self.outermost(task);
-                let (number, until) = (self.scopes.get(index).serial.get(), self.log.now);
-                let event = Event::Arm { timer: Timer::Scope(number), until, at: None };
-                let armed = emit_for!(self, KERNEL, event);
-                let scope = self.scopes.get_mut(index);
-                (scope.deadline, scope.seq) = (until, armed);
-                self.fire_scope(index, until);
+                let timer = Timer::Scope(self.scopes[index].number);
+                let until = self.log.now;
+                let armed = emit_for!(self, KERNEL, Event::Arm { timer, until, at: None });
+                self.scopes[index].seq = armed;
+                let fire = self.tell_fire(timer, until, armed);
+                self.fire_scope(index, until, fire);
             }
         }
     }
 
-    /// The scope around all that a task does, opened when it first runs.
+    /// Opens the scope around all that a task does, when it first runs.
     #[cold]
-    pub(crate) fn root_around(&mut self, task: u32) -> ScopeId {
-        if self.tasks.get(task).cycles > 1 {
-            let index = self.outermost(task);
-            return self.scopes.name_of(&self.tasks, task, index);
+    pub(crate) fn open_outermost(&mut self, task: u32) {
+        if self.tasks[task].runs == 1 {
+            let site = self.tasks.site(task).expect("a task that runs was spawned somewhere");
+            let scope = self.gate.new_scope();
+            let (kind, deadline, now) = (ScopeKind::Timeout, Time::NEVER, self.log.now);
+            let opening = Opening { scope, parent: ROOT, kind, deadline, now, site };
+            let index = self.scopes.open(&mut self.tasks, task, &opening);
+            self.scopes[index].seq = emit!(self, task, {
+                let op = Op::SetTimeout { span: None, until: None };
+                let (outcome, at) = (Outcome::Scope(scope.number), Some(log::site(site)));
+                Event::Trap { op, outcome, cause: None, at }
+            });
         }
-        let site = self.tasks.site(task).expect("a task that runs was spawned somewhere");
-        let (kind, never) = (ScopeKind::Timeout, Time::NEVER);
-        let index = self.scopes.open(&mut self.tasks, task, ROOT, kind, never, site);
-        let name = self.scopes.name_of(&self.tasks, task, index);
-        let seq = emit!(self, task, {
-            let op = Op::SetTimeout { span: None, until: None };
-            let outcome = Outcome::Scope(name.serial.get());
-            Event::Trap { op, outcome, cause: None, at: Some(log::site(site)) }
-        });
-        self.scopes.get_mut(index).seq = seq;
-        name
+        let index = self.outermost(task);
+        self.inject.root = self.scopes.name_of(&self.tasks, task, index);
     }
 
     /// The oldest scope of a task: opened before it ran, it stays to its end.
     fn outermost(&self, task: u32) -> u32 {
-        self.scopes.of(&self.tasks, task).pop().expect("a task of this run has a scope around it")
+        let oldest = self.scopes.of(&self.tasks, task).last();
+        oldest.expect("a task of this run has a scope around it").0
     }
 }

@@ -1,193 +1,160 @@
 //! Descriptors: waits for them, what arrives, and when a registration ends.
 
-use std::io;
-use std::mem;
 use std::os::fd::OwnedFd;
 
-use traps::protocol::{Answer, Descriptor, Direction, Failure, HandleId};
+use traps::protocol::{Answer, Direction, HandleId, Owned, Ticket};
+use traps::threads::drop_quietly;
 
-use crate::emit::{KERNEL, announce, drop_quietly, emit, emit_for};
 use crate::kernel::Kernel;
 use crate::limits::UNWANTED;
+use crate::log::{self, KERNEL, announce, emit, emit_for};
 use crate::machine::{Arrival, Machine};
-use crate::registrations::{Policy, side};
-use crate::table::At;
-use crate::task::NONE;
-use crate::trace::{Alias, Event, Op, Seq, WakeOp, Why};
-use crate::waits::Wait;
+use crate::ops::UNKNOWN;
+use crate::registrations::Policy;
+use crate::table::Asker;
+use crate::trace::{Event, Op, Seq, WakeOp, Why};
+use crate::waits::On;
 
 const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 
 impl<M: Machine> Kernel<M> {
     /// The `io` trap: answers if readiness is remembered, else parks, registering if need be.
-    #[inline(always)]
-    pub(crate) fn wait_for_io(
-        &mut self,
-        at: &At,
-        handle: HandleId,
-        descriptor: Descriptor,
-        kind: char,
-        direction: Direction,
-    ) {
-        let registration = self.registrations.of(handle, descriptor, kind);
-        let alias = registration.alias();
+    #[inline]
+    pub(crate) fn wait_for_io(&mut self, asker: &Asker, handle: HandleId, direction: Direction) {
+        let side = direction as usize;
+        let rule = "rule: a descriptor is registered at the gate before it is waited for";
+        let registration = self.registrations.find(handle).expect(rule);
+        let alias = registration.alias;
         let op = || Op::Io { alias, direction };
-        if registration.is_quiet(direction) && self.options.policy == Policy::Lazy {
-            registration.unwanted = 0;
-            registration.waiting[side(direction)] = at.ticket.index;
-            emit!(self, at.task, Event::Reuse { alias, direction });
-        } else if !self.begin_waiting_for_io(at, handle.index, direction) {
-            return;
+        if registration.waiting[side].is_some() {
+            return self.answer(asker, Answer::Busy, op);
         }
-        self.park(at, Wait::Io { handle: handle.index, direction }, op);
-    }
-
-    /// The same where there is more to see to than to join a registration. Gives false if the
-    /// request is answered.
-    #[inline(never)]
-    fn begin_waiting_for_io(&mut self, at: &At, index: u32, direction: Direction) -> bool {
-        let side = side(direction);
-        let registration = self.registrations.at(index);
-        let (alias, waiting) = (registration.alias(), registration.waiting[side]);
-        let op = || Op::Io { alias, direction };
-        if waiting != NONE && !self.is_gone(at, waiting) {
-            self.answer(at, Err(Failure::Busy), op);
-            return false;
-        }
-        if self.tasks.get(at.task).deferred().is_some() {
-            self.keep_or_undefer(at.task, index, direction);
-        }
-        let registration = self.registrations.at(index);
         registration.unwanted = 0;
+        let is_ready = std::mem::take(&mut registration.ready[side]);
         let closed = registration.closed && direction == Direction::Read;
-        if mem::take(&mut registration.ready[side]) || closed && self.is_closed_still(index) {
-            self.answer(at, Ok(Answer::Unit), op);
-            return false;
+        if is_ready || closed && self.is_closed_still(handle.index) {
+            return self.answer(asker, Answer::Done, op);
         }
-        let registration = self.registrations.at(index);
+        if self.options.policy == Policy::NextSleep {
+            self.keep_or_undefer(asker.task, handle.index, direction);
+        }
+        let registration = self.registrations.get(handle.index).expect("found above");
+        registration.waiting[side] = Some(asker.ticket());
         if registration.registered {
-            registration.waiting[side] = at.ticket.index;
-            emit!(self, at.task, Event::Reuse { alias, direction });
-        } else if let Err(error) = self.register(at, index, direction) {
-            self.answer(at, Err(Failure::Refused(error)), op);
-            return false;
+            emit!(self, asker.task, Event::Reuse { alias, direction });
+        } else if let Err(refused) = self.register(asker, handle.index) {
+            return self.answer_owned(asker, refused, op);
         }
-        true
+        self.park(asker, On::Io(handle.index, direction), op);
     }
 
     /// Whether the end or the error that was seen is there still. An error is gone when it was
     /// read, and a FIFO may have another writer: a task that waits in a loop would never give way.
     #[cold]
     fn is_closed_still(&mut self, index: u32) -> bool {
-        let descriptor = self.registrations.at(index).descriptor();
-        let closed = self.machine.is_readable(descriptor);
-        self.registrations.at(index).closed = closed;
-        closed
+        let registration = self.registrations.get(index).expect("it was found before");
+        registration.closed = self.machine.is_readable(registration.descriptor);
+        registration.closed
     }
 
-    /// Whether a ticket that waits for a descriptor was withdrawn in this very poll.
+    /// Tells the poller of a descriptor that a task is about to wait for.
     #[cold]
-    fn is_gone(&mut self, at: &At, waiting: u32) -> bool {
-        let entry = self.waits.get(waiting).expect("a waiting ticket is parked");
-        let number = entry.number;
-        if !self.gate.is_withdrawn(waiting, self.epoch) {
-            return false;
+    fn register(&mut self, asker: &Asker, index: u32) -> Result<(), Owned> {
+        let registration = self.registrations.get(index).expect("it was found before");
+        let (alias, token) = (registration.alias, registration.token(index));
+        match self.machine.register(registration.descriptor, token) {
+            Ok(()) => {
+                registration.registered = true;
+                self.registrations.registered += 1;
+                self.counts.registers += 1;
+                emit!(self, asker.task, Event::Register { alias });
+                Ok(())
+            }
+            Err(error) => {
+                registration.waiting = [None; 2];
+                let text = error.to_string().into();
+                announce!(self, self.tasks.label(asker.task), Event::Refuse { alias, text });
+                Err(Owned::Refused(error))
+            }
         }
-        emit!(self, at.task, Event::Withdraw { ticket: number });
-        self.forget_wait(waiting);
-        true
     }
 
-    /// Tells the poller of a descriptor that a ticket is about to wait for.
-    #[cold]
-    fn register(&mut self, at: &At, index: u32, direction: Direction) -> io::Result<()> {
-        let registration = self.registrations.at(index);
-        let (alias, token) = (registration.alias(), registration.token(index));
-        if let Err(error) = self.machine.register(registration.descriptor(), token) {
-            let text = error.to_string();
-            announce!(self, self.tasks.label(at.task), Event::Refuse { alias, text: text.into() });
-            return Err(error);
-        }
-        self.counts.registers += 1;
-        self.registrations.registered += 1;
-        let registration = self.registrations.at(index);
-        registration.registered = true;
-        registration.waiting[side(direction)] = at.ticket.index;
-        emit!(self, at.task, Event::Register { alias });
-        Ok(())
-    }
-
-    /// Step 2 for one descriptor: wakes who waits, remembers for who does not.
-    #[inline(always)]
+    /// Step 2 of a turn, for one descriptor: wakes who waits, remembers for who does not.
+    #[inline]
     pub(crate) fn arrive(&mut self, arrival: Arrival) {
         // A stale event is of a handle that is gone: the name does not match any more.
         let Some((index, registration)) = self.registrations.find_token(arrival.token) else {
             return;
         };
         registration.closed |= arrival.closed;
-        let alias = registration.alias();
-        let (reader, new_read) = registration.meet(Direction::Read, arrival.readable);
-        let (writer, new_write) = registration.meet(Direction::Write, arrival.writable);
-        let read = reader != NONE && self.wake_io(index, alias, reader, Direction::Read);
-        let written = writer != NONE && self.wake_io(index, alias, writer, Direction::Write);
-        if !read && !written {
+        let none = (None, false);
+        let (reader, new_read) =
+            if arrival.readable { registration.meet(Direction::Read) } else { none };
+        let (writer, new_write) =
+            if arrival.writable { registration.meet(Direction::Write) } else { none };
+        if let Some(ticket) = reader {
+            self.wake_io(index, ticket, Direction::Read);
+        }
+        if let Some(ticket) = writer {
+            self.wake_io(index, ticket, Direction::Write);
+        }
+        if reader.is_none() && writer.is_none() {
             self.remember(index, arrival, new_read || new_write);
         }
     }
 
     /// Wakes a waiter and leaves the registration as the policy says.
     #[inline]
-    fn wake_io(&mut self, index: u32, alias: Alias, ticket: u32, direction: Direction) -> bool {
-        let op = WakeOp::Io { alias, direction };
-        let woken = match self.is_doomed(ticket) {
-            true => None,
-            false => self.complete_here(ticket, Ok(Answer::Unit), op, None),
-        };
-        let Some(task) = woken else {
-            // The future was gone, or is about to be interrupted: it is there for the next.
-            self.registrations.at(index).ready[side(direction)] = true;
-            return false;
-        };
-        match self.options.policy {
-            Policy::Eager if self.registrations.at(index).nobody_waits() => {
-                self.unregister(index, Why::Wake);
-            }
-            // Eager: somebody waits for the other direction.
-            Policy::Lazy | Policy::Eager => {
-                emit!(self, task, Event::Defer { alias, direction });
-            }
-            Policy::NextSleep => {
-                let write = direction == Direction::Write;
-                let before = self.tasks.get(task).deferred();
-                if before.is_some_and(|(other, _)| other != index) {
-                    // It wakes for two at once, and keeps one.
-                    self.undefer(task, Why::Other);
-                }
-                self.tasks.get_mut(task).defer(index, write);
-                emit!(self, task, Event::Defer { alias, direction });
-            }
-        }
-        true
-    }
-
-    /// A wake that was not read: it is for the next who waits.
-    pub(crate) fn give_back(&mut self, handle: HandleId, direction: Direction) {
-        let Some(index) = self.registrations.find(handle) else { return };
-        let registration = self.registrations.at(index);
-        let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
-        if waiting != NONE {
-            let alias = registration.alias();
-            self.wake_io(index, alias, waiting, direction);
+    fn wake_io(&mut self, index: u32, ticket: Ticket, direction: Direction) {
+        self.complete(ticket, On::IoReady(index, direction), |kernel| {
+            let alias = kernel.registrations.alias(index).unwrap_or(UNKNOWN);
+            (WakeOp::Io { alias, direction }, kernel.block_line(ticket))
+        });
+        if self.options.policy != Policy::Lazy && self.leave_at_wake(index, ticket.task, direction)
+        {
             return;
         }
-        registration.ready[side(direction)] = true;
-        let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
-        emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
+        emit!(self, ticket.task, {
+            let alias = self.registrations.alias(index).unwrap_or(UNKNOWN);
+            Event::Defer { alias, direction }
+        });
+    }
+
+    /// Whether the policy ends a registration at a wake; else the task may have to, later.
+    fn leave_at_wake(&mut self, index: u32, task: u32, direction: Direction) -> bool {
+        if self.options.policy == Policy::NextSleep {
+            if self.deferred(task).is_some_and(|(other, _)| other != index) {
+                // It wakes for two at once, and keeps one.
+                self.undefer(task, Why::Other);
+            }
+            self.tasks[task].rare().deferred = Some((index, direction));
+            return false;
+        }
+        let ends = self.registrations.get(index).is_some_and(|it| it.nobody_waits());
+        if ends {
+            self.unregister(index, Why::Wake);
+        }
+        ends
+    }
+
+    /// A wake that was not read is for the next who waits.
+    pub(crate) fn give_back(&mut self, index: u32, direction: Direction) {
+        let Some(registration) = self.registrations.get(index) else { return };
+        match registration.meet(direction) {
+            (Some(ticket), _) => self.wake_io(index, ticket, direction),
+            (None, _) => {
+                let (alias, n) = (registration.alias, u32::from(registration.unwanted));
+                emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
+            }
+        }
     }
 
     /// An event that served nobody. Too many of them end the registration.
     fn remember(&mut self, index: u32, arrival: Arrival, news: bool) {
-        let registration = self.registrations.at(index);
+        let read = arrival.readable;
+        let direction = if read { Direction::Read } else { Direction::Write };
+        self.tell_race(index, direction);
+        let Some(registration) = self.registrations.get(index) else { return };
         let waited_for = !registration.nobody_waits();
         if waited_for && !news {
             return;
@@ -195,24 +162,30 @@ impl<M: Machine> Kernel<M> {
         if !waited_for {
             registration.unwanted = registration.unwanted.saturating_add(1);
         }
-        let (alias, n) = (registration.alias(), u32::from(registration.unwanted));
-        let read = arrival.readable;
-        let direction = if read { Direction::Read } else { Direction::Write };
+        let (alias, n) = (registration.alias, u32::from(registration.unwanted));
         emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
         if n >= UNWANTED {
             self.unregister(index, Why::Unwanted);
         }
     }
 
+    /// A guard has ended a wait in this turn, and what it waited for comes now.
+    fn tell_race(&mut self, index: u32, direction: Direction) {
+        let is_it = |lost: &&(u32, Direction, u32, u64)| lost.0 == index && lost.1 == direction;
+        if let Some(&(_, _, task, scope)) = self.guarded.iter().find(is_it) {
+            let (winner, loser) = ("timeout".into(), "value".into());
+            emit!(self, task, Event::Race { winner, loser, scope });
+        }
+    }
+
     /// Ends a registration, if there is one.
     pub(crate) fn unregister(&mut self, index: u32, why: Why) {
         let Some(registration) = self.registrations.get(index) else { return };
-        if !registration.registered {
+        registration.unwanted = 0;
+        if !std::mem::take(&mut registration.registered) {
             return;
         }
-        registration.registered = false;
-        registration.unwanted = 0;
-        let (alias, descriptor) = (registration.alias(), registration.descriptor());
+        let (alias, descriptor) = (registration.alias, registration.descriptor);
         self.registrations.registered -= 1;
         self.counts.unregisters += 1;
         // A refusal means that the system has forgotten it already, which is what was wanted.
@@ -223,19 +196,21 @@ impl<M: Machine> Kernel<M> {
     /// A wait was interrupted or withdrawn.
     pub(crate) fn stop_waiting_for_io(&mut self, index: u32, direction: Direction) {
         let Some(registration) = self.registrations.get(index) else { return };
-        registration.waiting[side(direction)] = NONE;
+        registration.waiting[direction as usize] = None;
         if self.options.policy != Policy::Lazy && registration.nobody_waits() {
             self.unregister(index, Why::Interrupt);
         }
     }
 
+    fn deferred(&self, task: u32) -> Option<(u32, Direction)> {
+        self.tasks[task].rare.as_ref()?.deferred
+    }
+
     /// Policy NextSleep, at a wait: the same one goes on, another one ends the deferred one.
     fn keep_or_undefer(&mut self, task: u32, index: u32, direction: Direction) {
-        let same = (index, direction == Direction::Write);
-        let task_entry = self.tasks.get_mut(task);
-        match task_entry.deferred() {
-            Some(deferred) if deferred == same => {
-                task_entry.undefer();
+        match self.deferred(task) {
+            Some(deferred) if deferred == (index, direction) => {
+                self.tasks[task].rare().deferred = None;
             }
             Some(_) => self.undefer(task, Why::Other),
             None => {}
@@ -244,30 +219,28 @@ impl<M: Machine> Kernel<M> {
 
     /// Policy NextSleep: ends the registration that the task's last wake left in place.
     pub(crate) fn undefer(&mut self, task: u32, why: Why) {
-        let Some((index, _)) = self.tasks.get_mut(task).undefer() else { return };
-        let nobody = self.registrations.get(index).is_some_and(|r| r.nobody_waits());
-        if nobody {
+        let Some((index, _)) = self.deferred(task) else { return };
+        self.tasks[task].rare().deferred = None;
+        if self.registrations.get(index).is_some_and(|it| it.nobody_waits()) {
             self.unregister(index, why);
         }
     }
 
-    /// A handle is closed: its waiters hear of it, and nobody else will wait. It keeps its place,
-    /// so that its descriptor is not closed before the system has let go of that.
+    /// A handle is closed: its waiters hear of it, and nobody else will wait. It keeps its place
+    /// until its descriptor is closed.
     pub(crate) fn close_handle(&mut self, handle: HandleId, cause: Seq) {
-        if let Some(index) = self.registrations.find(handle) {
-            self.end_waits(index, cause);
-            self.unregister(index, Why::Close);
+        if self.registrations.find(handle).is_some() {
+            self.end_waits(handle.index, cause);
+            self.unregister(handle.index, Why::Close);
         }
     }
 
     fn end_waits(&mut self, index: u32, cause: Seq) {
         for direction in BOTH {
-            let registration = self.registrations.at(index);
-            let alias = registration.alias();
-            let waiting = mem::replace(&mut registration.waiting[side(direction)], NONE);
-            if waiting != NONE {
-                let op = WakeOp::Closed { alias };
-                self.complete(waiting, Err(Failure::Closed), op, cause);
+            let Some(registration) = self.registrations.get(index) else { return };
+            let alias = registration.alias;
+            if let Some(ticket) = registration.waiting[direction as usize].take() {
+                self.complete(ticket, On::Closed, |_| (WakeOp::Closed { alias }, cause));
             }
         }
     }
@@ -276,30 +249,24 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn release(
         &mut self,
         handle: HandleId,
-        descriptor: Descriptor,
         owner: Option<OwnedFd>,
         sole: bool,
         cause: Seq,
     ) {
-        let Some(index) = self.registrations.find(handle) else {
-            self.gate.free_handle(handle);
-            return drop(owner);
-        };
+        let index = handle.index;
         self.end_waits(index, cause);
-        let closes = sole && owner.is_some();
-        let registration = self.registrations.at(index);
-        if registration.registered && closes {
+        let Some(registration) = self.registrations.get(index) else { return };
+        if registration.registered && sole && owner.is_some() {
             // Closing the last descriptor of a file takes it out of the poller's set.
-            registration.registered = false;
-            let alias = registration.alias();
+            let (alias, descriptor) = (registration.alias, registration.descriptor);
             self.registrations.registered -= 1;
-            emit_for!(self, KERNEL, Event::Unregister { alias, why: Why::Close });
+            emit_for!(self, log::KERNEL, Event::Unregister { alias, why: Why::Close });
             self.machine.forget(descriptor);
         } else {
             self.unregister(index, Why::Close);
         }
         drop_quietly(owner);
         self.registrations.remove(index);
-        self.gate.free_handle(handle);
+        self.gate.free_handle(index);
     }
 }

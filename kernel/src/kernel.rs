@@ -8,18 +8,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use traps::deadline_table::DeadlineTable;
-use traps::gate::Gate;
-use traps::protocol::{Birth, Filed, Site};
-use traps::scope_table::ScopeTable;
-use traps::threads::Outlook;
+use traps::deadline::Due;
+use traps::gate::{Gate, Shared};
+use traps::protocol::{Direction, Site};
+use traps::threads::drop_quietly;
 
-use crate::deadlines::Deadlines;
-use crate::emit::drop_quietly;
 use crate::inject::Inject;
 use crate::jobs::Jobs;
 use crate::log::{Activation, Log, Writer};
-use crate::longrun::{Longrun, Skipped};
+use crate::longrun::Longrun;
 use crate::machine::{Arrivals, Machine, Real};
 use crate::options::{Error, Options};
 use crate::ready::ReadyQueue;
@@ -27,85 +24,69 @@ use crate::registrations::Registrations;
 use crate::scopes::Scopes;
 use crate::shutdown::Ending;
 use crate::signals::Signals;
-use crate::tasks::Tasks;
-use crate::threads::{Deliver, Pool};
-use crate::timers::{Due, TimeQueue};
+use crate::task::Tasks;
+use crate::timers::Timers;
 use crate::trace;
-use crate::waits::{Wait, Waits};
+use crate::turn::{Running, Skipped};
 use crate::wake::WakeQueue;
-use crate::waker::{Message, SpareWaker};
+use crate::waker::{Inbox, SpareWaker};
+use crate::wakeup::Wakeup;
 use crate::watchdog::Watchdog;
-use crate::workers::Workers;
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
-/// Belongs to the thread that made it. Tasks that main leaves behind stay parked and go on in the
-/// next run.
+/// It belongs to the thread that made it. Tasks that main leaves behind stay parked and go on in
+/// the next run.
 pub struct Kernel<M: Machine> {
     pub(crate) machine: M,
     pub(crate) options: Options,
-    pub(crate) gate: Rc<Gate>,
-    pub(crate) epoch: u32,
+    pub(crate) gate: &'static Gate,
+    pub(crate) shared: Rc<Shared>,
     pub(crate) log: Log,
     pub(crate) tasks: Tasks,
-    pub(crate) waits: Waits,
     pub(crate) scopes: Scopes,
-    pub(crate) timers: TimeQueue,
-    pub(crate) deadlines: Deadlines,
+    pub(crate) timers: Timers,
     pub(crate) registrations: Registrations,
     pub(crate) ready: ReadyQueue,
-    pub(crate) wakes: Arc<WakeQueue<Message>>,
-    pub(crate) deliver: Deliver,
-    pub(crate) pool: Pool,
-    pub(crate) workers: Workers,
-    pub(crate) jobs: Jobs,
-    pub(crate) signals: Signals,
+    pub(crate) inbox: Inbox,
     pub(crate) spare: SpareWaker,
     pub(crate) wakeup: Wakeup,
-    pub(crate) scratch: Scratch,
-    /// The task that runs gave way, and filed nothing else.
-    pub(crate) gave_way: bool,
-    pub(crate) counts: Counts,
-    pub(crate) inject: Inject,
+    pub(crate) jobs: Jobs,
+    pub(crate) signals: Signals,
     pub(crate) ending: Ending,
-    /// A point at which a wait ends also without a timer.
-    pub(crate) bound: Option<traps::Time>,
-    /// Foreign waits that something outside will wake.
-    pub(crate) external: usize,
-    /// The task that runs now, or has ended in this run.
-    pub(crate) running: Option<u32>,
-    /// When it began to run, as far as the clock was read: for a timed trace, and for who looks.
-    pub(crate) running_since: traps::Time,
+    pub(crate) inject: Inject,
     pub(crate) longrun: Longrun,
     pub(crate) watchdog: Watchdog,
     pub(crate) skipped: Skipped,
-    /// The last line before those of what was posted.
-    pub(crate) before_posts: trace::Seq,
-    /// Scheduling queues that have a number.
+    pub(crate) counts: Counts,
+    /// The last scan of the deadline table.
+    pub(crate) scanned: traps::Time,
+    /// A point at which a wait ends also without a timer.
+    pub(crate) bound: Option<traps::Time>,
+    /// Waits that something outside the kernel will end.
+    pub(crate) external: usize,
+    /// The task that runs now, or has ended in this run.
+    pub(crate) running: Option<u32>,
+    /// When it got the CPU, as far as the clock was read.
+    pub(crate) running_since: traps::Time,
+    /// A log, a sweep or a watchdog wants to know of each run.
+    pub(crate) is_watched: bool,
+    /// Its future is being polled: a panic is the task's.
+    pub(crate) is_polling: bool,
+    /// Sources of interrupts that fired, sleeps, and scheduling queues, counted to number them.
+    pub(crate) fires: u64,
+    pub(crate) sleeps: u64,
     pub(crate) queues: u64,
+    /// What guards have ended in this turn: descriptor, direction, task and scope.
+    pub(crate) guarded: Vec<(u32, Direction, u32, u64)>,
+    /// Names of outside waits, in the order of their first use.
+    pub(crate) outside_names: Vec<&'static str>,
     pub(crate) main_ended: bool,
     /// What main panicked with, kept until the run ends.
     pub(crate) main_panic: Option<Box<dyn std::any::Any + Send>>,
-}
-
-/// The kernel's own task, number 1.
-#[derive(Default)]
-pub(crate) struct Wakeup {
-    /// It ran once, and waits for the bell.
-    pub(crate) parked: bool,
-    pub(crate) seq: trace::Seq,
-}
-
-/// Buffers that are used again every turn, so that no turn allocates.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    pub(crate) inbox: Vec<Filed>,
-    pub(crate) births: Vec<Birth>,
+    // Buffers that are used again, so that no turn allocates.
     pub(crate) arrivals: Arrivals,
     pub(crate) due: Vec<Due>,
-    pub(crate) messages: Vec<Message>,
-    /// Tickets to be completed when the task that runs has left the CPU.
-    pub(crate) yielded: Vec<u32>,
 }
 
 #[derive(Default)]
@@ -114,6 +95,7 @@ pub(crate) struct Counts {
     pub(crate) registers: u64,
     pub(crate) unregisters: u64,
     pub(crate) traps: u64,
+    pub(crate) scans: u64,
     /// Messages of other threads that were heeded, and how often there were any.
     pub(crate) wakes: u64,
     pub(crate) batches: u64,
@@ -131,56 +113,48 @@ impl<M: Machine> Kernel<M> {
     /// A kernel with other options.
     #[must_use]
     pub fn with_options(machine: M, options: Options) -> Kernel<M> {
-        let mut options = options.in_bounds();
-        let tick = options.tick_over(machine.tick());
-        options.tick = Some(tick);
+        let options = options.in_bounds(machine.tick());
         let gate = Gate::of_this_thread();
         let epoch = gate.open();
-        let wakes = Arc::new(WakeQueue::new(machine.bell()));
-        gate.set_outside(epoch, wakes.clone());
-        let queue = wakes.clone();
-        let table = DeadlineTable::new(tick, machine.coarse_clock());
+        let inbox = Inbox { epoch, queue: Arc::new(WakeQueue::new(machine.bell())) };
         let clock = machine.thread_clock();
-        let names = ScopeTable::new(epoch, table.clone(), Box::new(clock));
-        let outlook = Arc::new(Outlook::new(options.threads, machine.thread_clock()));
-        let deliver: Deliver = Arc::new(move |done| {
-            queue.push(Message::Done(done));
-        });
+        let shared = Shared::new(epoch, Box::new(clock), Arc::new(inbox.clone()));
         Kernel {
             gate,
-            epoch,
+            shared: Rc::new(shared),
             log: Log::default(),
-            tasks: Tasks::new(epoch),
-            waits: Waits::new(epoch),
-            scopes: Scopes::new(epoch, names),
-            timers: TimeQueue::new(table),
-            deadlines: Deadlines::default(),
+            tasks: Tasks::new(),
+            scopes: Scopes::default(),
+            timers: Timers::default(),
             registrations: Registrations::default(),
             ready: ReadyQueue::default(),
-            pool: Pool::new(options.idle, deliver.clone()),
-            workers: Workers::new(options.threads, outlook),
-            deliver,
-            jobs: Jobs::default(),
-            signals: Signals::default(),
-            spare: SpareWaker::new(&wakes),
-            wakes,
+            spare: SpareWaker::new(&inbox),
+            jobs: Jobs::new(&options, machine.thread_clock(), &inbox.queue),
+            inbox,
             wakeup: Wakeup::default(),
-            scratch: Scratch::default(),
-            gave_way: false,
-            counts: Counts::default(),
-            inject: Inject::default(),
+            signals: Signals::default(),
             ending: Ending::default(),
+            inject: Inject::default(),
+            longrun: Longrun::new(options.longrun),
+            watchdog: Watchdog::default(),
+            skipped: Skipped::default(),
+            counts: Counts::default(),
+            scanned: traps::Time::ZERO,
             bound: None,
             external: 0,
             running: None,
             running_since: traps::Time::ZERO,
-            longrun: Longrun::new(options.longrun),
-            watchdog: Watchdog::default(),
-            skipped: Skipped::NONE,
-            before_posts: 0,
+            is_watched: false,
+            is_polling: false,
+            fires: 0,
+            sleeps: 0,
             queues: 0,
+            guarded: Vec::new(),
+            outside_names: Vec::new(),
             main_ended: false,
             main_panic: None,
+            arrivals: Arrivals::default(),
+            due: Vec::new(),
             machine,
             options,
         }
@@ -193,19 +167,19 @@ impl<M: Machine> Kernel<M> {
         self.look();
     }
 
-    /// Writes the stable trace to `out`, head and all (in a build without the feature `trace` the
-    /// head alone); flushes it when the kernel goes to sleep, at
-    /// a `panic` and at the `halt`. It is written inside the loop, so an `out` that stalls, such as
-    /// a pipe that nobody reads, stalls the kernel. What `out` refuses is not written and not
-    /// reported.
+    /// Writes the stable trace to `out`, and flushes it when the kernel goes to sleep, at a
+    /// `panic` and at the `halt`. In a build without the feature `trace` it writes the head alone.
+    ///
+    /// It writes inside the kernel's loop, so an `out` that stalls, such as a pipe that nobody
+    /// reads, stalls the kernel. It drops what `out` refuses, and does not report it.
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
         let head = trace::header(self.machine.clock_name(), self.machine.seed());
         let _ = writeln!(out, "{head}");
         self.observe(Writer::new(out));
     }
 
-    /// Adds `ran=`, `waited=` and `late=` to the lines of the trace, which is then no longer the
-    /// same from run to run.
+    /// Adds `ran=`, `waited=` and `late=` to the lines of the trace, which then differs from run
+    /// to run.
     pub fn time_the_trace(&mut self) {
         self.log.timed = true;
     }
@@ -218,9 +192,9 @@ impl<M: Machine> Kernel<M> {
     /// Runs `main` as a task and returns its output as soon as it has ended. Other tasks stay
     /// parked and go on in the next run.
     ///
-    /// A shutdown that begins meanwhile ([`Options::shutdown_on`]) lets main run on: it ends by
-    /// itself, as [`traps::shutdown::begun`] tells it to, or is cancelled when the drain is over.
-    /// There is no next run then, only [`Kernel::shutdown`].
+    /// If a shutdown begins meanwhile ([`Options::shutdown_on`]), main runs on. It ends by itself,
+    /// as [`traps::shutdown::begun`] tells it to, or it is cancelled when the drain is over. There
+    /// is no next run then, only [`Kernel::shutdown`].
     ///
     /// # Errors
     ///
@@ -235,7 +209,7 @@ impl<M: Machine> Kernel<M> {
         self.run_from(main, Location::caller())
     }
 
-    /// The same for a caller further out.
+    /// [`Kernel::run`], for a wrapper that knows its own caller's place in the source.
     pub(crate) fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
         if self.is_closing() {
             return Err(Error::Shut);
@@ -257,25 +231,26 @@ impl<M: Machine> Kernel<M> {
         Ok(output.expect("a run ends when main has ended"))
     }
 
-    /// Ends the kernel, phase by phase, each with its line (row F18):
+    /// Ends the kernel, phase by phase, each with its line:
     ///
-    /// - *gate*: [`traps::shutdown::has_begun`] is true, and who waits for that is woken. A signal
-    ///   of [`Options::shutdown_on`] does this in the midst of a run;
-    /// - *drain*: until every [`traps::shutdown::hold`] is dropped, at most [`Options::drain`]; no
-    ///   time where there is none. Another such signal ends it;
-    /// - *cancel*: all tasks that are left, newest first;
-    /// - *cleanup*: until they have ended, and those that they spawned, which are cancelled too; at
-    ///   most [`Options::grace`]. Then what is left is dropped, newest first;
-    /// - *halt*: jobs on threads, those left behind too, have what remains of that grace; jobs that
-    ///   a simulated machine plays have none. Then a line names those that still run.
+    /// - *close*: [`traps::shutdown::has_begun`] is true from now on, and who waits for that is
+    ///   woken. A signal of [`Options::shutdown_on`] does this in the midst of a run.
+    /// - *drain*: until every [`traps::shutdown::hold`] is dropped, at most [`Options::drain`].
+    ///   Another such signal ends it.
+    /// - *cancel*: all tasks that are left are cancelled, newest first.
+    /// - *cleanup*: until they have ended, and those that they spawned, which are cancelled too;
+    ///   at most [`Options::grace`]. Then the futures that are left are dropped, newest first.
+    /// - *halt*: jobs on threads, abandoned ones too, have what remains of that grace; jobs that a
+    ///   simulated machine plays have none. Then a line names those that still run.
     ///
-    /// All together take no longer than the drain and one grace, and no step that fails skips the
-    /// next. A shutdown that finds nothing says only that it halts. The kernel does not run again.
+    /// All together take no longer than the drain and one grace, and a step that fails does not
+    /// skip the next. A shutdown that finds nothing to end has only the line of the halt. The
+    /// kernel does not run again.
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]; on a simulated machine also [`Error::Hang`], where a drain or a grace
-    /// has no end and nothing can happen any more. The later phases are gone through all the same.
+    /// [`Error::Machine`]. On a simulated machine also [`Error::Hang`], if a drain or a grace has
+    /// no limit and nothing can happen any more. The later phases are gone through all the same.
     ///
     /// # Panics
     ///
@@ -284,22 +259,34 @@ impl<M: Machine> Kernel<M> {
         self.shutdown_because("shutdown")
     }
 
-    /// Closes the wake queue. What is in it is foreign, each message for itself: two panics at once
-    /// would end the process.
-    pub(crate) fn drop_messages(&mut self) {
-        self.wakes.close().into_iter().for_each(drop_quietly);
-    }
-
     fn shutdown_because(&mut self, reason: &str) -> Result<(), Error> {
         if self.has_halted() {
             return Ok(());
         }
-        let ended = self.shut_down(reason);
+        let ended = {
+            let _running = Running::enter(self);
+            self.shut_down(reason)
+        };
         // Whoever waits for what was not heeded hears that it never will be.
         self.drop_messages();
-        // What is dropped from now on, such as a socket, is not kept for a next run.
-        self.gate.close(self.epoch);
         ended
+    }
+
+    /// Closes the wake queue. What is in it is foreign, each message for itself: two panics at once
+    /// would end the process.
+    fn drop_messages(&mut self) {
+        self.inbox.queue.close().into_iter().for_each(drop_quietly);
+    }
+
+    /// Drops what is left, with a line for each task.
+    fn let_go(&mut self) {
+        // In a task of another kernel the gate is taken. Then that kernel passes the posts on.
+        let running = self.gate.is_free().then(|| Running::enter(self));
+        self.drop_tasks("its_kernel_is_dropped");
+        self.drop_jobs();
+        self.drop_messages();
+        drop(running);
+        self.gate.close().into_iter().for_each(drop_quietly);
     }
 }
 
@@ -309,30 +296,11 @@ impl<M: Machine> fmt::Debug for Kernel<M> {
     }
 }
 
+/// Tasks that are left are dropped, newest first, with a line each. Jobs on threads are abandoned.
 impl<M: Machine> Drop for Kernel<M> {
     fn drop(&mut self) {
         // In the name of no task: it may be dropped in one of another kernel.
-        self.gate.clone().aside(|| self.let_go());
-    }
-}
-
-impl<M: Machine> Kernel<M> {
-    fn let_go(&mut self) {
-        for task in self.tasks.drain() {
-            drop_quietly(task);
-        }
-        // A queue may live on, and be waited on in another kernel.
-        for entry in self.waits.take_all() {
-            if let Wait::Queue(queue) = entry.wait {
-                queue.reset();
-            }
-        }
-        self.workers.outlook.abandon_all();
-        self.workers.reset_limiters();
-        self.workers.take_all().into_iter().for_each(drop_quietly);
-        self.machine.drop_jobs();
-        self.drop_messages();
-        self.gate.close(self.epoch);
+        self.gate.aside(|| self.let_go());
     }
 }
 

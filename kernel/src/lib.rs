@@ -1,8 +1,8 @@
 //! The kernel of trapline: runs tasks and answers their traps, on one thread.
 //!
-//! A *turn* is: wait for the machine, completed I/O, the wake queue, expired deadlines, and then
-//! exactly the tasks that were ready when that step began, first in, first out. Every decision is
-//! an event of the [`trace`].
+//! A *turn* is: wait for the machine, arrivals, the wake queue, expired timers, and then exactly
+//! the tasks that were ready when that step began, first in, first out. Every decision is an event
+//! of the [`trace`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,39 +16,47 @@
 //! assert_eq!(both.unwrap().unwrap().as_micros(), 1_000_000);
 //! ```
 //!
-//! What an owner does with a [`Kernel`]: run ([`Kernel::run`], [`Kernel::run_until_quiescent`]),
-//! observe ([`Kernel::trace_to`], [`Kernel::task_table`], [`Kernel::jobs`], [`Kernel::counters`],
-//! [`Kernel::outstanding`]), hear of what happens ([`Kernel::on_signal`], [`Kernel::on_orphan`],
-//! [`Kernel::on_stuck`]), hand it to other threads ([`Kernel::remote`]) and end it
-//! ([`Kernel::shutdown`]). [`Options`] are what it chooses; [`limits()`] lists every number. The
-//! [`guide`] tells how to read the log, and has the five [rules for new
-//! code](guide::outside#rules-for-new-code).
+//! What an owner does with a [`Kernel`]: run ([`Kernel::run`], [`Kernel::run_until_quiescent`],
+//! [`Kernel::turn_once`]), observe ([`Kernel::trace_to`], [`Kernel::task_table`],
+//! [`Kernel::jobs`], [`Kernel::counters`], [`Kernel::outstanding`]), hear of what happens
+//! ([`Kernel::on_signal`], [`Kernel::on_orphan`], [`Kernel::on_stuck`]), hand it to other threads
+//! ([`Kernel::remote`]) and end it ([`Kernel::shutdown`]). [`Options`] are what it chooses;
+//! [`limits()`] lists every number. The [`guide`] tells how to read the log, and has the five
+//! [rules for new code](guide::outside#rules-for-new-code).
 //!
-//! Read `kernel.rs` (what there is), `turn.rs` (the loop), `run.rs` (how one task runs), `table.rs`
-//! (the trap table), `completion.rs` (how a wait ends), `ends.rs` (how a task does). Then what the
-//! table's arms need: `posts.rs`, `yields.rs`, `lines.rs` (joins and queues), `io.rs`
-//! (descriptors), `jobs.rs` (threads), `outside.rs` (waits that any thread may end), `scoping.rs`,
-//! `outlived.rs`, `delivery.rs`, `unread.rs`, `branches.rs`, `shields.rs` and `bare.rs` (scopes and
-//! interrupts), `deadlines.rs` (of connections), `longrun.rs`, `signals.rs`, `shutdown.rs` (the
-//! phases); `quiescence.rs` says whether anything can still happen, `view.rs` and `task_table.rs`
-//! what there is. The tables that they use are pure structures: `tasks.rs` (of the records in
-//! `task.rs`), `ready.rs`, `waits.rs` and `links.rs`, `scopes.rs` (of those in `scope.rs`),
-//! `pending.rs`, `timers.rs` and `owner.rs`, `registrations.rs`, `workers.rs` (tokens). Events are
-//! made by `emit.rs`, `shown.rs` and `log.rs`, and are in `trace/`. What other threads see is in
-//! `wake.rs`, `waker.rs`, `remote.rs`, `threads.rs` and `watchdog.rs`; what the world is, in
-//! `machine/`; what can be chosen, in `options.rs` and `limits.rs`. [`testing`] is for the tests of
-//! programs; `inject.rs` is all that the kernel does for it.
+//! # How to read the source
+//!
+//! Read what every trap passes through first:
+//!
+//! | file | is |
+//! |---|---|
+//! | `kernel.rs` | what there is |
+//! | `turn.rs` | the loop |
+//! | `run.rs`, `ready.rs` | how one task runs, and the queue of those that are ready |
+//! | `answers.rs`, `completion.rs` | answers for the next poll; how a wait comes true |
+//! | `table.rs` | the trap table: what each request does |
+//! | `posts.rs` | what tasks tell the kernel without waiting for an answer |
+//! | `task.rs`, `waits.rs` | the record of a task, and the waits in it |
+//! | `scopes.rs` | the tree of timeouts, guards, branches and shields |
+//! | `interrupts.rs`, `delivery.rs` | who is interrupted by a deadline or a cancellation |
+//! | `timers.rs` | the timer heap |
+//! | `registrations.rs`, `io.rs` | descriptors |
+//! | `queues.rs` | lines of waiters, and joins |
+//! | `ends.rs` | how a task ends |
+//! | `wake.rs`, `wakeup.rs`, `waker.rs` | what other threads see of the kernel |
+//!
+//! Then its services: `jobs.rs`, `tokens.rs` and `threads.rs` (worker threads), `signals.rs`,
+//! `shutdown.rs`, `remote.rs`, `longrun.rs`, `watchdog.rs`; `quiescence.rs`, `view.rs` and
+//! `task_table.rs` (what an owner sees); `log.rs`, `ops.rs` and `trace/` (the log); `machine/` (the
+//! world below); `options.rs` and `limits.rs`; [`testing`] and `inject.rs`.
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
-mod bare;
-mod branches;
+mod answers;
 mod completion;
-mod deadlines;
 mod delivery;
-mod emit;
 mod ends;
 pub mod guide {
     //! Pages to read: what the log says of [`time`], and of what comes from [`outside`] with the
@@ -69,50 +77,41 @@ pub mod guide {
     }
 }
 mod inject;
+mod interrupts;
 mod io;
 mod jobs;
 mod kernel;
 mod limits;
-mod lines;
-mod links;
 mod log;
 mod longrun;
 mod machine;
+mod ops;
 mod options;
-mod outlived;
-mod outside;
-mod owner;
-mod pending;
 mod posts;
+mod queues;
 mod quiescence;
 mod ready;
 mod registrations;
 mod remote;
 mod run;
-mod scope;
 mod scopes;
-mod scoping;
-mod shields;
-mod shown;
 mod shutdown;
 mod signals;
 mod table;
 mod task;
 mod task_table;
-mod tasks;
 pub mod testing;
 mod threads;
 mod timers;
+mod tokens;
 pub mod trace;
 mod turn;
-mod unread;
 mod view;
 mod waits;
 mod wake;
 mod waker;
+mod wakeup;
 mod watchdog;
-mod workers;
-mod yields;
 
 pub use jobs::{JobView, Orphan};
 pub use kernel::{Kernel, run};

@@ -1,4 +1,4 @@
-//! The numbers that bound something in the kernel, in one place (row F29).
+//! The numbers that bound something in the kernel, in one place.
 //!
 //! Those with an option have their defaults in `options.rs`, which [`limits`] lists; it takes the
 //! options apart, so that a new one does not compile before it is listed or passed over here.
@@ -9,7 +9,7 @@ use traps::limits::Bound;
 
 use crate::options::Options;
 
-/// The tick of the deadline scanner, where nobody says another.
+/// The tick of the deadline table, if nobody says another.
 pub(crate) const TICK: Duration = Duration::from_millis(300);
 
 /// No tick is shorter: a scan must be seldom beside what it scans for.
@@ -31,11 +31,8 @@ pub(crate) const LISTENERS: usize = 64;
 /// Worker threads at most, whatever the option says.
 pub(crate) const MOST_THREADS: usize = 1 << 16;
 
-/// After a thread could not be started: the first pause before it is tried again.
+/// After a thread could not be started: the pause before it is tried again.
 pub(crate) const THREAD_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest, after doubling.
-pub(crate) const THREAD_PAUSE_MOST: Duration = Duration::from_secs(1);
 
 /// Turns of a clean-up that a machine which has failed cannot limit by its clock.
 pub(crate) const BLIND_TURNS: u32 = 61;
@@ -52,7 +49,7 @@ pub(crate) const WORKER_STACK: usize = 2 << 20;
 pub fn limits(options: &Options) -> Vec<Bound> {
     let Options {
         policy: _,
-        tick: _,
+        tick,
         budget,
         grace,
         drain,
@@ -61,8 +58,7 @@ pub fn limits(options: &Options) -> Vec<Bound> {
         idle,
         longrun,
         watchdog,
-    } = &options.clone().in_bounds();
-    let tick = options.tick_over(None);
+    } = &options.clone().in_bounds(None);
     let mut bounds = vec![
         Bound::set(
             "kernel.budget",
@@ -70,7 +66,12 @@ pub fn limits(options: &Options) -> Vec<Bound> {
             "Options::budget",
             "I/O that never blocks, before the task gives way",
         ),
-        Bound::set("kernel.tick", tick, "Options::tick", "between two scans of the far deadlines"),
+        Bound::set(
+            "kernel.tick",
+            *tick,
+            "Options::tick",
+            "between two scans of the deadline table",
+        ),
         Bound::fixed("kernel.tick.least", LEAST_TICK, "a shorter tick becomes this"),
         Bound::set("kernel.drain", *drain, "Options::drain", "what is held up at shutdown, in all"),
         Bound::set("kernel.grace", *grace, "Options::grace", "clean-up at shutdown, in all"),
@@ -100,7 +101,7 @@ pub fn limits(options: &Options) -> Vec<Bound> {
 }
 
 /// Those that nobody chooses.
-fn fixed() -> [Bound; 9] {
+fn fixed() -> [Bound; 8] {
     [
         Bound::fixed(
             "kernel.skipped",
@@ -123,8 +124,7 @@ fn fixed() -> [Bound; 9] {
             (MOST_THREADS as u64, "threads"),
             "that the option can set",
         ),
-        Bound::fixed("kernel.threads.pause", THREAD_PAUSE, "the first, when none can be started"),
-        Bound::fixed("kernel.threads.pause.most", THREAD_PAUSE_MOST, "the longest"),
+        Bound::fixed("kernel.threads.pause", THREAD_PAUSE, "when none can be started"),
         Bound::fixed(
             "kernel.blind",
             (u64::from(BLIND_TURNS), "turns"),

@@ -1,16 +1,20 @@
-//! Where events become lines, and are handed to whoever listens. `emit.rs` numbers them.
+//! Where events become lines, and are handed to whoever listens.
 //!
-//! Decides nothing. With nobody listening, an event costs one addition and one test.
+//! Decides nothing. While nobody listens, an event costs one test.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use log::{Level, LevelFilter};
-use traps::Interrupt;
-use traps::Time;
-use traps::protocol::{self, Answer, Failure, Left};
+use traps::protocol::{self, Answer, Left, Owned};
+use traps::{Interrupt, Time};
 
+use crate::task::{Task, ToldWait};
 use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
+use crate::waits::On;
 
 /// Gets every event, in order, as a typed [`Line`].
 ///
@@ -33,31 +37,21 @@ impl<F: FnMut(&Line<'_>)> Activation for F {
 /// Writes the stable trace; what it cannot write is lost, and not reported.
 pub(crate) struct Writer<W> {
     out: W,
-    /// The line that was written last; it begins with so much that all lines of a turn begin with.
-    line: Vec<u8>,
-    turn: Option<(Time, u64)>,
-    columns: usize,
+    /// Used again for each line, so that none allocates.
+    line: String,
 }
 
 impl<W> Writer<W> {
     pub(crate) fn new(out: W) -> Writer<W> {
-        Writer { out, line: Vec::new(), turn: None, columns: 0 }
+        Writer { out, line: String::new() }
     }
 }
 
 impl<W: io::Write> Activation for Writer<W> {
     fn event(&mut self, line: &Line<'_>) {
-        let turn = Some((line.at, line.turn));
-        if self.turn == turn {
-            self.line.truncate(self.columns);
-        } else {
-            self.line.clear();
-            line.write_turn(&mut self.line);
-            (self.turn, self.columns) = (turn, self.line.len());
-        }
-        line.write_event(&mut self.line);
-        self.line.push(b'\n');
-        let _ = self.out.write_all(&self.line);
+        self.line.clear();
+        let _ = writeln!(self.line, "{line}");
+        let _ = self.out.write_all(self.line.as_bytes());
         if matches!(line.event, Event::Halt { .. } | Event::Panic { .. }) {
             self.idle();
         }
@@ -71,38 +65,27 @@ impl<W: io::Write> Activation for Writer<W> {
 /// The kernel's log.
 #[derive(Default)]
 pub(crate) struct Log {
+    /// The number of the last event. Events are counted while somebody listens.
     pub(crate) seq: Seq,
     pub(crate) turn: u64,
+    /// The kernel's last reading of the clock.
     pub(crate) now: Time,
-    listening: bool,
+    /// Somebody wants every event. Nobody does in a build without the feature `trace`.
+    pub(crate) listening: bool,
     pub(crate) timed: bool,
-    /// Lines that were not made, of deadlines, arms and scopes, and that have their numbers.
-    counted: u64,
+    /// The number of the last wait.
+    waits: u64,
+    /// The lines that armed connection deadlines, by number.
+    armed: BTreeMap<u32, Seq>,
     activations: Vec<Box<dyn Activation>>,
 }
 
 impl Log {
-    /// Gives numbers to the lines of deadlines, arms and scopes that nobody was told of, of which
-    /// there were so many so far.
-    #[inline]
-    pub(crate) fn count_untold(&mut self, untold: u64) {
-        if untold > self.counted {
-            self.seq += untold - self.counted;
-            self.counted = untold;
-        }
-    }
-
     pub(crate) fn add(&mut self, activation: Box<dyn Activation>) {
         if cfg!(feature = "trace") {
             self.activations.push(activation);
-            self.listening = true;
         }
-    }
-
-    /// Whether somebody wants every event. Nobody does in a build without the feature `trace`.
-    #[inline]
-    pub(crate) fn is_listening(&self) -> bool {
-        cfg!(feature = "trace") && self.listening
+        self.look();
     }
 
     /// The kernel is about to sleep.
@@ -112,9 +95,47 @@ impl Log {
 
     /// Learns whether anybody listens.
     pub(crate) fn look(&mut self) {
-        self.listening = !self.activations.is_empty() || log::max_level() >= LevelFilter::Debug;
+        let all = !self.activations.is_empty() || log::max_level() >= LevelFilter::Debug;
+        self.listening = cfg!(feature = "trace") && all;
     }
 
+    /// Numbers a wait that is about to park, and remembers its `block` line, which is next.
+    pub(crate) fn park(&mut self, task: &mut Task, serial: NonZeroU32) -> u64 {
+        self.waits += 1;
+        let (number, line) = (self.waits, self.seq + 1);
+        task.rare().told.waits.push(ToldWait { serial, number, line });
+        number
+    }
+
+    /// The number of a wait, and its `block` line; zeros if nobody listened then.
+    pub(crate) fn number_of(&self, task: &Task, serial: NonZeroU32) -> (u64, Seq) {
+        let waits = task.rare.iter().flat_map(|rare| &rare.told.waits);
+        let found = waits.into_iter().find(|wait| wait.serial == serial);
+        found.map_or((0, 0), |wait| (wait.number, wait.line))
+    }
+
+    /// A wait is gone.
+    pub(crate) fn forget(&mut self, task: &mut Task, serial: NonZeroU32) {
+        if let Some(rare) = &mut task.rare {
+            rare.told.waits.retain(|wait| wait.serial != serial);
+        }
+    }
+
+    /// Remembers the line just made, which armed a connection deadline, or forgets it.
+    pub(crate) fn arm(&mut self, number: u32, armed: bool) {
+        if armed {
+            self.armed.insert(number, self.seq);
+        } else {
+            self.armed.remove(&number);
+        }
+    }
+
+    /// The line that armed a connection deadline.
+    pub(crate) fn armed_by(&self, number: u32) -> Seq {
+        self.armed.get(&number).copied().unwrap_or_default()
+    }
+
+    /// Makes the line of an event and hands it to whoever listens. Gives its number.
     #[cold]
     pub(crate) fn write<'a>(
         &mut self,
@@ -122,12 +143,14 @@ impl Log {
         name: &'a str,
         event: Event<'a>,
         timed: Option<Timed>,
-    ) {
+    ) -> Seq {
         let (level, target) = place(&event);
         let to_log = log::log_enabled!(target: target, level);
-        if self.activations.is_empty() && !to_log {
-            return;
+        if !self.listening && !to_log {
+            return 0;
         }
+        // Levels and filters do not change the numbers.
+        self.seq += u64::from(!matches!(event, Event::Boot { .. }));
         let line = Line {
             at: self.now,
             turn: self.turn,
@@ -137,37 +160,69 @@ impl Log {
             event,
             timed: timed.filter(|_| self.timed),
         };
-        for activation in &mut self.activations {
-            activation.event(&line);
+        // The facts of a machine and its options are in no stable trace.
+        if self.timed || !matches!(line.event, Event::Boot { .. }) {
+            self.activations.iter_mut().for_each(|activation| activation.event(&line));
         }
         if to_log {
             log::log!(target: target, level, "{line}");
         }
+        self.seq
     }
 }
 
-impl Log {
-    /// The facts of this machine and these options: event 0, which a stable trace does not show.
-    pub(crate) fn boot(&mut self, text: &str) {
-        if !cfg!(feature = "trace") {
-            return;
+/// Whose events are of no task: number and name.
+pub(crate) const KERNEL: (u64, &str) = (0, "kernel");
+
+/// The kernel's own task, which moves what other threads sent to the ready queue.
+pub(crate) const WAKEUP: (u64, &str) = (1, "wakeup");
+
+/// Makes the line of an event of a task, if anybody listens. Gives its number, else 0.
+macro_rules! emit {
+    ($kernel:expr, $task:expr, $event:expr) => {
+        $crate::log::emit!($kernel, $task, $event, None)
+    };
+    ($kernel:expr, $task:expr, $event:expr, $timed:expr) => {
+        $crate::log::emit_for!($kernel, $kernel.tasks.label($task), $event, $timed)
+    };
+}
+pub(crate) use emit;
+
+/// The same for [`KERNEL`] or [`WAKEUP`].
+macro_rules! emit_for {
+    ($kernel:expr, $who:expr, $event:expr) => {
+        $crate::log::emit_for!($kernel, $who, $event, None)
+    };
+    ($kernel:expr, $who:expr, $event:expr, $timed:expr) => {
+        if $kernel.log.listening {
+            $crate::log::apart(|| {
+                let event = $event;
+                let timed = $timed;
+                let (id, name) = $who;
+                $kernel.log.write(id, name, event, timed)
+            })
+        } else {
+            0
         }
-        let line = Line {
-            at: self.now,
-            turn: 0,
-            seq: 0,
-            task: 0,
-            name: "kernel".into(),
-            event: Event::Boot { text: text.into() },
-            timed: None,
-        };
-        if self.timed {
-            for activation in &mut self.activations {
-                activation.event(&line);
-            }
-        }
-        log::info!(target: "kernel::sched", "{line}");
-    }
+    };
+}
+pub(crate) use emit_for;
+
+/// A line that is worth its cost even if only warnings are wanted.
+macro_rules! announce {
+    ($kernel:expr, $who:expr, $event:expr) => {{
+        let event = $event;
+        let (id, name) = $who;
+        $kernel.log.write(id, name, event, None)
+    }};
+}
+pub(crate) use announce;
+
+/// Keeps the code that makes events out of the functions that mostly make none.
+#[cold]
+#[inline(never)]
+pub(crate) fn apart<R>(code: impl FnOnce() -> R) -> R {
+    code()
 }
 
 /// The level and the target of an event in the `log` facade.
@@ -220,7 +275,7 @@ pub(crate) fn place_of(site: protocol::Site) -> String {
 /// What came out of a scope: what that is worth a reader's while.
 pub(crate) fn left(left: Left) -> Outcome<'static> {
     match left {
-        Left::Value { .. } | Left::Other => Outcome::Ok,
+        Left::Value(_) | Left::Other => Outcome::Ok,
         Left::Interrupt { kind, scope, by } => Outcome::Interrupt {
             kind,
             scope: scope.unwrap_or(0),
@@ -241,21 +296,31 @@ pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
     }
 }
 
-pub(crate) fn outcome(result: &Result<Answer, Failure>) -> Outcome<'static> {
-    match result {
-        Ok(Answer::Unit | Answer::Ended(_) | Answer::Job { .. } | Answer::Wall(_)) => Outcome::Ok,
-        Ok(Answer::Time(time)) => Outcome::Time(*time),
-        Ok(Answer::Deadline(Some(found))) => Outcome::Scope(found.scope),
-        Ok(Answer::Deadline(None) | Answer::Held(None)) => Outcome::NoTime,
-        Ok(Answer::Held(Some(why))) => interrupt(why),
-        Ok(Answer::Task(task)) => Outcome::Number(task.serial.get()),
-        Ok(Answer::Count(n)) => Outcome::Number(*n),
-        Ok(Answer::Scope { scope, .. }) => Outcome::Scope(scope.serial.get()),
-        Ok(Answer::Signal(signal)) => Outcome::Signal(signal.to_string().into()),
-        Err(Failure::Interrupt(why)) => interrupt(why),
-        Err(Failure::Busy) => Outcome::Error("busy".into()),
-        Err(Failure::Closed) => Outcome::Error("closed".into()),
-        Err(Failure::Refused(error)) => Outcome::Error(format!("refused {error}").into()),
+/// An answer, and what it owns.
+pub(crate) fn outcome(answer: Answer, owned: Option<&Owned>) -> Outcome<'static> {
+    match (answer, owned) {
+        (Answer::Time(time), _) => Outcome::Time(time),
+        (Answer::Id(id), _) => Outcome::Number(id.0),
+        (Answer::Count(n), _) => Outcome::Number(n),
+        (Answer::Signal(signal), _) => Outcome::Signal(signal.to_string().into()),
+        (Answer::Busy, _) => Outcome::Error("busy".into()),
+        (Answer::Closed, _) => Outcome::Error("closed".into()),
+        (_, Some(Owned::Interrupt(why) | Owned::Held(Some(why)))) => interrupt(why),
+        (_, Some(Owned::InForce(Some(found)))) => Outcome::Scope(found.scope),
+        (_, Some(Owned::InForce(None) | Owned::Held(None))) => Outcome::NoTime,
+        (_, Some(Owned::Refused(error))) => Outcome::Error(format!("refused {error}").into()),
+        _ => Outcome::Ok,
+    }
+}
+
+/// The result of a wait, as its `run` line shows it.
+pub(crate) fn result(on: On, owned: Option<&Owned>) -> Outcome<'static> {
+    match on {
+        On::Slept(time) => Outcome::Time(time),
+        On::Closed => Outcome::Error("closed".into()),
+        On::Signalled(signal) => Outcome::Signal(signal.to_string().into()),
+        On::Answered(answer) => outcome(answer, owned),
+        _ => Outcome::Ok,
     }
 }
 

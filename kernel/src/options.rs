@@ -8,6 +8,7 @@ use traps::{Signal, SignalSet};
 
 use crate::limits::{LEAST_TICK, MOST_THREADS, TICK};
 use crate::registrations::Policy;
+use crate::trace::Span;
 
 /// How a kernel behaves. All of it has a default.
 #[derive(Clone, Debug)]
@@ -15,8 +16,9 @@ use crate::registrations::Policy;
 pub struct Options {
     /// When descriptors are unregistered.
     pub policy: Policy,
-    /// How often the far deadlines are looked through at most; less than 10 ms becomes 10 ms.
-    /// `None`: what `TRAPLINE_DEADLINE_TICK_MS` says ([`Real`](crate::Real) only), else 300 ms.
+    /// How often the table of connection deadlines is scanned at most; less than 10 ms becomes
+    /// 10 ms. `None`: what `TRAPLINE_DEADLINE_TICK_MS` says ([`Real`](crate::Real) only), else
+    /// 300 ms.
     pub tick: Option<Duration>,
     /// Operations that a task may do before it gives way. 128.
     pub budget: u32,
@@ -74,17 +76,32 @@ impl Options {
         self
     }
 
-    /// The tick in force over a machine that asks for `of_machine`.
-    pub(crate) fn tick_over(&self, of_machine: Option<Duration>) -> Duration {
-        let chosen = self.tick.or(of_machine).unwrap_or(TICK);
-        chosen.max(LEAST_TICK)
-    }
-
-    /// As they are in force, whatever was written into a field.
-    pub(crate) fn in_bounds(mut self) -> Options {
+    /// As they are in force over a machine that asks for this tick.
+    pub(crate) fn in_bounds(mut self, of_machine: Option<Duration>) -> Options {
+        self.tick = Some(self.tick.or(of_machine).unwrap_or(TICK).max(LEAST_TICK));
         self.budget = self.budget.max(2);
         self.threads = self.threads.clamp(1, MOST_THREADS);
         self
+    }
+
+    /// The tick in force.
+    #[inline]
+    pub(crate) fn tick_in_force(&self) -> Duration {
+        self.tick.unwrap_or(TICK)
+    }
+
+    /// In words, for the first line of a timed trace.
+    pub(crate) fn facts(&self, clock: &str) -> String {
+        let Options { policy, budget, grace, threads, longrun, watchdog, .. } = self;
+        let span = |span: &Option<Duration>| {
+            span.map_or_else(|| "off".to_owned(), |span| Span(span).to_string())
+        };
+        let (longrun, watchdog) = (span(longrun), span(watchdog));
+        let (tick, grace) = (Span(self.tick_in_force()), Span(*grace));
+        format!(
+            "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
+             threads={threads} longrun={longrun} watchdog={watchdog}"
+        )
     }
 
     /// With another budget; less than 2 becomes 2, which is what it takes to look whether something
@@ -134,12 +151,12 @@ impl Options {
     }
 
     /// With another limit for a run, or none: one that is longer has a `longrun` line, which names
-    /// the task, the trap that it ran from and the one that it ran to (row C34).
+    /// the task, the trap that it ran from and the one that it ran to.
     ///
     /// On [`Real`](crate::Real) a run is measured by the coarse clock, once a run: no line for one
     /// that kept to the limit, and surely one for a run that was two ticks of that clock longer
     /// (at 250 ticks a second: 8 ms). On [`Sim`](crate::Sim) it is exact. Small work that needs no
-    /// thread, such as parsing a few kilobytes, is far below the default (row F27).
+    /// thread, such as parsing a few kilobytes, is far below the default.
     #[must_use]
     pub fn longrun(mut self, limit: Option<Duration>) -> Options {
         self.longrun = limit;

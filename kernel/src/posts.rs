@@ -1,205 +1,300 @@
 //! Posts: what tasks tell the kernel without waiting for an answer, and how a wait is undone.
 //!
-//! Runs after every poll and every drop of a future; may meet things that are gone already.
+//! Heeded after every poll and every drop of a future; may meet things that are gone already.
 
-use traps::protocol::{Note, Post, ROOT, TaskRef, Ticket};
+use traps::protocol::{
+    Answer, DeadlineEvent, DeadlineNote, Left, NewTask, Note, Opening, Owned, Post, ROOT, ScopeId,
+    ScopeKind, Ticket,
+};
+use traps::threads::drop_quietly;
+use traps::{TaskId, Time};
 
-use crate::emit::{KERNEL, announce, drop_quietly, emit};
 use crate::kernel::Kernel;
+use crate::log::{self, KERNEL, announce, emit};
 use crate::machine::Machine;
-use crate::pending::Source;
-use crate::task::State;
-use crate::threads::JobId;
-use crate::trace::Event;
-use crate::waits::{Entry, Wait};
+use crate::scopes::Scope;
+use crate::shutdown::OVER;
+use crate::timers::Owner;
+use crate::trace::{Event, Op, Outcome, Seq, Timer};
+use crate::waits::On;
 
 impl<M: Machine> Kernel<M> {
-    /// Does what a post says.
-    pub(crate) fn heed(&mut self, post: Post) {
-        // What a task posts is done by its run, whatever else has happened since; what nobody
-        // posts follows what came before all of it.
-        let acting = self.acting().map(|task| self.tasks.get(task).cause);
-        let cause = acting.unwrap_or(self.before_posts).max(1);
+    /// Whether a post is for this kernel: it names something that is here.
+    pub(crate) fn knows(&self, post: &Post) -> bool {
+        let knows_task = |task| self.tasks.find(task).is_some();
         match post {
-            Post::Withdraw(ticket) => {
-                if let Some(entry) = self.parked(ticket) {
-                    let (task, number) = (entry.task, entry.number);
-                    emit!(self, task, Event::Withdraw { ticket: number });
-                    self.forget_wait(ticket.index);
-                } else {
-                    self.gate.forget(ticket);
-                }
+            Post::Withdraw(ticket) | Post::SetWaker(ticket, _) | Post::WakeTicket(ticket) => {
+                self.tasks.has(*ticket)
             }
-            Post::Unread(interrupt) => self.unread(&interrupt),
-            Post::Remember { handle, direction } => self.give_back(handle, direction),
-            Post::Keep { signal, .. } => self.arrive_signal(signal),
-            Post::Orphan { job, task, site, work } => {
-                self.job_unheard(job, task.serial.get(), site, work);
+            Post::Unread(task, _)
+            | Post::CloseScope(task, ..)
+            | Post::Disarm { task, .. }
+            | Post::Detach(task)
+            | Post::Cancel(task, _)
+            | Post::Drop(task)
+            | Post::Watch(task)
+            | Post::Woken(task) => knows_task(*task),
+            Post::Spawn(new) => knows_task(new.parent),
+            Post::Remember(handle, _) | Post::Close(handle) | Post::Release { handle, .. } => {
+                self.registrations.knows(*handle)
             }
-            Post::Rehome(ticket, task) => self.rehome(ticket, task),
-            Post::RehomeScope { scope, task, parent } => {
-                let index = self.scopes.find(scope);
-                let parent = self.scopes.find(parent).unwrap_or(ROOT);
-                if let (Some(index), Some(task)) = (index, self.tasks.find(task))
-                    && (parent == ROOT || !self.scopes.is_within(index, parent))
-                {
-                    self.rehome_scope(index, task, parent);
-                }
+            Post::Permit { queue, .. } | Post::Wake { queue, .. } => {
+                queue.home.get() == self.shared.epoch || queue.line.borrow().is_empty()
             }
-            Post::CloseScope { scope, left } => {
-                if let Some(index) = self.scopes.find(scope)
-                    && index != ROOT
-                {
-                    self.close_scope(index, left);
-                }
-            }
-            Post::MakeDeadline { deadline, site } => self.tell_deadline(deadline, site),
-            Post::SetDeadline { deadline, until, owner, site } => {
-                self.set_deadline(deadline, until, owner, site);
-            }
-            Post::LeaveGuard { deadline, scope, owner } => {
-                self.leave_guard(deadline, scope, owner);
-            }
-            Post::DropDeadline { deadline } => self.drop_deadline(deadline),
-            Post::Close { handle } => self.close_handle(handle, cause),
-            Post::Release { handle, descriptor, owner, sole } => {
-                self.release(handle, descriptor, owner, sole, cause);
-            }
-            Post::Spawn(birth) => self.spawn_posted(birth),
-            Post::Detach(task) => {
-                if let Some(index) = self.tasks.find(task) {
-                    self.tasks.get_mut(index).detached = true;
-                    if self.tasks.get(index).is_ended() {
-                        self.remove_task(index);
-                    }
-                }
-            }
-            Post::Cancel { task, reason } => {
-                if let Some(task) = self.tasks.find(task) {
-                    let by = self.acting().map(|acting| self.tasks.name_of(acting).id());
-                    self.cancel_task(task, by, reason, cause);
-                }
-            }
-            Post::Drop(task) => self.drop_task(task),
-            Post::Woken(task) => self.wake_task(task, cause),
-            Post::WakeTicket(ticket) => self.wake_ticket(ticket, cause),
-            Post::Permit { queue, keep } => {
-                if queue.home.get() != self.epoch && queue.waiting.get() > 0 && keep {
-                    return self.gate.pass_on(Post::Permit { queue, keep });
-                }
-                if self.wake_queue(&queue, 1, cause) == 0 && keep {
-                    queue.keep_permit();
-                }
-                drop_quietly(queue);
-            }
-            Post::Wake { queue, n } => {
-                self.wake_queue(&queue, n, cause);
-                drop_quietly(queue);
-            }
-            Post::Note { note, untold } => self.write_note(note, untold),
+            Post::OpenScope(_)
+            | Post::Deadline(_)
+            | Post::Register { .. }
+            | Post::Keep(_)
+            | Post::Orphan { .. }
+            | Post::Note(_) => true,
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn write_note(&mut self, note: Note, untold: u64) {
-        let event = match &note {
-            Note::Warning(text) => Event::Warn { text: text.as_ref().into() },
-            Note::Cap(text) => Event::Cap { text: text.as_ref().into() },
-        };
-        let (id, name) = self.acting().map_or(KERNEL, |task| self.tasks.label(task));
-        announce!(self, untold, id, name, event);
+    /// Does what a post says.
+    pub(crate) fn heed(&mut self, post: Post) {
+        if !self.knows(&post) {
+            return drop_quietly(self.gate.pass_on(post));
+        }
+        let cause = self.post_cause();
+        match post {
+            Post::Withdraw(ticket) => self.withdraw(ticket, cause),
+            Post::SetWaker(ticket, waker) => self.set_waker(ticket, waker),
+            Post::Unread(task, interrupt) => self.unread(task.index, &interrupt),
+            Post::OpenScope(opening) => self.open_scope(&opening),
+            Post::CloseScope(_, scope, left) => self.close_scope(scope, left),
+            Post::Deadline(note) => self.tell_deadline(note),
+            Post::Disarm { task, slot } => self.disarm(task.index, slot),
+            Post::Register { handle, descriptor, kind } => {
+                self.registrations.add(handle, descriptor, kind);
+            }
+            Post::Remember(handle, direction) => self.give_back(handle.index, direction),
+            Post::Close(handle) => self.close_handle(handle, cause),
+            Post::Release { handle, owner, sole } => self.release(handle, owner, sole, cause),
+            Post::Keep(signal) => self.arrive_signal(signal),
+            Post::Orphan { job, task, site, work } => self.job_unheard(job, task, site, work),
+            Post::Spawn(new) => self.spawn(new),
+            Post::Detach(task) => {
+                self.tasks[task.index].detached = true;
+                if self.tasks[task.index].is_ended() {
+                    self.remove_task(task.index);
+                }
+            }
+            Post::Cancel(task, reason) => {
+                let by = self.acting().map(|task| TaskId(self.tasks[task].id));
+                self.cancel_task(task.index, by, reason, cause);
+            }
+            Post::Drop(task) => self.drop_task(task, OVER),
+            Post::Woken(task) => self.wake_task(task, cause),
+            Post::WakeTicket(ticket) => self.wake_ticket(ticket, cause),
+            Post::Permit { queue, keep } => self.give_permit(&queue, keep, cause),
+            Post::Wake { queue, n } => drop(self.wake_queue(&queue, n, cause)),
+            Post::Watch(task) => self.tasks[task.index].watches_shutdown = true,
+            Post::Note(note) => {
+                let event = match &note {
+                    Note::Warning(text) => Event::Warn { text: text.as_ref().into() },
+                    Note::Cap(text) => Event::Cap { text: text.as_ref().into() },
+                };
+                announce!(self, self.acting().map_or(KERNEL, |task| self.tasks.label(task)), event);
+            }
+        }
+    }
+
+    /// The line behind a post: the run of the task that made it.
+    fn post_cause(&self) -> Seq {
+        let acting = self.acting().and_then(|task| self.tasks[task].rare.as_ref());
+        acting.map_or(self.log.seq, |rare| rare.told.cause).max(1)
     }
 
     /// The task whose poll is being served.
     pub(crate) fn acting(&self) -> Option<u32> {
-        self.running.filter(|index| self.tasks.get(*index).state == State::Running)
+        self.running.filter(|task| self.tasks[*task].state == crate::task::State::Running)
     }
 
-    /// Moves a scope, and the tickets in it, to where its future is polled now.
-    fn rehome_scope(&mut self, index: u32, task: u32, parent: u32) {
-        let from = self.scopes.get(index).task;
-        self.tasks.get_mut(task).troubled |= self.tasks.get(from).troubled;
-        if from != task {
-            self.forget_moved(from, index);
+    // ---- Waits -----------------------------------------------------------------------------
+
+    /// The future of a wait is gone. What it was handed goes to the next.
+    pub(crate) fn withdraw(&mut self, ticket: Ticket, cause: Seq) {
+        let task = ticket.task;
+        let number = self.log.number_of(&self.tasks[task], ticket.serial).0;
+        let Some(wait) = self.tasks[task].take_wait(ticket.serial) else { return };
+        if wait.on.is_parked() {
+            emit!(self, task, Event::Withdraw { ticket: number });
+            self.log.forget(&mut self.tasks[task], ticket.serial);
+            return self.undo(ticket, wait.on);
         }
-        self.scopes.rehome(&mut self.tasks, index, task, parent);
-        for ticket in self.waits.of(&self.tasks, from) {
-            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let scope = self.scope_of(entry);
-            let at = self.scopes.find(scope).unwrap_or(ROOT);
-            if from != task && self.scopes.is_within(index, at) {
-                self.waits.rehome(&mut self.tasks, ticket, task, scope);
+        match (wait.on, self.tasks[task].take_owned(ticket.serial)) {
+            (On::IoReady(index, direction), _) => self.give_back(index, direction),
+            (On::Granted { keep }, Some(Owned::Queue(queue))) => {
+                self.give_permit(&queue, keep, cause);
             }
-        }
-        for ticket in self.waits.of(&self.tasks, task) {
-            self.deliver_pending(ticket);
-        }
-        self.start_graces(task);
-    }
-
-    /// A scope moves to another task: what is unread in it, or in one inside it, goes with it.
-    fn forget_moved(&mut self, from: u32, index: u32) {
-        let Kernel { scopes, tasks, .. } = self;
-        let task = tasks.get_mut(from);
-        if task.news().is_some_and(|news| !news.delivered.is_empty()) {
-            task.rare().news.delivered.retain(|unread| match unread.source {
-                Source::Scope(source) => !scopes.is_within(index, source),
-                Source::Cancel => true,
-            });
+            (On::Signalled(signal), Some(Owned::Stream(line))) => line.keep(signal),
+            (On::Signalled(signal) | On::Answered(Answer::Signal(signal)), _) => {
+                self.arrive_signal(signal);
+            }
+            (On::Interrupted, Some(Owned::Interrupt(interrupt))) => {
+                self.unread(task, &interrupt);
+            }
+            (_, Some(Owned::Job { job, task, work })) => {
+                self.job_unheard(job, task, wait.site, work);
+            }
+            (_, owned) => drop_quietly(owned),
         }
     }
 
-    pub(crate) fn rehome(&mut self, ticket: Ticket, task: TaskRef) {
-        let known = self.parked(ticket).is_some();
-        let Some(scope) = self.gate.scope_of(ticket).filter(|_| known) else { return };
-        if let Some(task) = self.tasks.find(task) {
-            self.waits.rehome(&mut self.tasks, ticket.index, task, scope);
-            self.deliver_pending(ticket.index);
-        }
-    }
-
-    /// The wait of that very ticket, if it is parked.
-    pub(crate) fn parked(&self, ticket: Ticket) -> Option<&Entry> {
-        let known = ticket.epoch == self.epoch && self.gate.has(ticket);
-        self.waits.get(ticket.index).filter(|_| known)
-    }
-
-    /// Takes a ticket out of every table, as if it had never been filed.
-    pub(crate) fn forget_wait(&mut self, index: u32) {
-        let Some(entry) = self.waits.remove(&mut self.tasks, index) else { return };
-        self.undo(index, &entry);
-        self.gate.forget_at(index, self.epoch);
-        drop_quietly(entry);
-    }
-
-    /// Undoes what parking a ticket did beside the wait table.
-    pub(crate) fn undo(&mut self, index: u32, entry: &Entry) {
-        match &entry.wait {
-            Wait::Yield { .. } => self.scratch.yielded.retain(|ticket| *ticket != index),
-            Wait::Sleep { timer } => {
-                if let Some(timer) = timer {
-                    self.timers.disarm(*timer);
+    /// Undoes what parking a wait did beside its task's record.
+    pub(crate) fn undo(&mut self, ticket: Ticket, on: On) {
+        let owned = self.tasks[ticket.task].take_owned(ticket.serial);
+        match on {
+            On::Sleep(timer) => self.timers.cancel(timer),
+            On::Io(index, direction) => self.stop_waiting_for_io(index, direction),
+            On::Join(task, _) => self.leave_joiners(task, ticket),
+            On::Queue { .. } => {
+                if let Some(Owned::Queue(queue)) = owned {
+                    queue.line.borrow_mut().retain(|other| *other != ticket);
                 }
             }
-            Wait::Io { handle, direction } => self.stop_waiting_for_io(*handle, *direction),
-            Wait::Join { task, .. } => {
-                let joined = self.tasks.get(*task);
-                let ends = (joined.first_joiner, joined.last_joiner);
-                let ends = self.waits.lines.remove(ends, index);
-                let joined = self.tasks.get_mut(*task);
-                (joined.first_joiner, joined.last_joiner) = ends;
+            On::Job(job) => self.stop_waiting_for_job(ticket.task, job),
+            On::Signal(_) | On::Stream => self.signals.waiting.retain(|it| *it != ticket),
+            On::Foreign(external) | On::Outside(_, external) => {
+                self.external -= usize::from(external);
             }
-            Wait::Queue(queue) => self.leave_queue(queue, index),
-            Wait::Job { number, slot } => {
-                self.stop_waiting_for_job(entry.task, JobId { number: *number, slot: *slot });
-            }
-            Wait::Signal(_) | Wait::Stream(_) => {
-                self.signals.waiting.retain(|ticket| *ticket != index)
-            }
-            Wait::Foreign { external } | Wait::Outside { external, .. } => {
-                self.external -= usize::from(*external);
+            _ => {}
+        }
+    }
+
+    // ---- Scopes ----------------------------------------------------------------------------
+
+    /// The running task has opened a scope.
+    fn open_scope(&mut self, opening: &Opening) {
+        let Opening { scope: ScopeId { number, .. }, kind, deadline, now, site, .. } = *opening;
+        let Some(task) = self.acting() else {
+            // That poll was the task's last.
+            return self.gate.free_scope(opening.scope.index);
+        };
+        if !matches!(kind, ScopeKind::Guard { slot: Some(_), .. }) {
+            self.counts.traps += 1;
+            if self.inject.is_due(self.counts.traps) {
+                let op = shown_scope(kind, deadline, now);
+                self.before_trap(task, site, &op);
             }
         }
+        self.log.now = self.log.now.max(now);
+        let index = self.scopes.open(&mut self.tasks, task, opening);
+        let seq = emit!(self, task, {
+            let (op, outcome) = (shown_scope(kind, deadline, self.log.now), Outcome::Scope(number));
+            Event::Trap { op, outcome, cause: None, at: Some(log::site(site)) }
+        });
+        if kind == ScopeKind::Shield {
+            emit!(self, task, Event::Shield { scope: number, open: true });
+        }
+        let timer = (deadline != Time::NEVER)
+            .then(|| self.timers.set(deadline, Owner::Scope(index), number));
+        let scope = &mut self.scopes[index];
+        (scope.seq, scope.timer) = (seq, timer);
+    }
+
+    /// A scope ends: its interrupt ends with it, and enclosing deadlines that have passed are
+    /// pending again.
+    pub(crate) fn close_scope(&mut self, scope: ScopeId, left: Left) {
+        let Some(index) = self.scopes.find(scope) else { return };
+        let closed = self.scopes.close(&mut self.tasks, index);
+        self.gate.free_scope(index);
+        let Scope { task, parent, kind, deadline, number, .. } = closed;
+        if let Some(timer) = closed.timer {
+            self.timers.cancel(timer);
+        }
+        emit!(
+            self,
+            task,
+            match kind {
+                ScopeKind::Shield => Event::Shield { scope: number, open: false },
+                _ => {
+                    let (op, outcome) = (Op::UnsetTimeout { scope: number }, log::left(left));
+                    Event::Trap { op, outcome, cause: None, at: None }
+                }
+            }
+        );
+        if let Left::Value(at) = left
+            && deadline <= at
+            && self.log.listening
+        {
+            self.log.now = self.log.now.max(at);
+            let over = at.since(deadline);
+            emit!(self, task, Event::Late { scope: number, deadline, over });
+        }
+        let record = &mut self.tasks[task];
+        record.sources -= u32::from(closed.fired.is_some());
+        let is_timeout = matches!(kind, ScopeKind::Timeout | ScopeKind::Guard { .. });
+        if record.sources > 0 && is_timeout && parent != ROOT {
+            self.renew_around(task, parent);
+        }
+    }
+
+    // ---- Connection deadlines --------------------------------------------------------------
+
+    fn tell_deadline(&mut self, DeadlineNote { number, what, site }: DeadlineNote) {
+        let timer = Timer::Deadline(u64::from(number));
+        let task = self.acting();
+        let at = Some(log::site(site));
+        let event = match what {
+            DeadlineEvent::Made => {
+                let outcome = Outcome::Deadline(u64::from(number));
+                Event::Trap { op: Op::ConnectionDeadline, outcome, cause: None, at: None }
+            }
+            DeadlineEvent::Armed(until) => Event::Arm { timer, until, at },
+            DeadlineEvent::Disarmed => Event::Disarm { timer },
+        };
+        let who = task.map_or(KERNEL, |task| self.tasks.label(task));
+        if self.log.listening {
+            self.log.write(who.0, who.1, event, None);
+            self.log.arm(number, matches!(what, DeadlineEvent::Armed(_)));
+        }
+    }
+
+    /// A connection deadline that fired is armed anew, or disarmed: what it has not ended yet, it
+    /// will not.
+    fn disarm(&mut self, task: u32, slot: u32) {
+        self.forget_deadline(task, slot);
+        if let traps::deadline::Owner::Scope(index) = self.shared.deadlines.owner(slot)
+            && self.scopes.guards(index, slot)
+        {
+            self.unfire(index);
+        }
+    }
+
+    // ---- Tasks -----------------------------------------------------------------------------
+
+    /// Makes a task for another one.
+    fn spawn(&mut self, new: NewTask) {
+        let (parent, site) = (new.parent.index, new.body.site());
+        self.counts.traps += 1;
+        if self.inject.is_due(self.counts.traps) {
+            let op = Op::Spawn { name: new.body.name().to_owned().into() };
+            self.before_trap(parent, site, &op);
+        }
+        let id = self.tasks[parent].id;
+        let child = self.tasks.add(new, id);
+        emit!(self, parent, {
+            let (number, name) = self.tasks.label(child);
+            let (op, outcome) = (Op::Spawn { name: name.into() }, Outcome::Number(number));
+            Event::Trap { op, outcome, cause: None, at: None }
+        });
+        let seq = emit!(self, child, {
+            Event::Spawn { parent: Some(id), cause: None, at: Some(log::site(site)) }
+        });
+        self.make_ready(child, seq);
+    }
+}
+
+/// The opening of a scope, for the log.
+pub(crate) fn shown_scope(kind: ScopeKind, deadline: Time, now: Time) -> Op<'static> {
+    let until = (deadline != Time::NEVER).then_some(deadline);
+    match kind {
+        ScopeKind::Guard { slot: Some(_), number } => Op::Guard { deadline: u64::from(number) },
+        ScopeKind::Timeout | ScopeKind::Guard { .. } => {
+            Op::SetTimeout { span: until.map(|until| until.since(now)), until }
+        }
+        ScopeKind::Branch => Op::Branch,
+        ScopeKind::Shield => Op::Shield,
     }
 }

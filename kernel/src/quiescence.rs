@@ -8,15 +8,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use traps::Time;
+use traps::protocol::Post;
 
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::options::Error;
 use crate::turn::Running;
-use crate::waits::Wait;
+use crate::waits::{On, Wait};
 
 /// What could still happen in a kernel: a snapshot. Tasks that are parked and that none of this
-/// can wake do not count (row R8).
+/// can wake do not count.
 ///
 /// A bare waker that another thread holds cannot be seen, unless the wait is marked as
 /// [external](traps::Foreign::external).
@@ -25,7 +26,7 @@ use crate::waits::Wait;
 pub struct Outstanding {
     /// Tasks that are ready to run.
     pub ready: usize,
-    /// Timers that will fire; those of a shutdown not counted.
+    /// Timers and connection deadlines that will fire; those of a shutdown not counted.
     pub timers: usize,
     /// Waits for descriptors and signals, where the machine has any.
     pub io: usize,
@@ -37,7 +38,7 @@ pub struct Outstanding {
     pub queued: usize,
     /// Jobs that run, and whose caller waits.
     pub running: usize,
-    /// Jobs that run although their caller was answered: their end is still seen (row R9).
+    /// Jobs that run although their caller was answered: their end is still seen.
     pub abandoned: usize,
     /// Steps of a simulated machine's script that are still to come; its jobs not counted.
     pub scripted: usize,
@@ -62,29 +63,38 @@ impl fmt::Display for Outstanding {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// What could still happen. *Answers*; O(waits).
+    /// What could still happen. O(tasks).
     #[must_use]
     pub fn outstanding(&self) -> Outstanding {
-        let crate::workers::Counts { queued, abandoned, .. } = self.workers.counts;
-        // One that never fires is not among those that are set.
-        let fires = |timer| self.timers.due_at(timer) != Time::NEVER;
-        let own = usize::from(self.ending.timer.is_some_and(fires));
-        let io = |wait: &Wait| matches!(wait, Wait::Io { .. } | Wait::Signal(_) | Wait::Stream(_));
-        let posts = self.gate.wakes_for(self.epoch);
+        let crate::tokens::Counts { queued, abandoned, .. } = self.jobs.tokens.counts;
+        let own = usize::from(self.ending.timer.is_some());
+        let timers = self.timers.next().map_or(0, |_| self.timers.len() - own);
+        let is_io = |wait: &&Wait| matches!(wait.on, On::Io(..) | On::Signal(_) | On::Stream);
+        let io = self.tasks.iter().map(|task| task.parked().filter(is_io).count()).sum();
+        let posts = self.gate.count_later(|post| self.wakes(post));
         Outstanding {
             ready: self.ready.iter().count(),
-            timers: self.timers.next().map_or(0, |_| self.timers.len() - own),
-            io: if self.machine.has_io() { self.waits.count(io) } else { 0 },
+            timers: timers + self.shared.deadlines.armed(),
+            io: if self.machine.has_io() { io } else { 0 },
             external: self.external,
-            wakes: posts + usize::from(!self.wakes.is_empty()),
+            wakes: posts + usize::from(!self.inbox.queue.is_empty()),
             queued,
-            running: self.workers.len() - (abandoned + queued),
+            running: self.jobs.tokens.jobs.len() - (abandoned + queued),
             abandoned,
             scripted: self.machine.scripted(),
         }
     }
 
-    /// Whether nothing can happen any more: the kernel could wait for ever. *Answers*; O(waits).
+    /// Whether a post that waits for the next run will wake a task of this kernel.
+    fn wakes(&self, post: &Post) -> bool {
+        let wakes = matches!(
+            post,
+            Post::Woken(_) | Post::WakeTicket(_) | Post::Wake { .. } | Post::Permit { .. }
+        );
+        wakes && self.knows(post)
+    }
+
+    /// Whether nothing can happen any more: the kernel could wait for ever. O(tasks).
     #[must_use]
     pub fn is_quiescent(&self) -> bool {
         self.outstanding().is_nothing()
@@ -93,7 +103,7 @@ impl<M: Machine> Kernel<M> {
     /// Whether a thread, or what an external wait waits for, may still ring: a virtual clock stands
     /// still meanwhile.
     pub(crate) fn is_awaited_outside(&self) -> bool {
-        self.external > 0 || self.workers.counts.on_threads > 0
+        self.external > 0 || self.jobs.on_threads() > 0
     }
 
     /// Runs what main has left behind until nothing can happen any more, or for at most `limit` of
@@ -110,33 +120,54 @@ impl<M: Machine> Kernel<M> {
     ///
     /// If a kernel runs on this thread, as in its task.
     pub fn run_until_quiescent(&mut self, limit: Duration) -> Result<bool, Error> {
+        self.run_turns(|kernel, start| {
+            let end = start + limit;
+            kernel.bound = Some(end);
+            kernel.log.now < end
+        })
+    }
+
+    /// Runs one turn and does not wait in it: what has arrived, what other threads sent, what is
+    /// due, and each task that is ready. Gives whether all is quiet then, as
+    /// [`Kernel::run_until_quiescent`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Kernel::run_until_quiescent`].
+    ///
+    /// # Panics
+    ///
+    /// If a kernel runs on this thread, as in its task.
+    pub fn turn_once(&mut self) -> Result<bool, Error> {
+        let mut turns = 0;
+        self.run_turns(|kernel, _| {
+            turns += 1;
+            // A point that is past: the machine only looks.
+            kernel.bound = Some(Time::ZERO);
+            turns == 1
+        })
+    }
+
+    /// Runs turns without main, as long as `goes_on` says and anything can happen. It gets the
+    /// time of the start.
+    fn run_turns(
+        &mut self,
+        mut goes_on: impl FnMut(&mut Kernel<M>, Time) -> bool,
+    ) -> Result<bool, Error> {
         if self.is_closing() {
             return Err(Error::Shut);
         }
-        let _running = Running::enter(&self.gate, self.epoch, self.scopes.table());
-        let _closing = self.enter_closing();
+        let _running = Running::enter(self);
         self.start()?;
         self.serve_between_runs();
-        self.main_ended = false;
-        let end = self.log.now + limit;
+        let start = self.log.now;
         let mut nobody = |_: &mut Context<'_>| Poll::Pending;
-        let quiet = loop {
-            if self.is_closing() {
-                break Ok(false);
-            }
-            if self.is_quiescent() {
-                break Ok(true);
-            }
-            if self.log.now >= end {
-                break Ok(false);
-            }
-            self.bound = Some(end);
-            if let Err(error) = self.turn(&mut nobody) {
-                break Err(error);
-            }
-        };
+        let mut ended = Ok(());
+        while ended.is_ok() && !self.is_closing() && !self.is_quiescent() && goes_on(self, start) {
+            ended = self.turn(&mut nobody);
+        }
         self.bound = None;
-        quiet
+        ended.map(|()| !self.is_closing() && self.is_quiescent())
     }
 }
 

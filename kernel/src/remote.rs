@@ -13,17 +13,15 @@ use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use traps::protocol::{Body, Site, TaskRef};
-use traps::threads::panic_message;
+use traps::protocol::{Body, NewTask, Site, TaskRef};
+use traps::threads::{drop_quietly, panic_message};
 
-use crate::emit::{drop_quietly, emit};
 use crate::kernel::Kernel;
-use crate::log;
-use crate::longrun::Came;
+use crate::log::{self, emit};
 use crate::machine::Machine;
 use crate::trace::{Event, Seq};
 use crate::wake::WakeQueue;
-use crate::waker::Message;
+use crate::wakeup::Message;
 
 /// A kernel as other threads see it: made by [`Kernel::remote`], used anywhere.
 ///
@@ -103,7 +101,7 @@ impl<M: Machine> Kernel<M> {
     #[must_use]
     pub fn remote(&self) -> Remote {
         // A kernel cannot leave its thread.
-        Remote { queue: self.wakes.clone(), home: thread::current().id() }
+        Remote { queue: self.inbox.queue.clone(), home: thread::current().id() }
     }
 }
 
@@ -333,8 +331,6 @@ impl<T: Send> Body for Guest<T> {
         teller.tell(State::Failed(teller.otherwise.clone()));
     }
 
-    fn retire(self: Pin<Box<Self>>) {}
-
     fn name(&self) -> &str {
         &self.name
     }
@@ -352,11 +348,13 @@ impl<M: Machine> Kernel<M> {
         }
         let Order { site, build, task } = order;
         // Its joiner, if there is one, is no task.
-        let child = self.add_task(build(), 0, true);
-        task.set(child).expect("an order is carried out once");
+        let (name, id) = self.gate.new_task();
+        task.set(name).expect("an order is carried out once");
+        let new = NewTask { task: name, id, body: build(), parent: name, detached: true };
+        let child = self.tasks.add(new, 0);
         let event = Event::Spawn { parent: None, cause: Some(cause), at: Some(log::site(site)) };
-        let seq = emit!(self, child.index, event);
-        self.make_ready(child.index, seq, Came::Spawn);
+        let seq = emit!(self, child, event);
+        self.make_ready(child, seq);
     }
 
     /// Cancels a task for another thread.
@@ -386,7 +384,7 @@ mod tests {
             kernel.run(async {}).unwrap();
             task.cancel("one").unwrap();
         }
-        assert!(kernel.scratch.messages.capacity() <= 1_024);
+        assert!(kernel.room_for_messages() <= 1_024);
         assert_eq!(kernel.counters().wakes, 100_003);
         assert_eq!(kernel.counters().batches, 3);
     }

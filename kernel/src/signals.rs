@@ -6,17 +6,16 @@
 use std::io;
 use std::rc::{Rc, Weak};
 
-use traps::protocol::{Answer, Failure, SignalLine};
+use traps::protocol::{Answer, Owned, SignalLine, Ticket};
+use traps::threads::quietly;
 use traps::{Signal, SignalSet};
 
-use crate::emit::quietly;
 use crate::kernel::Kernel;
-use crate::longrun::Done;
 use crate::machine::Machine;
-use crate::table::At;
+use crate::table::Asker;
 use crate::task_table::TaskTable;
 use crate::trace::{Op, WakeOp};
-use crate::waits::Wait;
+use crate::waits::On;
 
 /// What the owner does at a signal.
 type Hook = (Signal, Box<dyn FnMut(&TaskTable)>);
@@ -26,12 +25,12 @@ type Hook = (Signal, Box<dyn FnMut(&TaskTable)>);
 pub(crate) struct Signals {
     /// Those that the machine reports.
     watched: SignalSet,
-    /// Those that somebody waited for singly: they are kept for the next who does.
+    /// Those that a task has waited for outside a stream: they are kept for the next who does.
     asked: SignalSet,
-    /// Arrived while nobody waited.
+    /// Of those, what arrived while nobody waited.
     kept: SignalSet,
-    /// Tickets that wait.
-    pub(crate) waiting: Vec<u32>,
+    /// Waits for a signal, oldest first.
+    pub(crate) waiting: Vec<Ticket>,
     /// In the order in which they began to ask.
     streams: Vec<Weak<SignalLine>>,
     hooks: Vec<Hook>,
@@ -39,10 +38,10 @@ pub(crate) struct Signals {
 
 impl<M: Machine> Kernel<M> {
     /// Calls `hook` with the table of tasks in the turn in which `signal` arrives, whatever the
-    /// tasks wait for (row F26). From the next run on the signal does not end the process any more.
+    /// tasks wait for. From the next run on the signal no longer ends the process.
     ///
-    /// Called inside the kernel's loop: it must not block. A panic in it ends nothing. A task that
-    /// does not leave the CPU delays it.
+    /// The hook is called inside the kernel's loop: it must not block. A panic in it ends nothing.
+    /// A task that does not leave the CPU delays it.
     pub fn on_signal(&mut self, signal: Signal, hook: impl FnMut(&TaskTable) + 'static) {
         self.signals.hooks.push((signal, Box::new(hook)));
     }
@@ -66,14 +65,12 @@ impl<M: Machine> Kernel<M> {
 
     /// One came from the machine.
     pub(crate) fn meet_signal(&mut self, signal: Signal) {
-        self.longrun.since_then = Done::Served;
         if self.options.shutdown_on.contains(signal) {
             self.shut_down_at(signal);
         }
         self.call_hooks(signal);
         self.signals.streams.retain(|line| line.strong_count() > 0);
-        let streams: Vec<_> =
-            self.signals.streams.iter().filter_map(|line| line.upgrade()).collect();
+        let streams: Vec<_> = self.signals.streams.iter().filter_map(Weak::upgrade).collect();
         for line in streams.into_iter().filter(|line| line.set().contains(signal)) {
             line.keep(signal);
             self.serve_stream(&line);
@@ -86,85 +83,84 @@ impl<M: Machine> Kernel<M> {
             return;
         }
         let table = self.task_table();
-        for (wanted, hook) in &mut self.signals.hooks {
-            if *wanted == signal {
-                quietly(|| hook(&table));
-            }
+        for (_, hook) in self.signals.hooks.iter_mut().filter(|(wanted, _)| *wanted == signal) {
+            quietly(|| hook(&table));
         }
+    }
+
+    /// The first wait of which this is true leaves the line of waits.
+    fn take_waiting(&mut self, is_it: impl Fn(On, Option<&Owned>) -> bool) -> Option<Ticket> {
+        let is_it = |ticket: &Ticket| {
+            let task = &self.tasks[ticket.task];
+            let mut waits = task.parked().filter(|wait| wait.serial == ticket.serial);
+            waits.any(|wait| is_it(wait.on, task.owned(wait.serial)))
+        };
+        let place = self.signals.waiting.iter().position(is_it)?;
+        Some(self.signals.waiting.remove(place))
     }
 
     /// Gives the stream's waiter, if it has one, what is kept for it.
     fn serve_stream(&mut self, line: &Rc<SignalLine>) {
-        let waits = &self.waits;
-        let is_its = |index: &u32| {
-            let entry = waits.get(*index).expect("a waiting ticket is parked");
-            matches!(&entry.wait, Wait::Stream(waiting) if Rc::ptr_eq(waiting, line))
+        let is_its = |_, owned: Option<&Owned>| match owned {
+            Some(Owned::Stream(waiting)) => Rc::ptr_eq(waiting, line),
+            _ => false,
         };
-        let found = self.signals.waiting.iter().copied().find(is_its);
-        let Some(index) = found.filter(|index| !self.is_doomed(*index)) else { return };
-        if let Some(signal) = line.take() {
-            self.signals.waiting.retain(|waiting| *waiting != index);
-            let seq = self.waits.get(index).expect("found above").seq;
-            if !self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq) {
-                line.keep(signal);
-            }
+        if let Some(ticket) = self.take_waiting(is_its)
+            && let Some(signal) = line.take()
+        {
+            self.end_signal_wait(ticket, On::Signalled(signal));
         }
     }
 
-    pub(crate) fn next_signal(&mut self, at: &At, line: Rc<SignalLine>) {
-        if let Err(error) = self.watch_signals(line.set()) {
-            let result = Err(Failure::Refused(error));
-            return self.answer(at, result, || Op::Signal);
+    /// Gives a signal to one task that waits for it, or keeps it. If no task ever asked for it, it
+    /// was for the kernel, or for streams.
+    pub(crate) fn arrive_signal(&mut self, signal: Signal) {
+        let wants = |on, _: Option<&_>| matches!(on, On::Signal(set) if set.contains(signal));
+        if let Some(ticket) = self.take_waiting(wants) {
+            self.end_signal_wait(ticket, On::Signalled(signal));
+        } else if self.signals.asked.contains(signal) {
+            self.signals.kept = self.signals.kept.with(signal);
         }
-        let known = |known: &Weak<SignalLine>| known.as_ptr() == Rc::as_ptr(&line);
-        if !self.signals.streams.iter().any(known) {
-            self.signals.streams.retain(|line| line.strong_count() > 0);
-            self.signals.streams.push(Rc::downgrade(&line));
-        }
-        if let Some(signal) = line.take() {
-            let result = Ok(Answer::Signal(signal));
-            return self.answer(at, result, || Op::Signal);
-        }
-        self.signals.waiting.push(at.ticket.index);
-        self.park(at, Wait::Stream(line), || Op::Signal);
     }
 
-    pub(crate) fn wait_signal(&mut self, at: &At, set: SignalSet) {
+    fn end_signal_wait(&mut self, ticket: Ticket, come: On) {
+        self.complete(ticket, come, |kernel| (WakeOp::Signal, kernel.block_line(ticket)));
+    }
+
+    /// The trap of `wait_signal`.
+    pub(crate) fn wait_signal(&mut self, asker: &Asker, set: SignalSet) {
         if let Err(error) = self.watch_signals(set) {
-            let result = Err(Failure::Refused(error));
-            return self.answer(at, result, || Op::Signal);
+            return self.answer_owned(asker, Owned::Refused(error), || Op::Signal);
         }
         self.signals.asked = set.iter().fold(self.signals.asked, SignalSet::with);
         let kept = self.signals.kept;
         if let Some(signal) = set.iter().find(|signal| kept.contains(*signal)) {
-            self.signals.kept = self.signals.kept.without(signal);
-            let result = Ok(Answer::Signal(signal));
-            return self.answer(at, result, || Op::Signal);
+            self.signals.kept = kept.without(signal);
+            return self.answer(asker, Answer::Signal(signal), || Op::Signal);
         }
-        self.signals.waiting.push(at.ticket.index);
-        self.park(at, Wait::Signal(set), || Op::Signal);
+        self.signals.waiting.push(asker.ticket());
+        self.park(asker, On::Signal(set), || Op::Signal);
     }
 
-    pub(crate) fn arrive_signal(&mut self, signal: Signal) {
-        for place in 0..self.signals.waiting.len() {
-            let index = self.signals.waiting[place];
-            let entry = self.waits.get(index).expect("a waiting ticket is parked");
-            let seq = entry.seq;
-            let wants = matches!(entry.wait, Wait::Signal(set) if set.contains(signal));
-            // One that is about to be interrupted leaves it to the next.
-            if wants && !self.is_doomed(index) {
-                self.signals.waiting.remove(place);
-                if self.complete(index, Ok(Answer::Signal(signal)), WakeOp::Signal, seq) {
-                    return;
-                }
-                // Its future was gone: as if it had not waited.
-                return self.arrive_signal(signal);
-            }
+    /// The trap of `Signals::next`.
+    pub(crate) fn next_signal(&mut self, asker: &Asker) {
+        let Some(Owned::Stream(line)) = self.gate.take_owned(asker.asked.serial) else {
+            unreachable!("rule: a request for a stream's signal owns the stream")
+        };
+        if let Err(error) = self.watch_signals(line.set()) {
+            return self.answer_owned(asker, Owned::Refused(error), || Op::Signal);
         }
-        // If nobody ever asked for it, it was for the kernel, or for streams.
-        if self.signals.asked.contains(signal) {
-            self.signals.kept = self.signals.kept.with(signal);
+        let its = Rc::downgrade(&line);
+        if !self.signals.streams.iter().any(|known| known.ptr_eq(&its)) {
+            self.signals.streams.retain(|known| known.strong_count() > 0);
+            self.signals.streams.push(its);
         }
+        if let Some(signal) = line.take() {
+            return self.answer(asker, Answer::Signal(signal), || Op::Signal);
+        }
+        self.signals.waiting.push(asker.ticket());
+        self.tasks[asker.task].own(asker.asked.serial, Owned::Stream(line));
+        self.park(asker, On::Stream, || Op::Signal);
     }
 }
 

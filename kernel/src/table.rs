@@ -2,315 +2,203 @@
 //!
 //! A handler never fails to a task and never takes the kernel down.
 
-use std::mem;
-use std::pin::Pin;
-use std::time::Duration;
+use traps::protocol::{Answer, Asked, Owned, Request, Site, Ticket};
+use traps::threads::drop_quietly;
 
-use traps::gate::{Completion, First};
-use traps::protocol::{
-    Answer, Birth, Body, Failure, ROOT, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
-};
-
-use crate::emit::{apart, drop_quietly, emit, emit_for, quietly};
 use crate::kernel::Kernel;
-use crate::log;
-use crate::longrun::Came;
+use crate::log::{self, emit};
 use crate::machine::Machine;
-use crate::owner::Owner;
-use crate::pending::Source;
-use crate::timers::{Class, Rank};
-use crate::trace::{Event, Op, Outcome};
-use crate::waits::Wait;
+use crate::timers::Owner;
+use crate::trace::{Event, Op};
+use crate::waits::{On, Wait};
+
+/// Who made a request, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker {
+    pub(crate) task: u32,
+    pub(crate) asked: Asked,
+}
+
+impl Asker {
+    #[inline]
+    pub(crate) fn ticket(&self) -> Ticket {
+        Ticket { task: self.task, serial: self.asked.serial }
+    }
+
+    pub(crate) fn scope(&self) -> u32 {
+        self.asked.scope
+    }
+
+    pub(crate) fn site(&self) -> Site {
+        self.asked.site
+    }
+}
 
 impl<M: Machine> Kernel<M> {
-    /// Answers a request, or parks its ticket. What schedulers and servers live on is inlined
-    /// where a run is served; the rest is a call away.
-    #[inline(always)]
-    pub(crate) fn dispatch(&mut self, at: &At, request: Request) {
-        if self.counts.traps >= self.inject.from {
-            let op = self.shown(&request);
-            self.before_trap(at.task, at.site, &op);
+    /// The trap table: answers a request, or parks it.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, task: u32, asked: Asked) {
+        let asker = &Asker { task, asked };
+        self.counts.traps += 1;
+        if self.inject.is_due(self.counts.traps) {
+            let op = self.asked_op(asker);
+            self.before_trap(task, asked.site, &op);
         }
-        if self.scopes.is_any_pending() && self.tasks.get(at.task).pending > 0 {
-            return self.dispatch_unless_pending(at, request);
+        if self.tasks[task].sources > 0 && self.refuse_if_pending(asker) {
+            return;
         }
-        self.dispatch_free(at, request);
-    }
-
-    /// The same where an interrupt may be pending.
-    #[cold]
-    fn dispatch_unless_pending(&mut self, at: &At, request: Request) {
-        if let Some(request) = self.refuse_if_pending(at, request) {
-            self.dispatch_free(at, request);
-        }
-    }
-
-    /// The same where none is.
-    #[inline(always)]
-    fn dispatch_free(&mut self, at: &At, request: Request) {
-        match request {
-            Request::Yield { spent } => {
-                // It holds nothing, which the compiler does not see everywhere.
-                mem::forget(request);
-                if spent {
-                    emit!(self, at.task, Event::Yielded { budget: self.options.budget });
-                }
-                self.give_way(at, false, || Op::Yield);
-            }
-            Request::Io { handle, descriptor, kind, direction } => {
-                mem::forget(request);
-                self.wait_for_io(at, handle, descriptor, kind, direction);
-            }
-            Request::OpenScope { limit, kind } => self.open_scope(at, limit, kind),
-            Request::Spawn { body } => self.spawn(at, body),
-            Request::Join { task, take } => self.join(at, task, take),
+        match asked.request {
             Request::Clock => {
-                mem::forget(request);
-                self.log.now = self.machine.now();
-                self.answer(at, Ok(Answer::Time(self.log.now)), || Op::Clock);
+                let now = self.read_clock();
+                self.answer(asker, Answer::Time(now), || Op::Clock);
             }
-            Request::CurrentTask => {
-                mem::forget(request);
-                let name = self.tasks.name_of(at.task);
-                self.answer(at, Ok(Answer::Task(name)), || Op::CurrentTask);
-            }
-            other => self.dispatch_other(at, other),
-        }
-    }
-
-    /// The same for a request that is not the first of a poll.
-    #[inline(never)]
-    pub(crate) fn dispatch_again(&mut self, at: &At, request: Request) {
-        self.dispatch(at, request);
-    }
-
-    #[inline(never)]
-    fn dispatch_other(&mut self, at: &At, request: Request) {
-        match request {
-            Request::Sleep { span } => self.sleep(at, span),
             Request::WallClock => {
                 let wall = self.machine.wall();
-                self.answer(at, Ok(Answer::Wall(wall)), || Op::WallClock);
+                self.answer(asker, Answer::Wall(wall), || Op::WallClock);
+            }
+            Request::CurrentTask => {
+                let id = traps::TaskId(self.tasks[task].id);
+                self.answer(asker, Answer::Id(id), || Op::CurrentTask);
             }
             Request::Deadline => {
-                let found = self.in_force(at.scope);
+                let found = self.in_force(asked.scope);
                 let until = found.map(|found| found.deadline);
-                self.answer(at, Ok(Answer::Deadline(found)), || Op::Deadline { until });
+                self.answer_owned(asker, Owned::InForce(found), || Op::Deadline { until });
             }
             // One that was pending has been given above.
-            Request::CheckInterrupt => {
-                self.answer(at, Ok(Answer::Unit), || Op::CheckInterrupt);
-            }
+            Request::CheckInterrupt => self.answer(asker, Answer::Done, || Op::CheckInterrupt),
             Request::HeldInterrupt => {
-                let from = self.scopes.find(at.scope).unwrap_or(ROOT);
-                let held = self.scopes.held_for(at.task, from);
-                let held = held.map(|source| self.interrupt(at.task, source, from));
-                self.answer(at, Ok(Answer::Held(held)), || Op::HeldInterrupt);
+                let held = Owned::Held(self.held(task, asked.scope));
+                self.answer_owned(asker, held, || Op::HeldInterrupt);
             }
-            Request::Cancel { task, reason } => self.cancel(at, task, reason),
-            Request::Wait { queue } => self.wait_in_queue(at, queue),
-            Request::Wake { queue, n } => {
-                let op = Op::Wake { queue: self.queue_number(&queue), n };
-                let count = self.will_wake(&queue, n);
-                self.answer(at, Ok(Answer::Count(count)), || op);
-                self.wake_queue(&queue, n, self.log.seq);
+            Request::Yield { spent } => {
+                if spent {
+                    emit!(self, task, Event::Yielded { budget: self.options.budget });
+                }
+                self.give_way(asker, false, || Op::Yield);
             }
-            Request::Offload { work, limiter } => self.offload(at, work, limiter),
-            Request::Signal(set) => self.wait_signal(at, set),
-            Request::NextSignal(line) => self.next_signal(at, line),
+            Request::Sleep { span, until } => self.sleep(asker, span, until),
+            Request::Io { handle, direction } => self.wait_for_io(asker, handle, direction),
+            Request::Join { task, id, take } => self.join(asker, task, id, take),
+            Request::Wait { keep } => self.wait_in_queue(asker, keep),
+            Request::Wake { n } => self.wake(asker, n),
+            Request::Offload => self.offload(asker),
+            Request::Signal(set) => self.wait_signal(asker, set),
+            Request::NextSignal => self.next_signal(asker),
             Request::Foreign { external } => {
                 self.external += usize::from(external);
-                self.park(at, Wait::Foreign { external }, || Op::Foreign { external });
+                self.park(asker, On::Foreign(external), || Op::Foreign { external });
             }
-            Request::Outside { what, external } => self.wait_outside(at, what, external),
-            Request::Yield { .. }
-            | Request::Io { .. }
-            | Request::OpenScope { .. }
-            | Request::Spawn { .. }
-            | Request::Join { .. }
-            | Request::Clock
-            | Request::CurrentTask => unreachable!("served by the caller"),
+            Request::Outside { what, external } => {
+                self.external += usize::from(external);
+                let on = On::Outside(self.name_number(what), external);
+                self.park(asker, on, || Op::Outside { what: what.into(), external });
+            }
         }
     }
 
-    /// An interrupt that is pending where a request was made ends it; else the request again.
-    fn refuse_if_pending(&mut self, at: &At, request: Request) -> Option<Request> {
-        if self.can_be_interrupted(&request) {
-            let from = self.scopes.find(at.scope).unwrap_or(ROOT);
-            if let Some(source) = self.scopes.take_pending(&mut self.tasks, at.task, from) {
-                self.refuse(at, request, source, from);
-                return None;
+    /// Answers a request with the interrupt that is pending for it, if there is one.
+    #[cold]
+    fn refuse_if_pending(&mut self, asker: &Asker) -> bool {
+        let request = &asker.asked.request;
+        let can_be = match request {
+            Request::CheckInterrupt => true,
+            // A join of a task that has ended does not block.
+            Request::Join { task, .. } => {
+                self.tasks.find(*task).is_some_and(|task| !self.tasks[task].is_ended())
             }
+            other => other.blocks(),
+        };
+        if !can_be {
+            return false;
         }
-        Some(request)
+        let Some((interrupt, cause)) = self.take_pending(asker.task, asker.scope()) else {
+            return false;
+        };
+        let op = self.asked_op(asker);
+        drop_quietly(self.gate.take_owned(asker.asked.serial));
+        emit!(self, asker.task, {
+            let (outcome, at) = (log::interrupt(&interrupt), Some(log::site(asker.site())));
+            Event::Trap { op, outcome, cause: Some(cause), at }
+        });
+        self.hand_over_owned(asker, Owned::Interrupt(interrupt));
+        true
     }
 
-    fn sleep(&mut self, at: &At, span: Duration) {
-        self.log.now = self.machine.now();
-        let until = self.log.now + span;
+    fn sleep(&mut self, asker: &Asker, span: u64, until: traps::Time) {
+        // The task has read the clock.
+        self.log.now = self.log.now.max(traps::Time::from_micros(until.as_micros() - span));
+        let span = std::time::Duration::from_micros(span);
         let op = || Op::Sleep { span, until };
         if span.is_zero() {
-            return self.give_way(at, true, op);
+            return self.give_way(asker, true, op);
         }
-        let number = self.park(at, Wait::Sleep { timer: None }, op);
-        let rank = || Rank { class: Class::Sleep, seq: number };
-        let timer = self.timers.arm(until, Owner::sleep(at.ticket.index), self.log.now, rank);
-        let entry = self.waits.get_mut(at.ticket.index).expect("parked above");
-        entry.wait = Wait::Sleep { timer: Some(timer) };
+        self.sleeps += 1;
+        let timer = self.timers.set(until, Owner::Sleep(asker.task), self.sleeps);
+        self.park(asker, On::Sleep(timer), op);
     }
 
-    #[inline(never)]
-    fn spawn(&mut self, at: &At, body: Pin<Box<dyn Body>>) {
-        let parent = self.tasks.get(at.task).id.get();
-        let child = self.add_task(body, parent, false);
-        self.gate.inherit_locals(self.tasks.name_of(at.task), child);
-        if self.log.is_listening() {
-            self.tell_spawn(self.tasks.name_of(at.task), child);
-        } else {
-            self.log.seq += 2;
-        }
-        self.hand_over(at.task, at.ticket, Ok(Answer::Task(child)));
-        self.make_ready(child.index, self.log.seq, Came::Spawn);
-    }
-
-    /// The same where nobody waits for the answer.
-    #[inline(never)]
-    pub(crate) fn spawn_posted(&mut self, Birth { body, parent }: Birth) {
-        self.counts.traps += 1;
-        if self.counts.traps >= self.inject.from
-            && let Some(by) = self.tasks.find(parent)
-        {
-            self.before_trap(by, body.site(), &Op::Spawn { name: body.name().into() });
-        }
-        let child = self.add_task(body, parent.serial.get(), true);
-        if self.log.is_listening() {
-            self.tell_spawn(parent, child);
-        } else {
-            self.log.seq += 2;
-        }
-        self.make_ready(child.index, self.log.seq, Came::Spawn);
-    }
-
-    #[cold]
-    fn tell_spawn(&mut self, parent: TaskRef, child: TaskRef) {
-        let by = self.tasks.find(parent);
-        let parent = parent.serial.get();
-        emit_for!(self, by.map_or((parent, "-"), |by| self.tasks.label(by)), {
-            let op = Op::Spawn { name: self.tasks.label(child.index).1.into() };
-            let outcome = Outcome::Number(child.serial.get());
-            Event::Trap { op, outcome, cause: None, at: None }
-        });
-        emit!(self, child.index, {
-            let at = self.tasks.site(child.index).map(log::site);
-            Event::Spawn { parent: Some(parent), cause: None, at }
-        });
-    }
-
-    fn cancel(&mut self, at: &At, wanted: TaskRef, reason: &'static str) {
-        let task = wanted.serial.get();
-        self.answer(at, Ok(Answer::Unit), || Op::Cancel { task, reason: reason.into() });
-        let cause = self.log.seq;
-        if let Some(found) = self.tasks.find(wanted) {
-            let by = self.tasks.name_of(at.task).id();
-            self.cancel_task(found, Some(by), reason, cause);
-        }
-    }
-
-    /// Whether an interrupt may end this request. A join of a task that has ended does not block;
-    /// to ask for an interrupt does not either, and gets it.
-    fn can_be_interrupted(&self, request: &Request) -> bool {
-        match request {
-            Request::Join { task, .. } => {
-                let joined = self.tasks.find(*task);
-                joined.is_some_and(|joined| !self.tasks.get(joined).is_ended())
-            }
-            Request::CheckInterrupt => true,
-            other => other.blocks(),
-        }
-    }
-
-    /// Hands a task the result of a request that did not park. `op` is for the log.
+    /// Hands a task the answer to a request that did not park. `op` is for the log.
     #[inline]
-    pub(crate) fn answer<'o>(&mut self, at: &At, result: TrapResult, op: impl FnOnce() -> Op<'o>) {
-        if self.log.is_listening() {
-            return self.answer_told(at, result, op());
-        }
-        self.log.seq += 1;
-        self.hand_over(at.task, at.ticket, result);
-    }
-
-    #[cold]
-    fn answer_told(&mut self, at: &At, result: TrapResult, op: Op<'_>) {
-        let outcome = log::outcome(&result);
-        // The place is worth its room where a reader will look for it.
-        let shows = result.is_err() || matches!(op, Op::SetTimeout { .. } | Op::Guard { .. });
-        let site = shows.then(|| log::site(at.site));
-        emit!(self, at.task, Event::Trap { op, outcome, cause: None, at: site });
-        self.hand_over(at.task, at.ticket, result);
-    }
-
-    /// Answers a request with the interrupt that was pending for it.
-    #[cold]
-    fn refuse(&mut self, at: &At, request: Request, source: Source, from: u32) {
-        let At { task, ticket, site, .. } = *at;
-        let interrupt = self.interrupt(task, source, from);
-        self.count_delivery(task, source);
-        let op = self.shown(&request);
-        drop_quietly(request);
-        let cause = Some(self.behind(task, source));
-        let result = Err(Failure::Interrupt(interrupt));
-        emit!(self, task, {
-            let outcome = log::outcome(&result);
-            Event::Trap { op, outcome, cause, at: Some(log::site(site)) }
+    pub(crate) fn answer<'o>(
+        &mut self,
+        asker: &Asker,
+        answer: Answer,
+        op: impl FnOnce() -> Op<'o>,
+    ) {
+        emit!(self, asker.task, {
+            let (op, outcome) = (op(), log::outcome(answer, None));
+            let fails = matches!(answer, Answer::Busy | Answer::Closed);
+            let at = fails.then(|| log::site(asker.site()));
+            Event::Trap { op, outcome, cause: None, at }
         });
-        self.hand_over(task, ticket, result);
+        self.gate.answer(asker.asked.serial, answer);
+        self.polled_on(asker);
     }
 
+    /// [`answer`](Kernel::answer), with an answer that owns something.
+    pub(crate) fn answer_owned<'o>(
+        &mut self,
+        asker: &Asker,
+        owned: Owned,
+        op: impl FnOnce() -> Op<'o>,
+    ) {
+        emit!(self, asker.task, {
+            let (op, outcome) = (op(), log::outcome(Answer::Owned, Some(&owned)));
+            let fails = matches!(owned, Owned::Refused(_));
+            let at = fails.then(|| log::site(asker.site()));
+            Event::Trap { op, outcome, cause: None, at }
+        });
+        self.hand_over_owned(asker, owned);
+    }
+
+    fn hand_over_owned(&mut self, asker: &Asker, owned: Owned) {
+        self.gate.answer_owned(asker.asked.serial, owned);
+        self.polled_on(asker);
+    }
+
+    /// The task that asked has its answer, and is polled on.
     #[inline]
-    fn hand_over(&mut self, task: u32, ticket: Ticket, result: TrapResult) {
-        self.tasks.get_mut(task).answered = true;
-        match self.gate.answer(ticket, result) {
-            Completion::Ready(None) => {}
-            Completion::Ready(Some(waker)) => quietly(|| waker.wake()),
-            Completion::Withdrawn(result) => {
-                self.gate.forget(ticket);
-                drop_quietly(result);
-            }
+    fn polled_on(&mut self, asker: &Asker) {
+        let task = &mut self.tasks[asker.task];
+        task.answered = true;
+        if task.rare.is_some() {
+            self.call_waker(asker.ticket());
         }
     }
 
-    /// Parks a ticket; gives its number. `op` is for the log.
-    #[inline(always)]
-    pub(crate) fn park<'o>(&mut self, at: &At, wait: Wait, op: impl FnOnce() -> Op<'o>) -> u64 {
-        self.gate.park(at.ticket);
-        // The line that is made next.
-        let number = self.waits.park(&mut self.tasks, at, wait, self.log.seq + 1);
-        if self.log.is_listening() {
-            return apart(|| {
-                let ran = self.ran(at.task);
-                let (ticket, site) = (Some(number), Some(log::site(at.site)));
-                emit!(self, at.task, Event::Block { op: op(), ticket, at: site }, ran);
-                number
-            });
-        }
-        self.log.seq += 1;
-        number
-    }
-}
-
-/// Where a request was made.
-#[derive(Clone, Copy)]
-pub(crate) struct At {
-    pub(crate) task: u32,
-    pub(crate) ticket: Ticket,
-    pub(crate) scope: ScopeId,
-    pub(crate) site: Site,
-}
-
-impl At {
+    /// Parks a request. `op` is for the log.
     #[inline]
-    pub(crate) fn first(task: u32, first: First) -> At {
-        let First { ticket, scope, site } = first;
-        At { task, ticket, scope, site }
+    pub(crate) fn park<'o>(&mut self, asker: &Asker, on: On, op: impl FnOnce() -> Op<'o>) {
+        let Asked { serial, scope, site, .. } = asker.asked;
+        let task = &mut self.tasks[asker.task];
+        task.keep(Wait { serial, scope, on, site });
+        task.parked_now = true;
+        if self.log.listening {
+            let ran = self.ran(asker.task);
+            let number = self.log.park(&mut self.tasks[asker.task], serial);
+            let (ticket, at) = (Some(number), Some(log::site(site)));
+            emit!(self, asker.task, Event::Block { op: op(), ticket, at }, ran);
+        }
     }
 }

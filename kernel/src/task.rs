@@ -1,27 +1,21 @@
-//! The record of a task: what the kernel keeps of it, and the lists that hang on it.
+//! The task table, and the record of a task: what the kernel keeps of it.
 //!
-//! Polls nothing and wakes nothing.
+//! Polls nothing and wakes nothing. How waits lie in a record is in `waits.rs`.
 
-use std::any::Any;
-use std::num::NonZeroU64;
+use std::num::NonZeroU32;
+use std::ops::{Index, IndexMut};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
-use traps::protocol::{Body, ScopeId, Site, Ticket};
+use traps::protocol::{Body, Direction, NewTask, Owned, Site, TaskRef, Ticket};
 use traps::{TaskId, Time};
 
-use crate::deadlines::Expiring;
-use crate::longrun::{Came, Packed};
-use crate::pending::Source;
-use crate::ready::ReadyQueue;
+use crate::interrupts::{Cancellation, FiredDeadline};
 use crate::trace::{Answered, Exit, Seq};
+use crate::waits::Wait;
 
-/// The end of a list that is threaded through a table.
+/// No place in a table: the end of a list that is threaded through one.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// Bytes of a place in the table.
-#[cfg(test)]
-pub(crate) const SIZE: usize = size_of::<Task>();
 
 /// What a task is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +24,12 @@ pub(crate) enum State {
     Ready,
     /// Being polled, or having its requests answered.
     Running,
-    /// Waiting: for its tickets, or for a waker alone.
+    /// Waiting: for its waits, or for a waker alone.
     Parked,
-    /// Over; its output waits for a joiner.
-    Finished,
-    /// Over, by a panic.
-    Panicked,
-    /// Over: it was dropped before its end.
-    Dropped,
+    /// Over.
+    Ended(End),
     /// Its place in the table is free.
-    Gone,
+    Free,
 }
 
 /// How a task ended.
@@ -50,247 +40,135 @@ pub(crate) enum End {
     Dropped,
 }
 
-/// What few tasks ever have: those that handed their waker on, were cancelled, interrupted or
-/// traced, or wait under policy NextSleep.
-#[derive(Default)]
-pub(crate) struct Rare {
-    /// Of a task that handed its waker on: its own, from then on.
-    waker: Option<Waker>,
-    pub(crate) news: News,
-    /// Policy NextSleep: the handle whose wait its last wake left registered, and whether that was
-    /// for writing.
-    deferred: Option<(u32, bool)>,
-    pub(crate) cancel: Option<Cancellation>,
-    /// The message of the panic that ended it.
-    pub(crate) panic: Box<str>,
-}
-
-/// A cancellation that was asked for. There is one at most in the life of a task.
-#[derive(Debug)]
-pub(crate) struct Cancellation {
-    pub(crate) by: Option<TaskId>,
-    pub(crate) reason: &'static str,
-    /// Traps that it reached and at which it was not dropped unread.
-    pub(crate) delivered: u32,
-    pub(crate) seq: Seq,
-}
-
-/// An interrupt that was delivered and not read.
-pub(crate) struct Unread {
-    /// Where it lies.
-    pub(crate) ticket: Ticket,
-    /// The number of that in the log.
-    pub(crate) number: u64,
-    pub(crate) source: Source,
-    /// The scope of the trap that it ended.
-    pub(crate) within: ScopeId,
-}
-
-/// What came for a task since it last ran.
-#[derive(Default)]
-pub(crate) struct News {
-    /// Tickets that were answered, for its `run` line; empty if nobody listens.
-    pub(crate) answered: Vec<Answered<'static>>,
-    /// Interrupts that were delivered and not read, but for those of a scope that has gone.
-    pub(crate) delivered: Vec<Unread>,
-}
-
-impl News {
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.answered.is_empty() && self.delivered.is_empty()
-    }
-
-    /// It was told. The room stays: the next run is told without an allocation.
-    pub(crate) fn clear(&mut self) {
-        self.answered.clear();
-        self.delivered.clear();
-    }
-}
-
-/// A task's future, then its output; none if that was taken, and of main.
-pub(crate) type Contents = Option<Pin<Box<dyn Body>>>;
-
-/// What is left of a task whose place is free: to be dropped outside.
-pub(crate) type Remains = (Contents, Option<Box<Rare>>);
-
+/// A task. Each that sleeps pays for one, so what only few have is in [`Rare`].
 pub(crate) struct Task {
-    pub(crate) id: NonZeroU64,
-    /// That of main is in the frame of `run`.
-    pub(crate) body: Contents,
-    pub(crate) parent: u64,
+    pub(crate) generation: u32,
     pub(crate) state: State,
-    pub(crate) cycles: u64,
-    /// The line that made it ready; while it runs, its `run` line.
-    pub(crate) cause: Seq,
-    /// What that line ended.
-    pub(crate) came: Packed,
-    /// Since when it is ready, or parked.
-    pub(crate) ready_since: Time,
-    /// Parked tickets, in the order of their parking. In a free place: the next that is free.
-    pub(crate) first_wait: u32,
-    pub(crate) last_wait: u32,
-    pub(crate) waits: u32,
-    /// Open scopes.
-    pub(crate) first_scope: u32,
-    /// Tasks that wait for its end.
-    pub(crate) first_joiner: u32,
-    pub(crate) last_joiner: u32,
-    /// Entries in the list of pending interrupts.
-    pub(crate) pending: u32,
-    rare: Option<Box<Rare>>,
-    /// A result came while it was running: it is polled on.
+    /// It was answered while it ran: it is polled on.
     pub(crate) answered: bool,
-    /// Its waker was called while it was running: it goes to the end of the queue.
+    /// It has parked a wait in this run.
+    pub(crate) parked_now: bool,
+    /// It has a wait that ends when it leaves the CPU.
+    pub(crate) gives_way: bool,
+    /// Its waker was called while it ran: it goes to the end of the queue.
     pub(crate) woken: bool,
-    /// An interrupt was delivered to it and it has not run since.
-    pub(crate) interrupted: bool,
-    /// A deadline around it fired once: a guard that ends is worth a look.
-    pub(crate) troubled: bool,
-    /// Between the wait of a turn and its deadlines: where a connection deadline is due.
-    pub(crate) expiring: Option<Expiring>,
-    /// Connection deadlines with this number or a lower one were made before it.
-    pub(crate) deadlines_before: u32,
+    /// It is polled when the shutdown begins.
+    pub(crate) watches_shutdown: bool,
     /// Nobody can join it.
     pub(crate) detached: bool,
-    /// Nothing is kept in its home at the gate, as far as its last run has seen.
-    pub(crate) is_home_free: bool,
+    /// Its number, from 2; the kernel's own task is number 1.
+    pub(crate) id: u64,
+    /// Its future, then its output; none of main, and if the output was taken.
+    pub(crate) body: Option<Pin<Box<dyn Body>>>,
+    /// The number of the task that spawned it, 0 for none.
+    pub(crate) parent: u64,
+    /// Since when it is ready, or parked.
+    pub(crate) since: Time,
+    /// A wait, or its result; most tasks never have a second.
+    pub(crate) first: Option<Wait>,
+    /// How often it had the CPU.
+    pub(crate) runs: u32,
+    /// Its newest scope, or [`NONE`].
+    pub(crate) newest_scope: u32,
+    /// Fired scopes and deadlines, and its cancellation: interrupts that may be pending in it.
+    pub(crate) sources: u32,
+    /// The first task that waits for its end; others are in [`Rare`].
+    pub(crate) joiner: Option<Ticket>,
+    pub(crate) rare: Option<Box<Rare>>,
+}
+
+/// What few tasks ever have.
+#[derive(Default)]
+pub(crate) struct Rare {
+    /// Parked waits beside the first, by serial number.
+    pub(crate) more: Vec<Wait>,
+    /// Their results, to be read.
+    pub(crate) results: Vec<Wait>,
+    /// What waits own, by serial number.
+    pub(crate) owned: Vec<(NonZeroU32, Owned)>,
+    /// Wakers of combinators, to be called when that wait ends.
+    pub(crate) wakers: Vec<(NonZeroU32, Waker)>,
+    /// Of a task that handed its waker on: its own, from then on.
+    pub(crate) waker: Option<Waker>,
+    pub(crate) joiners: Vec<Ticket>,
+    pub(crate) cancel: Option<Cancellation>,
+    /// Connection deadlines that fired without a guard.
+    pub(crate) deadlines: Vec<FiredDeadline>,
+    /// The message of the panic that ended it.
+    pub(crate) panic: Option<String>,
+    /// Policy NextSleep: the wait that its last wake left registered.
+    pub(crate) deferred: Option<(u32, Direction)>,
+    /// What only the log needs.
+    pub(crate) told: Told,
+}
+
+/// What the log remembers of a task, while somebody listens.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// The line that made it ready; while it runs, its `run` line.
+    pub(crate) cause: Seq,
+    /// Its waits, from their `block` line to the `run` line that tells of their end.
+    pub(crate) waits: Vec<ToldWait>,
+    /// Waits that ended since it last ran, for its `run` line.
+    pub(crate) answered: Vec<Answered<'static>>,
+}
+
+/// A wait as the log shows it.
+pub(crate) struct ToldWait {
+    pub(crate) serial: NonZeroU32,
+    /// `k=3`
+    pub(crate) number: u64,
+    /// Its `block` line.
+    pub(crate) line: Seq,
 }
 
 impl Task {
-    #[inline(always)]
-    pub(crate) fn new(
-        id: NonZeroU64,
+    fn new(
+        generation: u32,
+        id: TaskId,
         body: Option<Pin<Box<dyn Body>>>,
-        (parent, deadlines_before): (u64, u32),
+        parent: u64,
         detached: bool,
     ) -> Task {
         Task {
-            id,
+            generation,
+            state: State::Parked,
+            answered: false,
+            parked_now: false,
+            gives_way: false,
+            woken: false,
+            watches_shutdown: false,
+            detached,
+            id: id.0,
             body,
             parent,
-            state: State::Parked,
-            cycles: 0,
-            cause: 0,
-            came: Packed::of(Came::Spawn),
-            ready_since: Time::ZERO,
-            first_wait: NONE,
-            last_wait: NONE,
-            waits: 0,
-            first_scope: NONE,
-            first_joiner: NONE,
-            last_joiner: NONE,
-            pending: 0,
+            since: Time::ZERO,
+            first: None,
+            runs: 0,
+            newest_scope: NONE,
+            sources: 0,
+            joiner: None,
             rare: None,
-            answered: false,
-            woken: false,
-            interrupted: false,
-            troubled: false,
-            expiring: None,
-            deadlines_before,
-            detached,
-            is_home_free: true,
         }
     }
 
-    /// Becomes ready if it is parked, for the line `cause`, which ended `came`; one that runs is
-    /// polled on.
-    #[inline(always)]
-    pub(crate) fn make_ready(
-        &mut self,
-        index: u32,
-        (cause, came): (Seq, Came),
-        now: Time,
-        ready: &mut ReadyQueue,
-    ) {
-        if self.state == State::Parked {
-            self.state = State::Ready;
-            (self.cause, self.came) = (cause, Packed::of(came));
-            self.ready_since = now;
-            ready.push(index);
-        } else if self.state == State::Running {
-            self.answered = true;
-        }
-    }
-
-    /// Whether it has anything open or deferred, perhaps: more than its future and its name.
-    #[inline]
-    pub(crate) fn has_more(&self) -> bool {
-        self.waits > 0 || self.first_scope != NONE || self.pending > 0 || self.rare.is_some()
+    /// A place without a task.
+    fn free() -> Task {
+        Task { state: State::Free, ..Task::new(0, TaskId(0), None, 0, true) }
     }
 
     #[inline]
-    pub(crate) fn is_ended(&self) -> bool {
-        matches!(self.state, State::Finished | State::Panicked | State::Dropped)
-    }
-
-    /// Its own waker, if it ever handed one on.
-    #[inline]
-    pub(crate) fn waker(&self) -> Option<&Waker> {
-        self.rare.as_ref()?.waker.as_ref()
-    }
-
-    /// The same, and its future.
-    #[inline]
-    pub(crate) fn parts(&mut self) -> (Option<&Waker>, &mut Contents) {
-        let waker = self.rare.as_ref().and_then(|rare| rare.waker.as_ref());
-        (waker, &mut self.body)
-    }
-
-    pub(crate) fn set_waker(&mut self, waker: Waker) -> &Waker {
-        self.rare().waker.insert(waker)
-    }
-
-    /// What its next run will find.
-    #[inline]
-    pub(crate) fn news(&self) -> Option<&News> {
-        self.rare.as_ref().map(|rare| &rare.news)
-    }
-
-    /// Policy NextSleep: the wait that its last wake left registered (handle, write side).
-    #[inline]
-    pub(crate) fn deferred(&self) -> Option<(u32, bool)> {
-        self.rare.as_ref()?.deferred
-    }
-
-    pub(crate) fn defer(&mut self, handle: u32, write: bool) {
-        self.rare().deferred = Some((handle, write));
-    }
-
-    pub(crate) fn undefer(&mut self) -> Option<(u32, bool)> {
-        self.rare.as_mut()?.deferred.take()
-    }
-
-    pub(crate) fn cancel(&self) -> Option<&Cancellation> {
-        self.rare.as_ref()?.cancel.as_ref()
-    }
-
-    pub(crate) fn cancel_mut(&mut self) -> Option<&mut Cancellation> {
-        self.rare.as_mut()?.cancel.as_mut()
-    }
-
-    /// What few tasks have: made here, if it has nothing of it yet.
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
 
-    /// It ends: nobody wakes it or tells it anything any more.
     #[inline]
-    pub(crate) fn end(&mut self, end: End) {
-        self.state = match end {
-            End::Output => State::Finished,
-            End::Panicked => State::Panicked,
-            End::Dropped => State::Dropped,
-        };
-        if let Some(rare) = &mut self.rare {
-            (rare.waker, rare.news) = (None, News::default());
-        }
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended(_))
     }
 
-    /// Takes out what is left of a task that has ended.
-    #[inline]
-    pub(crate) fn take_remains(&mut self) -> Remains {
-        (self.body.take(), self.rare.take())
+    pub(crate) fn cancel(&self) -> Option<&Cancellation> {
+        self.rare.as_ref()?.cancel.as_ref()
     }
 
     /// How it ends, for the log.
@@ -298,40 +176,140 @@ impl Task {
         match end {
             End::Panicked => Exit::Panic,
             End::Dropped => Exit::Dropped,
-            End::Output if self.cancel().is_some_and(|cancel| cancel.delivered > 0) => {
-                Exit::Cancelled
-            }
+            End::Output if self.cancel().is_some_and(Cancellation::was_heard) => Exit::Cancelled,
             End::Output => Exit::Ok,
         }
     }
 }
 
-/// Keeps the name and the place of a task whose future is gone.
-struct StandIn {
-    name: String,
-    site: Site,
+/// All tasks of a kernel. A free place has a record too.
+pub(crate) struct Tasks {
+    /// By the index that the gate gave out.
+    records: Vec<Task>,
+    /// Which task is main, and where it was run.
+    main: Option<(u32, Site)>,
+    /// Tasks that have not ended.
+    pub(crate) alive: usize,
 }
 
-impl Body for StandIn {
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        unreachable!("rule: an ended task is not polled")
-    }
-
-    fn take(self: Pin<&mut Self>, _: &mut dyn Any) {}
-
-    fn clear(self: Pin<&mut Self>) {}
-
-    fn retire(self: Pin<Box<Self>>) {}
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn site(&self) -> Site {
-        self.site
+impl Index<u32> for Tasks {
+    type Output = Task;
+    #[inline]
+    fn index(&self, index: u32) -> &Task {
+        &self.records[index as usize]
     }
 }
 
-pub(crate) fn stand_in(name: String, site: Site) -> Pin<Box<dyn Body>> {
-    Box::pin(StandIn { name, site })
+impl IndexMut<u32> for Tasks {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut Task {
+        &mut self.records[index as usize]
+    }
+}
+
+impl Tasks {
+    pub(crate) fn new() -> Tasks {
+        Tasks { records: Vec::new(), main: None, alive: 0 }
+    }
+
+    /// Adds a parked task.
+    pub(crate) fn add(&mut self, new: NewTask, parent: u64) -> u32 {
+        let NewTask { task: TaskRef { index, generation }, id, body, detached, .. } = new;
+        self.put(index, Task::new(generation, id, Some(body), parent, detached))
+    }
+
+    /// Adds the main task: its future is in the frame of `run`.
+    pub(crate) fn add_main(&mut self, (name, id): (TaskRef, TaskId), site: Site) -> u32 {
+        self.main = Some((name.index, site));
+        self.put(name.index, Task::new(name.generation, id, None, 0, true))
+    }
+
+    fn put(&mut self, index: u32, task: Task) -> u32 {
+        self.alive += 1;
+        let place = index as usize;
+        if place >= self.records.len() {
+            self.records.resize_with(place + 1, Task::free);
+        }
+        self.records[place] = task;
+        index
+    }
+
+    pub(crate) fn is_main(&self, index: u32) -> bool {
+        self.main.is_some_and(|(main, _)| main == index)
+    }
+
+    /// Frees the place of a task that has ended; gives its record, to be dropped.
+    pub(crate) fn remove(&mut self, index: u32) -> Task {
+        if self.is_main(index) {
+            self.main = None;
+        }
+        debug_assert!(self[index].is_ended(), "a task is removed once, when it has ended");
+        std::mem::replace(&mut self[index], Task::free())
+    }
+
+    pub(crate) fn has(&self, ticket: Ticket) -> bool {
+        let found = self.records.get(ticket.task as usize);
+        found.is_some_and(|task| task.state != State::Free)
+    }
+
+    /// The task in that place, if there is one.
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Task> {
+        self.records.get_mut(index as usize).filter(|task| task.state != State::Free)
+    }
+
+    /// The place of a task that may be gone.
+    #[inline]
+    pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
+        let found = self.records.get(task.index as usize)?;
+        let is_it = found.generation == task.generation && found.state != State::Free;
+        is_it.then_some(task.index)
+    }
+
+    #[inline]
+    pub(crate) fn name_of(&self, index: u32) -> TaskRef {
+        TaskRef { index, generation: self[index].generation }
+    }
+
+    /// The number and the name, for the log.
+    pub(crate) fn label(&self, index: u32) -> (u64, &str) {
+        let task = &self[index];
+        let name = match &task.body {
+            Some(body) => body.name(),
+            None if self.is_main(index) => "main",
+            None => "-",
+        };
+        (task.id, name)
+    }
+
+    /// Where it was spawned; `None` if its output was taken.
+    pub(crate) fn site(&self, index: u32) -> Option<Site> {
+        match &self[index].body {
+            Some(body) => Some(body.site()),
+            None => self.main.filter(|(main, _)| *main == index).map(|(_, site)| site),
+        }
+    }
+
+    /// All of them, ended ones too.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Task> {
+        self.records.iter().filter(|task| task.state != State::Free)
+    }
+
+    /// Those with a number above `older` that have not ended, newest first.
+    pub(crate) fn newest_first(&self, older: u64) -> Vec<u32> {
+        let wanted = |task: &Task| !task.is_ended() && task.state != State::Free && task.id > older;
+        let alive = (0..).zip(&self.records).filter(|(_, task)| wanted(task));
+        let mut found: Vec<_> = alive.map(|(index, task)| (task.id, index)).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.into_iter().map(|(_, index)| index).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_task_does_not_grow() {
+        assert_eq!((size_of::<Option<Wait>>(), size_of::<Task>()), (40, 120));
+    }
 }

@@ -8,7 +8,7 @@ use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::view::TaskView;
 
-/// Every task of a kernel at one moment, in the order of their numbers (row F26).
+/// Every task of a kernel at one moment, in the order of their numbers.
 ///
 /// Prints as an aligned table: one line a task, and one more for each further trap that it is
 /// parked in. *since* is when the task came into its state, *until* when the wait ends at the

@@ -13,27 +13,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::emit::drop_quietly;
 use crate::limits::WORKER_STACK;
-use crate::workers::Parcel;
+use crate::tokens::Parcel;
 
-use traps::threads::Work;
+use traps::threads::{Work, drop_quietly};
 
 /// How often a worker without a job gives way before it sleeps: for a microsecond or so.
 const YIELDS: u32 = 3;
 
-/// Names a job to the pool and back. The caller never uses one twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobId {
-    /// Its number in the log, from 1.
-    pub number: u64,
-    /// Where its kernel keeps it.
-    pub slot: u32,
-}
-
 /// A job that has run, as its worker delivers it.
 pub struct Done {
-    pub job: JobId,
+    pub job: u64,
     /// After [`Work::run`], which may have panicked.
     pub work: Box<dyn Work>,
 }
@@ -72,7 +62,7 @@ struct Floor {
 #[derive(Default)]
 struct Board {
     /// Jobs that no worker has taken, oldest first.
-    queue: VecDeque<(JobId, Parcel)>,
+    queue: VecDeque<(u64, Parcel)>,
     /// All workers; those that are not idle are in `Work::run`.
     threads: usize,
     /// Workers that look at the queue before they do anything else: waiting, just started, or
@@ -119,7 +109,7 @@ impl Pool {
     ///
     /// Why no thread could be started, or that the pool was shut down, with the job: it is not
     /// left here to wait for a worker that may be busy for ever.
-    pub(crate) fn submit(&mut self, job: JobId, parcel: Parcel) -> Result<(), (io::Error, Parcel)> {
+    pub(crate) fn submit(&mut self, job: u64, parcel: Parcel) -> Result<(), (io::Error, Parcel)> {
         {
             let mut board = self.floor.enter();
             if board.closing {
@@ -181,7 +171,7 @@ impl Pool {
 
     /// Ends the pool: no job starts any more, workers go home after their present one. Gives the
     /// jobs that none has taken, oldest first.
-    pub(crate) fn close(&mut self) -> VecDeque<(JobId, Parcel)> {
+    pub(crate) fn close(&mut self) -> VecDeque<(u64, Parcel)> {
         let never_run = {
             let mut board = self.floor.enter();
             board.closing = true;
@@ -236,7 +226,7 @@ impl Floor {
     }
 
     /// Takes the oldest job, if there is one, for a worker that is counted as idle until then.
-    fn take(&self, mut board: MutexGuard<'_, Board>) -> Option<(JobId, Parcel)> {
+    fn take(&self, mut board: MutexGuard<'_, Board>) -> Option<(u64, Parcel)> {
         let next = if board.closing { None } else { board.queue.pop_front() }?;
         board.idle -= 1;
         let calls = board.must_call();
@@ -263,7 +253,7 @@ impl Floor {
     }
 
     /// Waits for a job and takes it. `None`: the worker is no longer counted and must end.
-    fn wait_for_job(&self) -> Option<(JobId, Parcel)> {
+    fn wait_for_job(&self) -> Option<(u64, Parcel)> {
         let mut board = self.linger();
         while board.queue.is_empty() && !board.closing {
             board.asleep += 1;
@@ -301,7 +291,8 @@ mod tests {
     use std::fs;
     use std::sync::mpsc::{self, Receiver, Sender};
     use traps::Time;
-    use traps::threads::{Outlook, ThreadContext};
+    use traps::protocol::TaskRef;
+    use traps::threads::{ThreadClock, ThreadContext};
 
     const LONG: Duration = Duration::from_secs(3600);
 
@@ -310,21 +301,18 @@ mod tests {
 
     impl<F: FnMut() + Send + 'static> Work for Call<F> {
         fn run(&mut self, context: ThreadContext) {
-            context.run(|| (self.0)());
+            context.run(|| (self.0)()).unwrap();
         }
 
-        fn into_any(self: Box<Self>) -> Box<dyn std::any::Any> {
-            self
-        }
-
-        fn into_outcome(self: Box<Self>) -> Option<Result<Box<dyn std::any::Any>, String>> {
+        fn into_outcome(self: Box<Self>) -> traps::threads::Outcome {
             Some(Ok(self))
         }
     }
 
     fn call(run: impl FnMut() + Send + 'static) -> Parcel {
-        let outlook = Arc::new(Outlook::new(1, Box::new(|| Time::ZERO)));
-        let context = ThreadContext::new(1, Time::NEVER, &outlook, Vec::new());
+        let clock: Arc<ThreadClock> = Arc::new(|| Time::ZERO);
+        let nobody = TaskRef { index: 0, generation: 0 };
+        let context = ThreadContext::new(Time::NEVER, &clock, nobody);
         Parcel { work: Box::new(Call(run)), context }
     }
 
@@ -332,16 +320,12 @@ mod tests {
     fn pool(idle: Duration) -> (Pool, Receiver<u64>) {
         let (sender, delivered) = mpsc::channel();
         // An error: the test is over.
-        let deliver = move |done: Done| sender.send(done.job.number).unwrap_or(());
+        let deliver = move |done: Done| sender.send(done.job).unwrap_or(());
         (Pool::new(idle, Arc::new(deliver)), delivered)
     }
 
-    fn id(number: u64) -> JobId {
-        JobId { number, slot: 0 }
-    }
-
     fn submit(pool: &mut Pool, job: u64, parcel: Parcel) {
-        pool.submit(id(job), parcel).map_err(|(error, _)| error).unwrap();
+        pool.submit(job, parcel).map_err(|(error, _)| error).unwrap();
     }
 
     /// A job that says its number when it starts, and ends when `open` is dropped or sends.
@@ -455,7 +439,7 @@ mod tests {
         assert_eq!(started.recv(), Ok(1));
         assert_eq!(shut_down(&mut pool, Duration::ZERO), 1, "it is left alone");
         assert_eq!(pool.running(), 1);
-        let (error, _) = pool.submit(id(3), call(|| ())).unwrap_err();
+        let (error, _) = pool.submit(3, call(|| ())).unwrap_err();
         assert_eq!(error.to_string(), "the pool was shut down");
         drop(gate);
         assert_eq!(shut_down(&mut pool, LONG), 0);
@@ -466,7 +450,7 @@ mod tests {
     fn a_thread_that_cannot_start_is_an_error_and_the_job_comes_back() {
         let (mut pool, delivered) = pool(LONG);
         let possible = mem::replace(&mut pool.stack_size, 1 << 50);
-        let (_, parcel) = pool.submit(id(1), call(|| ())).unwrap_err();
+        let (_, parcel) = pool.submit(1, call(|| ())).unwrap_err();
         assert_eq!(pool.threads(), 0);
         pool.stack_size = possible;
         submit(&mut pool, 1, parcel);
@@ -477,7 +461,7 @@ mod tests {
         pool.stack_size = 1 << 50;
         submit(&mut pool, 2, parcel);
         assert_eq!(started.recv(), Ok(2));
-        let (_, parcel) = pool.submit(id(3), call(|| ())).unwrap_err();
+        let (_, parcel) = pool.submit(3, call(|| ())).unwrap_err();
         drop(gate);
         assert_eq!(delivered.recv(), Ok(2));
         submit(&mut pool, 3, parcel);

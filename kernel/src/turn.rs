@@ -1,56 +1,57 @@
-//! The turn: wait, completed I/O, wake queue, deadlines, ready tasks.
+//! The turn: wait, arrivals, wake queue, timers, ready tasks.
 //!
 //! The loop of the kernel. How one task runs is in `run.rs`.
 
 use std::mem;
-use std::rc::Rc;
 
+use traps::Time;
+use traps::deadline::{self, Due};
 use traps::gate::Gate;
-use traps::protocol::{Direction, Site};
-use traps::scope_table::ScopeTable;
+use traps::protocol::Site;
 
-use crate::emit::{KERNEL, WAKEUP, drop_quietly, emit, emit_for};
 use crate::kernel::{Kernel, MainPoll};
-use crate::log;
-use crate::longrun::{Came, Done, Skipped};
+use crate::limits::SKIPPED;
+use crate::log::{self, KERNEL, WAKEUP, emit, emit_for};
 use crate::machine::{Machine, Until};
-use crate::options::{Error, Options};
-use crate::owner::{Owner, Whose};
-use crate::task::{End, NONE};
-use crate::timers::{Class, Rank};
-use crate::trace::{self, Event, Op, Timer, WakeOp};
-use crate::waits::Wait;
-use crate::wake;
-use crate::waker::Message;
+use crate::options::Error;
+use crate::task::End;
+use crate::timers::Owner;
+use crate::trace::{Event, Seq, Timer, WakeOp};
+use crate::waits::On;
 
-/// Ends the kernel's hold on its thread's gate, also by a panic.
-pub(crate) struct Running(Rc<Gate>, u32);
+/// A kernel's hold on its thread's gate, given back also by a panic.
+pub(crate) struct Running(&'static Gate);
 
 impl Running {
-    pub(crate) fn enter(gate: &Rc<Gate>, epoch: u32, scopes: &Rc<ScopeTable>) -> Running {
-        gate.enter(epoch, scopes);
-        Running(gate.clone(), epoch)
+    pub(crate) fn enter<M: Machine>(kernel: &Kernel<M>) -> Running {
+        kernel.gate.enter(&kernel.shared);
+        Running(kernel.gate)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.leave(self.1);
+        drop(self.0.leave());
     }
+}
+
+/// The turns that went by since the last look at the machine.
+#[derive(Default)]
+pub(crate) struct Skipped {
+    turns: u32,
+    /// The machine's mark at that look.
+    since: u64,
 }
 
 impl<M: Machine> Kernel<M> {
     /// Runs turns until main has ended.
     pub(crate) fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
-        let _running = Running::enter(&self.gate, self.epoch, self.scopes.table());
-        let _closing = self.enter_closing();
+        let _running = Running::enter(self);
         self.start()?;
-        self.main_ended = false;
-        let task = self.tasks.add_main(site, self.timers.table().made_so_far());
-        let task = self.settle_in(task).index;
+        let task = self.tasks.add_main(self.gate.new_task(), site);
         let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
-        self.make_ready(task, seq, Came::Spawn);
+        self.make_ready(task, seq);
         // What was posted between two runs goes before what is due in this one.
         self.serve_between_runs();
         while !self.main_ended {
@@ -73,28 +74,18 @@ impl<M: Machine> Kernel<M> {
         self.watch_own_signals().map_err(Error::Machine)?;
         self.look();
         self.log.now = self.machine.now();
-        if self.wakeup.seq == 0 {
-            self.boot();
-        }
+        self.main_ended = false;
+        self.skipped.turns = 0;
+        self.mark_runs();
+        self.boot();
         Ok(())
     }
 
-    /// The first lines of a trace.
-    fn boot(&mut self) {
-        let Options { policy, budget, grace, threads, longrun, watchdog, .. } = &self.options;
-        let shown = |span: &Option<_>| {
-            span.map_or_else(|| "off".to_owned(), |span| trace::Span(span).to_string())
-        };
-        let (longrun, watchdog) = (shown(longrun), shown(watchdog));
-        let tick = trace::Span(self.options.tick_over(None));
-        let grace = trace::Span(*grace);
-        let clock = self.machine.clock_name();
-        self.log.boot(&format!(
-            "clock={clock} policy={policy} tick={tick} budget={budget} grace={grace} \
-                 threads={threads} longrun={longrun} watchdog={watchdog}"
-        ));
-        self.wakeup.seq =
-            emit_for!(self, WAKEUP, Event::Spawn { parent: None, cause: None, at: None });
+    /// Heeds what was posted while the kernel did not run. That is a turn of its own, because the
+    /// log shows in which order tasks became ready in a turn.
+    pub(crate) fn serve_between_runs(&mut self) {
+        self.log.turn += u64::from(self.gate.has_filed());
+        self.serve();
     }
 
     /// One turn of the loop.
@@ -102,8 +93,9 @@ impl<M: Machine> Kernel<M> {
         self.log.turn += 1;
         self.wait()?;
         self.run_wakeup();
-        self.fire_deadlines();
+        self.fire_timers();
         self.serve();
+        self.mark_runs();
         self.run_ready(main);
         Ok(())
     }
@@ -111,273 +103,182 @@ impl<M: Machine> Kernel<M> {
     /// Learns whether anybody listens; once a turn is often enough.
     pub(crate) fn look(&mut self) {
         self.log.look();
-        self.longrun.since_then = Done::Waited;
-        let table = self.timers.table();
-        table.listen(self.log.is_listening());
-        self.log.count_untold(table.untold());
-        // A sweep wants to stand before each of them.
-        self.scopes.table().tell(self.log.is_listening() || self.inject.from != u64::MAX);
+        // A sweep stands before every trap, so it needs to hear of every scope.
+        let is_told = self.log.listening || self.inject.is_active();
+        self.gate.listen(is_told);
+        self.is_watched = is_told || self.log.timed || self.watchdog.is_on();
     }
 
     /// Steps 1 and 2: waits for the machine, and makes ready whom its arrivals concern.
     fn wait(&mut self) -> Result<(), Error> {
         let busy = !self.ready.is_empty();
-        if !busy {
-            self.skipped = Skipped::NONE;
-        } else if self.skips() {
-            // Before what other threads sent: a guard wins against it.
-            self.take_due();
+        if busy && self.skips() {
             return Ok(());
         }
-        while self.wait_once(busy)? {}
-        Ok(())
-    }
-
-    /// Waits for the machine. True if the wait is to go on: it was over for a look at the far
-    /// timers, and none had come near. How often there is such a look hangs on the order of the
-    /// arms, so it is no turn.
-    #[inline(always)]
-    fn wait_once(&mut self, busy: bool) -> Result<bool, Error> {
         self.look();
-        let outside = self.is_awaited_outside();
-        let by = [self.timers.next(), self.bound].into_iter().flatten().min();
-        let mut until = Until::Arrival { by, outside };
-        let sleeps = !busy && self.wakes.fall_asleep();
-        if !sleeps {
-            until = Until::Now;
-        } else {
-            if self.log.is_listening() {
+        let by = [self.timers.next(), self.next_scan(), self.bound].into_iter().flatten().min();
+        let sleeps = !busy && self.inbox.queue.fall_asleep();
+        let mut until = Until::Now;
+        if sleeps {
+            if self.log.listening {
                 self.log.idle();
             }
-            if self.gate.has_filed() {
-                // Who listens, or a logger at `info`, has woken somebody.
-                until = Until::Now;
+            // Who listens may have woken somebody.
+            if !self.gate.has_filed() {
+                until = Until::Arrival { by, outside: self.is_awaited_outside() };
             }
         }
-        let mut arrivals = mem::take(&mut self.scratch.arrivals);
+        let mut arrivals = mem::take(&mut self.arrivals);
         self.counts.polls += 1;
         let waited = self.machine.wait(until, &mut arrivals);
         if sleeps {
-            self.wakes.wake_up();
+            self.inbox.queue.wake_up();
         }
-        // Also where nothing has a timer: lines, interrupts and arms have this time.
         self.log.now = self.machine.now();
-        self.timers.table().set_exact(self.log.now);
-        self.timers.table().columns().forget_past(self.log.now);
-        let in_vain = self.take_due() && sleeps && arrivals.are_none();
+        self.skipped.turns = 0;
+        // Before the arrivals: a guard wins against a value of the same turn.
+        self.fire_deadlines();
         for arrival in arrivals.io.drain(..) {
             self.arrive(arrival);
         }
+        self.guarded.clear();
         for signal in arrivals.signals.drain(..) {
             self.meet_signal(signal);
         }
-        let hang = arrivals.hang && self.is_quiescent();
-        arrivals.clear();
-        self.scratch.arrivals = arrivals;
+        let hang = mem::take(&mut arrivals.hang) && self.is_quiescent();
+        arrivals.bell = false;
+        self.arrivals = arrivals;
         if let Err(error) = waited {
             self.fail();
             return Err(Error::Machine(error));
         }
-        if hang { Err(Error::Hang(self.report())) } else { Ok(in_vain) }
+        if hang { Err(Error::Hang(self.report())) } else { Ok(()) }
     }
 
-    /// The machine has failed.
+    /// Whether this turn, which has tasks to run, goes by without a look at the machine: at most
+    /// 61 do, and only while the coarse clock shows no time. Tasks that hand work to each other
+    /// would pay for a system call each turn; tasks that are busy for long would hold up all I/O.
+    #[inline]
+    fn skips(&mut self) -> bool {
+        self.skipped.turns += 1;
+        // The end of the last run, if that was measured.
+        let measured = self.longrun.measures();
+        let mark = if measured { self.longrun.since } else { self.machine.mark() };
+        self.skipped.turns <= SKIPPED && self.skipped.since == mark
+    }
+
+    /// The runs of a turn begin.
+    #[inline]
+    fn mark_runs(&mut self) {
+        if self.skipped.turns == 0 {
+            self.skipped.since = self.machine.mark();
+            self.longrun.since = self.skipped.since;
+        }
+    }
+
+    /// The machine has failed. Nobody gives orders any more; what jobs come to, and whom they wake,
+    /// is heeded in a shutdown.
     #[cold]
-    #[inline(never)]
     fn fail(&mut self) {
         self.ending.failed = true;
-        // Or what they were set for would be gone when the shutdown comes to them.
-        self.fire_deadlines();
-        // Nobody is to give orders any more. What jobs come to and whom they wake is heeded in a
-        // shutdown.
-        self.wakes.seal();
-        let mut messages = mem::take(&mut self.scratch.messages);
-        self.wakes.drain(&mut messages);
-        for message in messages.drain(..) {
-            match message {
-                Message::Spawn(..) | Message::Cancel { .. } | Message::ShutDown(_) => {
-                    drop_quietly(message);
-                }
-                news => {
-                    self.wakes.push(news);
-                }
-            }
-        }
-        self.scratch.messages = messages;
+        self.fire_timers();
+        self.seal_messages();
     }
 
-    /// Step 3: the kernel's own task moves what other threads sent to the ready queue.
+    /// When the deadline table is to be looked through: not before a deadline can be due, and not
+    /// before a tick has passed since the last time.
+    fn next_scan(&self) -> Option<Time> {
+        let soonest = self.shared.deadlines.soonest()?;
+        Some(soonest.max(self.scanned + self.options.tick_in_force()))
+    }
+
+    /// Looks through the table of connection deadlines, if it is time, and fires what is due.
     #[inline]
-    pub(crate) fn run_wakeup(&mut self) {
-        let nothing_to_say = self.wakeup.parked || self.wakeup.seq == 0;
-        if !(nothing_to_say && self.wakes.is_empty()) {
-            self.move_messages();
-        }
-    }
-
-    #[inline(never)]
-    fn move_messages(&mut self) {
-        self.longrun.since_then = Done::Served;
-        let started = self.wakeup.parked;
-        if self.wakeup.seq == 0 {
-            // A kernel that is shut down before its first run.
-            self.boot();
-        }
-        // A shutdown may name the line of this as its cause, at any level.
-        self.log.count_untold(self.timers.table().untold());
-        // It waits without a ticket: nothing of it is left at a halt.
-        let alias = self.registrations.bell();
-        let direction = Direction::Read;
-        let mut cause = self.wakeup.seq;
-        if started {
-            let op = WakeOp::Io { alias, direction };
-            cause = emit_for!(self, WAKEUP, Event::Wake { op, ticket: None, cause });
-        }
-        let event = Event::Run { cause, answered: Vec::new().into() };
-        let run = emit_for!(self, WAKEUP, event);
-        let mut messages = mem::take(&mut self.scratch.messages);
-        self.wakes.drain(&mut messages);
-        let came = messages.len();
-        self.counts.batches += u64::from(came > 0);
-        self.counts.wakes += came as u64;
-        for message in messages.drain(..) {
-            self.heed_message(message, run);
-        }
-        wake::trim(&mut messages, came);
-        self.scratch.messages = messages;
-        self.wakeup.parked = true;
-        let op = Op::Io { alias, direction };
-        let event = Event::Block { op, ticket: None, at: None };
-        self.wakeup.seq = emit_for!(self, WAKEUP, event);
-    }
-
-    /// Does what another thread asked for.
-    fn heed_message(&mut self, message: Message, run: trace::Seq) {
-        match message {
-            Message::Wake(task) => self.wake_task(task, run),
-            Message::Done(done) => self.job_done(done),
-            Message::WakeTicket(ticket) => self.wake_ticket(ticket, run),
-            Message::Spawn(order) => self.spawn_from_outside(order, run),
-            Message::Cancel { task, reason } => self.cancel_from_outside(&task, reason, run),
-            Message::ShutDown(reason) => self.begin_shutdown(reason, run),
-        }
-    }
-
-    /// Takes the timers that are due out of the queue, by deadline and rank. All are gone from
-    /// their owners before the first of them acts. Whether it looked for them in vain.
-    #[inline]
-    fn take_due(&mut self) -> bool {
-        self.timers.next().is_some_and(|next| next <= self.log.now) && !self.take_expired()
-    }
-
-    /// Whether any came near or is due.
-    #[inline(never)]
-    fn take_expired(&mut self) -> bool {
-        let mut due = mem::take(&mut self.scratch.due);
-        let before = due.len();
-        let (waits, scopes) = (&self.waits, &self.scopes);
-        let rank = |owner: Owner| match owner.whose() {
-            Whose::Sleep(index) => {
-                let entry = waits.get(index).expect("a timer's ticket is parked");
-                Rank { class: Class::Sleep, seq: entry.number }
-            }
-            Whose::Scope(index) => {
-                Rank { class: Class::Timeout, seq: scopes.get(index).serial.get() }
-            }
-            Whose::Guard(_) | Whose::Bare(_) => unreachable!("the queue ranks deadlines itself"),
-            Whose::Phase => Rank { class: Class::Phase, seq: 0 },
-            Whose::Retry => Rank { class: Class::Retry, seq: 0 },
-        };
-        let moved = self.timers.expire(self.log.now, &mut due, rank);
-        if let Some(moved) = moved {
-            let far = self.timers.far() as u64;
-            emit_for!(self, KERNEL, Event::Tick { moved, far });
-        }
-        for timer in &due[before..] {
-            match timer.owner.whose() {
-                Whose::Sleep(index) => {
-                    let entry = self.waits.get_mut(index).expect("a timer's ticket is parked");
-                    entry.wait = Wait::Sleep { timer: None };
-                }
-                Whose::Scope(index) => self.scopes.get_mut(index).set_timer(None),
-                Whose::Guard(_) | Whose::Bare(_) => {}
-                Whose::Retry => self.jobs.expire_retry(),
-                Whose::Phase => self.ending.timer = None,
-            }
-        }
-        let any = moved.is_some() || !due.is_empty();
-        self.scratch.due = due;
-        self.mark_expiring();
-        any
-    }
-
-    /// Step 4: expired deadlines, in the order of their deadlines and ranks.
-    #[inline(always)]
     fn fire_deadlines(&mut self) {
-        if !self.scratch.due.is_empty() {
-            self.fire_due();
+        if self.next_scan().is_some_and(|at| at <= self.log.now) {
+            self.scan_deadlines();
         }
     }
 
-    #[inline(never)]
-    fn fire_due(&mut self) {
-        self.longrun.since_then = Done::Served;
-        let now = self.log.now;
-        for place in 0..self.scratch.due.len() {
-            let timer = self.scratch.due[place];
-            let deadline = timer.at;
-            match timer.owner.whose() {
-                Whose::Sleep(index) => {
-                    // An earlier timer of this batch may have interrupted it.
-                    let Some(entry) = self.waits.get(index) else { continue };
-                    let (number, cause) = (entry.number, entry.seq);
-                    if self.is_doomed(index) {
-                        continue;
-                    }
-                    let timer = Timer::Sleep(number);
-                    let event = Event::Fire { timer, deadline, cause };
-                    let late = log::late(deadline, now);
-                    let seq = emit_for!(self, KERNEL, event, late);
-                    let result = Ok(traps::protocol::Answer::Time(now));
-                    self.complete(index, result, WakeOp::Sleep, seq);
-                }
-                Whose::Scope(index) => {
-                    self.fire_around(index, deadline);
-                    if self.scopes.get(index).fired().is_none() {
-                        self.fire_scope(index, deadline);
+    #[cold]
+    fn scan_deadlines(&mut self) {
+        self.scanned = self.log.now;
+        self.counts.scans += 1;
+        let mut due = mem::take(&mut self.due);
+        self.shared.deadlines.scan(self.log.now, &mut due);
+        emit_for!(self, KERNEL, {
+            let armed = self.shared.deadlines.armed() as u64;
+            Event::Tick { fired: due.len() as u64, armed }
+        });
+        for Due { deadline, number, slot, owner } in due.drain(..) {
+            let (timer, cause) = (Timer::Deadline(u64::from(number)), self.log.armed_by(number));
+            let fire = self.tell_fire(timer, deadline, cause);
+            match owner {
+                deadline::Owner::Scope(index) => {
+                    if self.scopes.guards(index, slot) {
+                        self.fire_scope(index, deadline, fire);
                     }
                 }
-                Whose::Guard(_) | Whose::Bare(_) => self.fire_deadline(timer),
-                Whose::Phase => self.end_phase(deadline),
-                Whose::Retry => self.retry_threads(),
+                deadline::Owner::Task(task) => {
+                    if let Some(task) = self.tasks.find(task) {
+                        self.fire_deadline(task, slot, deadline, fire);
+                    }
+                }
             }
         }
-        self.forget_due();
+        self.due = due;
     }
 
-    /// Step 5: runs each task that is ready *now* once. Who becomes ready meanwhile waits for the
-    /// next turn, so that no chain of wakes can starve I/O.
-    pub(crate) fn run_ready(&mut self, main: MainPoll<'_>) {
-        self.begin_runs();
-        self.ready.begin_turn();
-        while let Some(task) = self.ready.take() {
-            if task == NONE {
-                // It was dropped while it was ready.
-                continue;
-            }
-            self.run_task(task, main);
-            self.running = None;
-            // A waker that was called as it left the CPU, or what went with it, may have posted.
-            self.serve();
-            if self.main_ended {
-                return;
+    /// Step 4: timers that are due, in the order of their deadlines; of equal ones sleeps first.
+    #[inline]
+    fn fire_timers(&mut self) {
+        while let Some((deadline, owner, timer)) = self.timers.pop(self.log.now) {
+            match owner {
+                Owner::Sleep(task) => self.end_sleep(task, timer, deadline),
+                Owner::Scope(index) => {
+                    let scope = &mut self.scopes[index];
+                    scope.timer = None;
+                    let (timer, cause) = (Timer::Scope(scope.number), scope.seq);
+                    let fire = self.tell_fire(timer, deadline, cause);
+                    self.fire_scope(index, deadline, fire);
+                }
+                Owner::Retry => self.retry_threads(),
+                Owner::Phase => self.end_phase(deadline),
             }
         }
+    }
+
+    fn end_sleep(&mut self, task: u32, timer: crate::timers::TimerId, deadline: Time) {
+        let is_it = |on: &On| matches!(on, On::Sleep(other) if *other == timer);
+        let sleep = self.tasks[task].parked().find(|wait| is_it(&wait.on));
+        let serial = sleep.expect("a sleep that ends otherwise cancels its timer").serial;
+        let (number, cause) = self.log.number_of(&self.tasks[task], serial);
+        let fire = self.tell_fire(Timer::Sleep(number), deadline, cause);
+        let ticket = traps::protocol::Ticket { task, serial };
+        self.complete(ticket, On::Slept(self.log.now), |_| (WakeOp::Sleep, fire));
+    }
+
+    /// The line of a timer or a connection deadline that fires.
+    pub(crate) fn tell_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) -> Seq {
+        let event = Event::Fire { timer, deadline, cause };
+        emit_for!(self, KERNEL, event, log::late(deadline, self.log.now))
     }
 
     /// Who is blocked and in what, for the error of a hang.
-    pub(crate) fn report(&self) -> String {
+    fn report(&self) -> String {
         let lines: Vec<String> = self.tasks().iter().map(ToString::to_string).collect();
         lines.join("\n")
+    }
+
+    /// The first lines of a trace.
+    pub(crate) fn boot(&mut self) {
+        if self.wakeup.has_begun {
+            return;
+        }
+        self.wakeup.has_begun = true;
+        let facts = self.options.facts(self.machine.clock_name());
+        log::announce!(self, KERNEL, Event::Boot { text: facts.into() });
+        let event = Event::Spawn { parent: None, cause: None, at: None };
+        self.wakeup.line = emit_for!(self, WAKEUP, event);
     }
 }

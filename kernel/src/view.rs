@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::log;
 use crate::machine::Machine;
 use crate::task::State;
-use crate::waits::{Entry, Wait};
+use crate::waits::{On, Wait};
 
 /// What a kernel holds now, and what it has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,11 +18,11 @@ use crate::waits::{Entry, Wait};
 pub struct Counters {
     /// Tasks that have not ended (the kernel's own not counted).
     pub tasks: usize,
-    /// Tickets in use: filed, parked, or answered and not read.
+    /// Waits: parked, or ended and not read.
     pub tickets: usize,
     /// Open scopes.
     pub scopes: usize,
-    /// Timers that are set.
+    /// Timers that are set, and connection deadlines that are armed.
     pub timers: usize,
     /// Connection deadlines that exist, armed or not.
     pub deadlines: usize,
@@ -39,13 +39,13 @@ pub struct Counters {
     /// The most that were in use at one time.
     pub tokens_peak: usize,
     /// How long jobs that have ended held their tokens, added up. Divided by the kernel's time it
-    /// is the mean number of tokens in use (row F10).
+    /// is the mean number of tokens in use.
     pub tokens_held: std::time::Duration,
     /// Jobs that run although their caller was answered.
     pub abandoned: usize,
     /// Worker threads that live, idle ones too.
     pub threads: usize,
-    /// Interrupts that wait for a trap.
+    /// Interrupts that nobody has heard of.
     pub pending: usize,
     /// Turns so far.
     pub turns: u64,
@@ -55,11 +55,11 @@ pub struct Counters {
     pub registers: u64,
     /// Registrations taken back so far (`EPOLL_CTL_DEL`; a close that ends one is not counted).
     pub unregisters: u64,
-    /// Traps that were answered or parked so far, and timeouts that opened, without a trap.
+    /// Traps that were answered or parked so far, and scopes that were opened but for guards.
     pub traps: u64,
     /// Times that the bell was rung so far.
     pub rings: u64,
-    /// Scans of the far deadlines so far.
+    /// Scans of the deadline table so far.
     pub scans: u64,
     /// Messages of other threads that were heeded so far: wakes, jobs that came back, what a
     /// [`Remote`](crate::Remote) asked for.
@@ -125,74 +125,73 @@ impl<M: Machine> Kernel<M> {
     /// The tasks that have not ended, in the order of their numbers: a snapshot.
     #[must_use]
     pub fn tasks(&self) -> Vec<TaskView> {
-        let mut indices = self.tasks.newest_first(0);
-        indices.reverse();
-        indices.into_iter().map(|index| self.view(index)).collect()
+        self.tasks.newest_first(0).into_iter().rev().map(|index| self.view(index)).collect()
     }
 
     fn view(&self, index: u32) -> TaskView {
-        let task = self.tasks.get(index);
-        let parked = self.waits.of(&self.tasks, index).into_iter().map(|ticket| {
-            let entry = self.waits.get(ticket).expect("a list holds parked tickets");
-            let (until, site) = (self.ends_at(entry), log::place_of(entry.site));
-            ParkedView { ticket: entry.number, trap: self.shown_wait(entry), until, site }
+        let task = &self.tasks[index];
+        let mut waits: Vec<&Wait> = task.parked().collect();
+        waits.sort_unstable_by_key(|wait| wait.serial);
+        let parked = waits.into_iter().map(|wait| ParkedView {
+            ticket: self.log.number_of(task, wait.serial).0,
+            trap: self.parked_in(task, wait),
+            until: self.ends_at(wait),
+            site: log::place_of(wait.site),
         });
         TaskView {
-            id: task.id.get(),
+            id: task.id,
             name: self.tasks.label(index).1.to_owned(),
             parent: (task.parent != 0).then_some(task.parent),
             state: match task.state {
                 State::Ready => "ready",
                 State::Running => "running",
                 State::Parked => "parked",
-                _ => "ended",
+                State::Ended(_) | State::Free => "ended",
             },
-            since: match task.state {
-                State::Running => self.running_since,
-                _ => task.ready_since,
-            },
-            cycles: task.cycles,
+            since: if task.state == State::Running { self.running_since } else { task.since },
+            cycles: u64::from(task.runs),
             spawned_at: self.tasks.site(index).map(log::place_of),
             parked: parked.collect(),
         }
     }
 
     /// When a wait ends at the latest.
-    fn ends_at(&self, entry: &Entry) -> Option<Time> {
-        let sleep = match entry.wait {
-            Wait::Sleep { timer: Some(timer) } => Some(self.timers.due_at(timer)),
+    fn ends_at(&self, wait: &Wait) -> Option<Time> {
+        let sleep = match wait.on {
+            On::Sleep(timer) => Some(self.timers.at(timer)),
             _ => None,
         };
-        let deadline = self.in_force(self.scope_of(entry)).map(|found| found.deadline);
+        let deadline = self.in_force(wait.scope).map(|found| found.deadline);
         [sleep, deadline].into_iter().flatten().min().filter(|until| *until != Time::NEVER)
     }
 
-    /// What the kernel holds and has done.
+    /// What the kernel holds and has done. O(tasks).
     #[must_use]
     pub fn counters(&self) -> Counters {
+        let (tokens, jobs) = (&self.jobs.tokens, self.jobs.tokens.counts);
         Counters {
             tasks: self.tasks.alive,
-            tickets: self.gate.tickets(self.epoch),
+            tickets: self.tasks.iter().map(|task| task.waits().count()).sum(),
             scopes: self.scopes.len(),
-            timers: self.timers.len(),
-            deadlines: self.timers.table().alive(),
+            timers: self.timers.len() + self.shared.deadlines.armed(),
+            deadlines: self.shared.deadlines.alive(),
             registered: self.registrations.registered,
             handles: self.registrations.known,
-            jobs: self.workers.len(),
-            queued: self.workers.counts.queued,
-            tokens: self.workers.in_use(),
-            tokens_peak: self.workers.counts.peak,
-            tokens_held: self.workers.counts.held,
-            abandoned: self.workers.counts.abandoned,
-            threads: self.pool.threads(),
-            pending: self.scopes.pending_count(),
+            jobs: tokens.jobs.len(),
+            queued: jobs.queued,
+            tokens: tokens.in_use(),
+            tokens_peak: jobs.peak,
+            tokens_held: jobs.held,
+            abandoned: jobs.abandoned,
+            threads: self.jobs.pool.threads(),
+            pending: self.pending_sources(),
             turns: self.log.turn,
             polls: self.counts.polls,
             registers: self.counts.registers,
             unregisters: self.counts.unregisters,
-            traps: self.counts.traps + self.scopes.table().untold(),
-            rings: self.wakes.rings(),
-            scans: self.timers.counters().scans,
+            traps: self.counts.traps,
+            rings: self.inbox.queue.rings(),
+            scans: self.counts.scans,
             wakes: self.counts.wakes,
             batches: self.counts.batches,
             stale: self.counts.stale,

@@ -1,292 +1,213 @@
-//! The wait table: what each parked ticket waits for. Same index as the ticket at the gate.
+//! Waits: what a task is parked in, kept in the task's own record.
 //!
-//! Keeps its entries in two lists: the tickets of a task, and the waiters of a queue or a joined
-//! task. Completes nothing.
+//! The first wait of a task lies in the record itself, others in a list that most tasks never
+//! allocate. A wait that has come true stays, as a result to be read, until its future is polled.
 
-use std::mem;
-use std::num::NonZeroU64;
-use std::rc::Rc;
+use std::num::NonZeroU32;
 
-use traps::SignalSet;
-use traps::protocol::{Direction, HOME, QueueCore, ScopeId, SignalLine, Site};
+use traps::protocol::{Answer, Direction, Owned, Site, TaskRef};
+use traps::{Interrupt, Signal, SignalSet, Time};
 
-use crate::links::{Lists, Names};
-use crate::table::At;
-use crate::task::{NONE, Task};
-use crate::tasks::Tasks;
+use crate::task::Task;
 use crate::timers::TimerId;
-use crate::trace::Seq;
 
-/// What a parked ticket waits for.
-pub(crate) enum Wait {
-    /// The end of the poll in which it was filed. `sleep`: asked for as a sleep of zero.
-    Yield {
-        sleep: bool,
-    },
-    /// The timer is gone once it fired.
-    Sleep {
-        timer: Option<TimerId>,
-    },
-    Io {
-        handle: u32,
-        direction: Direction,
-    },
-    Join {
-        task: u32,
-        take: bool,
-    },
-    Queue(Rc<QueueCore>),
-    Job {
-        number: u64,
-        slot: u32,
-    },
-    Signal(SignalSet),
-    Stream(Rc<SignalLine>),
-    Foreign {
-        external: bool,
-    },
-    Outside {
-        /// The number of its name.
-        what: u32,
-        external: bool,
-    },
-}
-
-/// Its ticket is the one at the same place of the gate, which knows its serial number.
-pub(crate) struct Entry {
-    pub(crate) task: u32,
-    /// The scope in which it was filed.
-    scope_index: u32,
-    scope_serial: NonZeroU64,
-    /// Its number in the log.
-    pub(crate) number: u64,
-    pub(crate) wait: Wait,
-    pub(crate) site: Site,
-    /// Its `block` line.
-    pub(crate) seq: Seq,
-}
-
-/// What is worth knowing of a wait that is over.
+/// A parked request, or its result: plain words. What it owns lies beside it, in
+/// [`Rare::owned`](crate::task::Rare).
 #[derive(Clone, Copy)]
-pub(crate) struct Over {
-    /// Of its ticket.
-    pub(crate) index: u32,
-    pub(crate) task: u32,
-    /// Its number in the log.
-    pub(crate) number: u64,
+pub(crate) struct Wait {
+    pub(crate) serial: NonZeroU32,
+    /// The index of the scope in which it was filed, or of the nearest around it that is open.
+    pub(crate) scope: u32,
+    pub(crate) on: On,
     pub(crate) site: Site,
 }
 
-impl Over {
-    #[inline(always)]
-    pub(crate) fn of(index: u32, entry: &Entry) -> Over {
-        let Entry { task, number, site, .. } = *entry;
-        Over { index, task, number, site }
+/// What a wait is for, and what came of it.
+#[derive(Clone, Copy)]
+pub(crate) enum On {
+    // Parked:
+    /// The end of the run in which it was filed; whether it is a sleep of no span.
+    Yield {
+        zero: bool,
+    },
+    Sleep(TimerId),
+    Io(u32, Direction),
+    /// The end of that task; whether to take its output.
+    Join(TaskRef, bool),
+    /// A wake, or a permit that is kept if nobody else waits. Owns the queue.
+    Queue {
+        keep: bool,
+    },
+    /// The job of that number.
+    Job(u64),
+    Signal(SignalSet),
+    /// Owns the stream.
+    Stream,
+    /// Whether something outside the kernel will wake it.
+    Foreign(bool),
+    /// The number of its name, and the same.
+    Outside(u16, bool),
+
+    // Came true, and is to be read:
+    /// With nothing to give back if nobody reads it.
+    Done,
+    Slept(Time),
+    IoReady(u32, Direction),
+    Closed,
+    /// That task has ended.
+    Joined(TaskRef, bool),
+    /// Owns the queue.
+    Granted {
+        keep: bool,
+    },
+    /// Owns the stream, if it is for one.
+    Signalled(Signal),
+    /// Owns the interrupt.
+    Interrupted,
+    /// Anything else. Owns what the answer owns.
+    Answered(Answer),
+}
+
+impl On {
+    #[inline]
+    pub(crate) fn is_parked(&self) -> bool {
+        match self {
+            On::Yield { .. }
+            | On::Sleep(_)
+            | On::Io(..)
+            | On::Join(..)
+            | On::Queue { .. }
+            | On::Job(_)
+            | On::Signal(_)
+            | On::Stream
+            | On::Foreign(_)
+            | On::Outside(..) => true,
+            On::Done
+            | On::Slept(_)
+            | On::IoReady(..)
+            | On::Closed
+            | On::Joined(..)
+            | On::Granted { .. }
+            | On::Signalled(_)
+            | On::Interrupted
+            | On::Answered(_) => false,
+        }
     }
 }
 
-pub(crate) struct Waits {
-    /// The number of the kernel.
-    epoch: u32,
-    entries: Vec<Option<Entry>>,
-    /// By task: those whose ticket is at home.
-    homes: Vec<Option<Entry>>,
-    /// Of each task, its tickets, if it has several.
-    siblings: Lists,
-    /// Those who wait for the end of a task, or in a queue.
-    pub(crate) lines: Lists,
-    pub(crate) names: Names,
-    numbers: u64,
-}
-
-impl Waits {
-    pub(crate) fn new(epoch: u32) -> Waits {
-        let (entries, homes, siblings, lines, names) = Default::default();
-        Waits { epoch, entries, homes, siblings, lines, names, numbers: 0 }
-    }
-
-    pub(crate) fn scope(&self, entry: &Entry) -> ScopeId {
-        let Entry { scope_index: index, scope_serial: serial, .. } = *entry;
-        ScopeId { index, epoch: self.epoch, serial }
-    }
-
-    pub(crate) fn next_number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
-    }
-
-    /// How many tickets were ever parked: tells whether one was in between.
-    pub(crate) fn parked_so_far(&self) -> u64 {
-        self.numbers
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self, index: u32) -> Option<&Entry> {
-        let table = if index & HOME == 0 { &self.entries } else { &self.homes };
-        table.get((index & !HOME) as usize)?.as_ref()
-    }
-
-    #[inline(always)]
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Entry> {
-        self.place(index)?.as_mut()
-    }
-
-    #[inline(always)]
-    fn place(&mut self, index: u32) -> Option<&mut Option<Entry>> {
-        let table = if index & HOME == 0 { &mut self.entries } else { &mut self.homes };
-        table.get_mut((index & !HOME) as usize)
-    }
-
-    #[cold]
-    fn make_place(&mut self, index: u32) {
-        let table = if index & HOME == 0 { &mut self.entries } else { &mut self.homes };
-        table.resize_with((index & !HOME) as usize + 1, || None);
-    }
-
-    /// Parks a ticket at the end of its task's list; gives its number.
-    #[inline(always)]
-    pub(crate) fn park(&mut self, tasks: &mut Tasks, at: &At, wait: Wait, seq: Seq) -> u64 {
-        let At { task, ticket, scope, site } = *at;
-        let index = ticket.index;
-        if self.place(index).is_none() {
-            self.make_place(index);
+impl Task {
+    /// Keeps a wait, or a result that was not read.
+    #[inline]
+    pub(crate) fn keep(&mut self, wait: Wait) {
+        if self.first.is_none() {
+            self.first = Some(wait);
+            return;
         }
-        let number = self.next_number();
-        self.link(tasks, task, index);
-        let place = self.place(index).expect("made above");
-        debug_assert!(place.is_none(), "a ticket is parked once");
-        mem::forget(place.replace(Entry {
-            task,
-            scope_index: scope.index,
-            scope_serial: scope.serial,
-            number,
-            wait,
-            site,
-            seq,
-        }));
-        number
+        let rare = self.rare();
+        if wait.on.is_parked() { &mut rare.more } else { &mut rare.results }.push(wait);
     }
 
-    #[inline(always)]
-    fn link(&mut self, tasks: &mut Tasks, task: u32, index: u32) {
-        let owner = tasks.get_mut(task);
-        owner.waits += 1;
-        if owner.waits == 1 {
-            (owner.first_wait, owner.last_wait) = (index, index);
-        } else {
-            self.link_to_others(owner, index);
-        }
-    }
-
-    #[cold]
-    fn link_to_others(&mut self, owner: &mut Task, index: u32) {
-        let mut ends = (owner.first_wait, owner.last_wait);
-        if owner.waits == 2 {
-            // One that was alone has nothing here yet.
-            ends = self.siblings.append((NONE, NONE), owner.first_wait);
-        }
-        (owner.first_wait, owner.last_wait) = self.siblings.append(ends, index);
-    }
-
-    #[inline(always)]
-    fn unlink(&mut self, owner: &mut Task, index: u32) {
-        owner.waits -= 1;
-        if owner.waits == 0 {
-            (owner.first_wait, owner.last_wait) = (NONE, NONE);
-        } else {
-            self.unlink_from_others(owner, index);
-        }
-    }
-
-    #[cold]
-    fn unlink_from_others(&mut self, owner: &mut Task, index: u32) {
-        let ends = (owner.first_wait, owner.last_wait);
-        (owner.first_wait, owner.last_wait) = self.siblings.remove(ends, index);
-    }
-
-    /// Ends a wait: its ticket is in no table and no list any more but, perhaps, in a line, which
-    /// is the caller's matter. Gives its task, too.
-    #[inline(always)]
-    pub(crate) fn end<'t>(
-        &mut self,
-        tasks: &'t mut Tasks,
-        index: u32,
-    ) -> Option<(Over, &'t mut Task)> {
-        let place = self.place(index)?;
-        let over = Over::of(index, place.as_ref()?);
-        *place = None;
-        let owner = tasks.get_mut(over.task);
-        self.unlink(owner, index);
-        Some((over, owner))
-    }
-
-    /// The same, and hands the whole entry over.
-    pub(crate) fn remove(&mut self, tasks: &mut Tasks, index: u32) -> Option<Entry> {
-        let entry = self.place(index)?.take()?;
-        self.unlink(tasks.get_mut(entry.task), index);
-        Some(entry)
-    }
-
-    /// Gives a ticket to another task.
-    pub(crate) fn rehome(&mut self, tasks: &mut Tasks, index: u32, task: u32, scope: ScopeId) {
-        let Some(entry) = self.get_mut(index) else { return };
-        let from = mem::replace(&mut entry.task, task);
-        (entry.scope_index, entry.scope_serial) = (scope.index, scope.serial);
-        self.unlink(tasks.get_mut(from), index);
-        self.link(tasks, task, index);
-    }
-
-    /// Moves tickets of a task from scope to scope; gives which. O(tickets of the task).
-    pub(crate) fn move_out(
-        &mut self,
-        tasks: &Tasks,
-        task: u32,
-        to: impl Fn(ScopeId) -> Option<ScopeId>,
-    ) -> Vec<u32> {
-        let owner = tasks.get(task);
-        let (mut moved, mut index) = (Vec::new(), owner.first_wait);
-        for _ in 0..owner.waits {
-            let entry = self.get(index).expect("a list holds parked tickets");
-            if let Some(scope) = to(self.scope(entry)) {
-                let entry = self.get_mut(index).expect("looked at above");
-                (entry.scope_index, entry.scope_serial) = (scope.index, scope.serial);
-                moved.push(index);
+    /// The parked wait, or the result, of that serial number.
+    #[inline]
+    pub(crate) fn wait_mut(&mut self, serial: NonZeroU32) -> Option<&mut Wait> {
+        match &mut self.first {
+            Some(first) if first.serial == serial => self.first.as_mut(),
+            _ => {
+                let rare = self.rare.as_mut()?;
+                rare.more.iter_mut().chain(&mut rare.results).find(|wait| wait.serial == serial)
             }
-            index = self.siblings.get(index).after;
         }
-        moved
     }
 
-    /// Everything, for a kernel that ends.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Entry> {
-        let homes = mem::take(&mut self.homes);
-        mem::take(&mut self.entries).into_iter().chain(homes).flatten()
-    }
-
-    /// How many parked tickets wait for such a thing. O(tickets).
-    pub(crate) fn count(&self, wanted: impl Fn(&Wait) -> bool) -> usize {
-        self.entries.iter().chain(&self.homes).flatten().filter(|entry| wanted(&entry.wait)).count()
-    }
-
-    /// Tickets of a task, in the order of their parking.
-    pub(crate) fn of(&self, tasks: &Tasks, task: u32) -> Vec<u32> {
-        let owner = tasks.get(task);
-        let (mut found, mut index) = (Vec::new(), owner.first_wait);
-        for _ in 0..owner.waits {
-            found.push(index);
-            index = self.siblings.get(index).after;
+    /// A parked wait comes true. `come` says how. False if no such wait is parked.
+    #[inline]
+    pub(crate) fn complete(&mut self, serial: NonZeroU32, come: On) -> bool {
+        match &mut self.first {
+            Some(first) if first.serial == serial => {
+                let was_parked = first.on.is_parked();
+                if was_parked {
+                    first.on = come;
+                }
+                was_parked
+            }
+            _ => self.complete_another(serial, come),
         }
-        found
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    #[cold]
+    fn complete_another(&mut self, serial: NonZeroU32, come: On) -> bool {
+        let Some(rare) = &mut self.rare else { return false };
+        let Some(place) = rare.more.iter().position(|wait| wait.serial == serial) else {
+            return false;
+        };
+        let wait = rare.more.remove(place);
+        rare.results.push(Wait { on: come, ..wait });
+        true
+    }
 
-    /// A sleeping task pays for one of each: a larger one says why, in `benches/counts.txt`.
-    #[test]
-    fn what_is_kept_of_a_task_and_its_wait_does_not_grow() {
-        assert_eq!((size_of::<Option<Entry>>(), crate::task::SIZE), (56, 120));
+    /// Takes a wait out, parked or with its result.
+    pub(crate) fn take_wait(&mut self, serial: NonZeroU32) -> Option<Wait> {
+        if self.first.as_ref().is_some_and(|first| first.serial == serial) {
+            return self.first.take();
+        }
+        let rare = self.rare.as_mut()?;
+        rare.wakers.retain(|(of, _)| *of != serial);
+        for list in [&mut rare.more, &mut rare.results] {
+            if let Some(place) = list.iter().position(|wait| wait.serial == serial) {
+                return Some(list.remove(place));
+            }
+        }
+        None
+    }
+
+    /// Whether it has results beside the first wait's.
+    #[inline]
+    pub(crate) fn has_more_results(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.results.is_empty())
+    }
+
+    /// Keeps what a wait owns, in the place of what it owned before.
+    pub(crate) fn own(&mut self, serial: NonZeroU32, owned: Owned) {
+        let before = self.take_owned(serial);
+        self.rare().owned.push((serial, owned));
+        drop(before);
+    }
+
+    pub(crate) fn owned(&self, serial: NonZeroU32) -> Option<&Owned> {
+        let mut owned = self.rare.iter().flat_map(|rare| &rare.owned);
+        owned.find(|(of, _)| *of == serial).map(|(_, owned)| owned)
+    }
+
+    pub(crate) fn take_owned(&mut self, serial: NonZeroU32) -> Option<Owned> {
+        let owned = &mut self.rare.as_mut()?.owned;
+        let place = owned.iter().position(|(of, _)| *of == serial)?;
+        Some(owned.swap_remove(place).1)
+    }
+
+    /// The interrupt that a wait was ended with.
+    pub(crate) fn interrupt(&self, wait: &Wait) -> Option<&Interrupt> {
+        match self.owned(wait.serial) {
+            Some(Owned::Interrupt(interrupt)) => Some(interrupt),
+            _ => None,
+        }
+    }
+
+    /// All of its waits, parked or with their results.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = &Wait> {
+        let rare = self.rare.as_ref();
+        let others = rare.into_iter().flat_map(|rare| rare.more.iter().chain(&rare.results));
+        self.first.iter().chain(others)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn waits_mut(&mut self) -> impl Iterator<Item = &mut Wait> {
+        let others = self.rare.as_mut();
+        let others = others.into_iter().flat_map(|r| r.more.iter_mut().chain(&mut r.results));
+        self.first.iter_mut().chain(others)
+    }
+
+    /// The waits that it is parked in.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &Wait> {
+        self.waits().filter(|wait| wait.on.is_parked())
     }
 }

@@ -14,8 +14,8 @@
 use std::mem;
 use std::sync::{Arc, PoisonError};
 
-use crate::emit::drop_quietly;
 use crate::limits::KEPT;
+use traps::threads::drop_quietly;
 
 #[cfg(all(test, loom))]
 use loom::sync::{Mutex, MutexGuard, atomic::AtomicBool, atomic::Ordering};

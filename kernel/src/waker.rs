@@ -1,56 +1,53 @@
-//! The wakers of tasks: the only part of the kernel, beside the wake queue, that other threads see.
+//! The wakers of tasks, and of waits that other threads end.
 //!
-//! Most tasks never have their waker cloned, so they are polled with a waker that belongs to
-//! nobody yet. A poll after which it was cloned, or called, makes it that task's own for good, and
-//! the kernel takes a fresh one for the others.
+//! Most tasks never have their waker cloned, so they are polled with a spare one that belongs to
+//! nobody yet. A poll that clones or calls the spare makes it that task's own for good, and the
+//! kernel takes a fresh one for the others.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 
 use traps::gate;
+use traps::outside::Outside;
 use traps::protocol::{TaskRef, Ticket};
 
-use crate::remote::Order;
-use crate::threads::Done;
 use crate::wake::WakeQueue;
+use crate::wakeup::Message;
 
-/// What other threads send to the kernel.
-pub(crate) enum Message {
-    /// The task's waker was called.
-    Wake(TaskRef),
-    /// A job came back from its thread.
-    Done(Done),
-    /// The wait of that ticket was ended from outside.
-    WakeTicket(Ticket),
-    /// A task is to be made.
-    Spawn(Order),
-    /// A task that another thread asked for is to be cancelled.
-    Cancel {
-        /// Which, if it was made.
-        task: Arc<OnceLock<TaskRef>>,
-        /// Shown in the log and in the interrupt.
-        reason: &'static str,
-    },
-    /// The kernel is to shut down.
-    ShutDown(&'static str),
+/// How any thread reaches a kernel.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    /// The number of the kernel.
+    pub(crate) epoch: u32,
+    pub(crate) queue: Arc<WakeQueue<Message>>,
 }
 
-pub(crate) struct TaskWaker {
-    owner: OnceLock<TaskRef>,
-    /// Called while it belonged to nobody.
-    hit: AtomicBool,
-    queue: Arc<WakeQueue<Message>>,
-}
-
-impl TaskWaker {
-    fn wake_owner(&self, task: TaskRef) {
-        if gate::is_running(task.epoch) {
+impl Inbox {
+    fn wake_task(&self, task: TaskRef) {
+        if gate::is_running(self.epoch) {
             gate::post_woken(task);
         } else {
             self.queue.push(Message::Wake(task));
         }
     }
+}
+
+impl Outside for Inbox {
+    fn wake(&self, ticket: Ticket) {
+        if gate::is_running(self.epoch) {
+            gate::post_wake_ticket(ticket);
+        } else {
+            self.queue.push(Message::WakeTicket(ticket));
+        }
+    }
+}
+
+struct TaskWaker {
+    owner: OnceLock<TaskRef>,
+    /// Called while it belonged to nobody.
+    called: AtomicBool,
+    inbox: Inbox,
 }
 
 impl Wake for TaskWaker {
@@ -60,14 +57,14 @@ impl Wake for TaskWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if let Some(task) = self.owner.get() {
-            return self.wake_owner(*task);
+            return self.inbox.wake_task(*task);
         }
-        // The flag before the second look: whoever gives it an owner does it the other way round,
-        // so that one of the two sees the other: the second to swap has seen what was before the
-        // first, which a store would not.
-        self.hit.swap(true, Ordering::AcqRel);
+        // Here: set the flag, then look for an owner again. In `adopt`: set the owner, then look at
+        // the flag. So one of the two sees the other. A swap, because a plain store would not see
+        // what came before the other side's swap.
+        self.called.swap(true, Ordering::AcqRel);
         if let Some(task) = self.owner.get() {
-            self.wake_owner(*task);
+            self.inbox.wake_task(*task);
         }
     }
 }
@@ -79,28 +76,24 @@ pub(crate) struct SpareWaker {
 }
 
 impl SpareWaker {
-    pub(crate) fn new(queue: &Arc<WakeQueue<Message>>) -> SpareWaker {
-        let inside = Arc::new(TaskWaker {
-            owner: OnceLock::new(),
-            hit: AtomicBool::new(false),
-            queue: queue.clone(),
-        });
+    pub(crate) fn new(inbox: &Inbox) -> SpareWaker {
+        let (owner, called) = (OnceLock::new(), AtomicBool::new(false));
+        let inside = Arc::new(TaskWaker { owner, called, inbox: inbox.clone() });
         SpareWaker { waker: Waker::from(inside.clone()), inside }
     }
 
+    #[inline]
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Whether a poll kept a clone of it, or called it. Exact: a spare that was ever cloned and
-    /// kept is not used again; and of a clone that another thread has dropped, what that thread
-    /// did with it before is seen.
+    /// Whether a poll kept a clone of it, or called it.
     #[inline]
     pub(crate) fn was_used(&self) -> bool {
         Arc::strong_count(&self.inside) != 2 || {
-            // The count says that the clone is gone; this, that it was called before.
+            // The count says that a clone is gone. The fence shows what its thread did before.
             fence(Ordering::Acquire);
-            self.inside.hit.load(Ordering::Relaxed)
+            self.inside.called.load(Ordering::Relaxed)
         }
     }
 
@@ -108,7 +101,7 @@ impl SpareWaker {
     pub(crate) fn adopt(self, task: TaskRef) -> (Waker, bool) {
         let given = self.inside.owner.set(task);
         debug_assert!(given.is_ok(), "a spare waker has no owner");
-        let hit = self.inside.hit.swap(false, Ordering::AcqRel);
-        (self.waker, hit)
+        let called = self.inside.called.swap(false, Ordering::AcqRel);
+        (self.waker, called)
     }
 }

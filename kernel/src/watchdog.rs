@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use traps::protocol::Site;
 
-use crate::emit::quietly;
 use crate::kernel::Kernel;
 use crate::log::place_of;
 use crate::machine::{Machine, sys};
 use crate::trace::Span;
+use traps::threads::quietly;
 
 /// A run that lasts too long, as the watchdog sees it: which task, and for how long so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,12 @@ struct Who {
     task: u64,
     name: String,
     site: Option<Site>,
+}
+
+impl Watchdog {
+    pub(crate) fn is_on(&self) -> bool {
+        self.watch.is_some()
+    }
 }
 
 impl<M: Machine> Kernel<M> {

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use traps::protocol::Site;
-use traps::{Budget, Interrupt, budget_at, take_budget};
+use traps::{Budget, Interrupt, budget_from, take_budget};
 
 /// An operation that is tried, and waits by `W` whenever it would block.
 ///
@@ -15,7 +15,11 @@ use traps::{Budget, Interrupt, budget_at, take_budget};
 /// first, so readiness that went to a wait which nobody finished is found by the try.
 pub(crate) struct Attempt<W> {
     site: Site,
-    step: Step<W>,
+    step: Step,
+    /// The budget is spent: it gives way first.
+    spent: Option<Box<Budget>>,
+    /// Can be waited for again and again.
+    wait: W,
 }
 
 /// How an operation begins.
@@ -35,11 +39,10 @@ impl First {
     }
 }
 
-enum Step<W> {
+#[derive(Clone, Copy)]
+enum Step {
     New(First),
-    /// The budget is spent: it gives way first.
-    Spent(Budget, First),
-    Wait(W),
+    Waiting,
 }
 
 impl<W, E> Attempt<W>
@@ -48,8 +51,8 @@ where
     io::Error: From<E>,
 {
     #[inline]
-    pub(crate) fn new(first: First, site: Site) -> Attempt<W> {
-        Attempt { site, step: Step::New(first) }
+    pub(crate) fn new(first: First, site: Site, wait: W) -> Attempt<W> {
+        Attempt { site, step: Step::New(first), spent: None, wait }
     }
 
     /// Makes the next operation of this future begin in another way.
@@ -58,47 +61,45 @@ where
         self.step = Step::New(first);
     }
 
-    /// Polls one operation. When it is ready the next one can be polled. `wait` makes what it waits
-    /// by.
-    #[inline(always)]
+    /// Polls one operation. When it is ready the next one can be polled.
+    #[inline]
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,
-        wait: impl Fn(Site) -> W,
         mut operation: impl FnMut() -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         loop {
-            let first = match &mut self.step {
-                Step::New(first) if take_budget() => *first,
-                Step::New(first) => {
-                    self.step = Step::Spent(budget_at(self.site), *first);
-                    continue;
+            if let Step::New(first) = self.step {
+                if self.spent.is_some() || !take_budget() {
+                    ready!(self.give_way(cx))?;
                 }
-                Step::Spent(budget, first) => {
-                    let (granted, first) = (ready!(Pin::new(budget).poll(cx)), *first);
-                    self.step = Step::New(first);
-                    granted.map_err(<io::Error as From<Interrupt>>::from)?;
-                    first
+                if first == First::Wait {
+                    self.step = Step::Waiting;
                 }
-                Step::Wait(waiting) => {
-                    let waited = ready!(Pin::new(waiting).poll(cx));
-                    self.step = Step::New(First::Try);
-                    waited.map_err(io::Error::from)?;
-                    First::Try
-                }
-            };
-            if first == First::Wait {
-                self.step = Step::Wait(wait(self.site));
-                continue;
             }
-            match operation() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.step = Step::Wait(wait(self.site));
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                done => return Poll::Ready(done),
+            if let Step::Waiting = self.step {
+                let waited = ready!(Pin::new(&mut self.wait).poll(cx));
+                self.step = Step::New(First::Try);
+                waited.map_err(io::Error::from)?;
             }
+            loop {
+                match operation() {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    done => return Poll::Ready(done),
+                }
+            }
+            self.step = Step::Waiting;
         }
+    }
+
+    #[cold]
+    fn give_way(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let site = self.site;
+        let budget = self.spent.get_or_insert_with(|| Box::new(budget_from(site)));
+        let granted = ready!(Pin::new(&mut **budget).poll(cx));
+        self.spent = None;
+        Poll::Ready(granted.map_err(<io::Error as From<Interrupt>>::from))
     }
 }
 

@@ -156,7 +156,8 @@ impl TcpListener {
     #[inline]
     fn accept_by<A>(&mut self, accept: A, site: Site) -> Accept<'_, A> {
         let TcpListener { io, back_off, .. } = self;
-        Accept { attempt: Attempt::new(First::Try, site), io, accept, back_off, sleep: None }
+        let attempt = Attempt::new(First::Try, site, io.ready(Direction::Read, site));
+        Accept { attempt, io, accept, back_off, sleep: None }
     }
 
     /// Like [`TcpListener::accept_stream`] until the kernel shuts down; then gives, one after the
@@ -269,8 +270,7 @@ impl<A: Unpin + Fn(&Socket) -> io::Result<T>, T> Future for Accept<'_, A> {
                 ready!(self.poll_sleep(cx))?;
             }
             let Accept { attempt, io, accept, back_off, .. } = &mut *self;
-            let wait = |site| io.ready(Direction::Read, site);
-            match ready!(attempt.poll(cx, wait, || accept(io))) {
+            match ready!(attempt.poll(cx, || accept(io))) {
                 Ok(accepted) => {
                     back_off.accepted();
                     return Poll::Ready(Ok(accepted));

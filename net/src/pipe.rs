@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use traps::protocol::Site;
 use traps::{Wait, WaitQueue};
 
 use crate::attempt::{Attempt, First};
@@ -178,7 +179,7 @@ impl PipeEnd {
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
         let (lane, most) = (&*self.outgoing, self.most);
         let mut rest = buf;
-        operation(&lane.writer, move || {
+        operation(&lane.writer, Location::caller(), move || {
             while !rest.is_empty() {
                 let n = lane.put(&[IoSlice::new(rest)], most)?;
                 rest = &rest[n..];
@@ -198,27 +199,31 @@ impl Drop for PipeEnd {
 impl Stream for PipeEnd {
     #[track_caller]
     fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        self.read_from(buf, Location::caller())
+    }
+
+    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         let most = buf.len().min(self.most);
         let (lane, buf) = (&*self.incoming, &mut buf[..most]);
-        operation(&lane.reader, move || lane.take(buf))
+        operation(&lane.reader, site, move || lane.take(buf))
     }
 
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
         let (lane, most) = (&*self.outgoing, self.most);
-        operation(&lane.writer, move || lane.put(&[IoSlice::new(buf)], most))
+        operation(&lane.writer, Location::caller(), move || lane.put(&[IoSlice::new(buf)], most))
     }
 
     #[track_caller]
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
         let (lane, most) = (&*self.outgoing, self.most);
-        operation(&lane.writer, move || lane.put(bufs, most))
+        operation(&lane.writer, Location::caller(), move || lane.put(bufs, most))
     }
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         let lane = &*self.incoming;
-        operation(&lane.reader, move || lane.look())
+        operation(&lane.reader, Location::caller(), move || lane.look())
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
@@ -234,29 +239,28 @@ impl Stream for PipeEnd {
     }
 }
 
-#[track_caller]
-fn operation<F>(seat: &Seat, operation: F) -> Operation<'_, F> {
-    Operation { attempt: Attempt::new(First::Try, Location::caller()), seat, operation }
+fn operation<F>(seat: &Seat, site: Site, operation: F) -> Operation<F> {
+    let wait = seat.line.wait_for_permit_from(site);
+    Operation { attempt: Attempt::new(First::Try, site, wait), operation }
 }
 
 /// The future of a read or a write.
-struct Operation<'s, F> {
+struct Operation<F> {
     attempt: Attempt<Wait>,
-    seat: &'s Seat,
     operation: F,
 }
 
 // It is never pinned inside: the operation is called, not polled.
-impl<F> Unpin for Operation<'_, F> {}
+impl<F> Unpin for Operation<F> {}
 
-impl<F, T> Future for Operation<'_, F>
+impl<F, T> Future for Operation<F>
 where
     F: FnMut() -> io::Result<T>,
 {
     type Output = io::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let Operation { attempt, seat, operation } = &mut *self;
-        attempt.poll(cx, |site| seat.line.wait_for_permit_at(site), operation)
+        let Operation { attempt, operation } = &mut *self;
+        attempt.poll(cx, operation)
     }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::protocol::Site;
-use traps::{Budget, Interrupt, budget_at, take_budget};
+use traps::{Budget, Interrupt, budget_from, take_budget};
 
 use crate::attempt::{Attempt, First};
 
@@ -143,7 +143,7 @@ impl<'a, 'b> Read<'a, 'b> {
     pub(crate) fn new(io: &'a Io<Socket>, buf: &'b mut [u8], site: Site) -> Read<'a, 'b> {
         // Nothing to read into: there is nothing to wait for.
         let first = if buf.is_empty() { First::Try } else { First::after(&io.1.drained) };
-        let attempt = Attempt::new(first, site);
+        let attempt = Attempt::new(first, site, io.ready(Direction::Read, site));
         Read { attempt, io, buf }
     }
 }
@@ -154,9 +154,8 @@ impl Future for Read<'_, '_> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Read { attempt, io, buf } = &mut *self;
-        let wait = |site| io.ready(Direction::Read, site);
         let socket: &Socket = io;
-        let n = ready!(attempt.poll(cx, wait, || Ok(socket.receive(buf)?)))?;
+        let n = ready!(attempt.poll(cx, || Ok(socket.receive(buf)?)))?;
         socket.1.drained.set(0 < n && n < buf.len());
         Poll::Ready(Ok(n))
     }
@@ -193,7 +192,7 @@ impl<'a> Readable<'a> {
         if let Readable::New { io, site } = *self
             && !take_budget()
         {
-            *self = Readable::Spent { io, site, budget: Box::new(budget_at(site)) };
+            *self = Readable::Spent { io, site, budget: Box::new(budget_from(site)) };
         }
         let (io, site) = match self {
             Readable::New { io, site } => (*io, *site),
@@ -329,16 +328,15 @@ impl<'a, B: Bytes> Write<'a, B> {
     ) -> Write<'a, B> {
         let nothing = bytes.size() == 0;
         let first = if nothing { First::Try } else { First::after(&io.1.full) };
-        let attempt = Attempt::new(first, site);
+        let attempt = Attempt::new(first, site, io.ready(Direction::Write, site));
         Write { attempt, io, written, bytes }
     }
 
     #[inline]
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Write { attempt, io, written, bytes } = self;
-        let wait = |site| io.ready(Direction::Write, site);
         let socket: &Socket = io;
-        let n = ready!(attempt.poll(cx, wait, || bytes.offer(socket)))?;
+        let n = ready!(attempt.poll(cx, || bytes.offer(socket)))?;
         socket.1.full.set(n < bytes.offered());
         **written += n as u64;
         Poll::Ready(Ok(n))

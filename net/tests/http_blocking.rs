@@ -12,7 +12,7 @@ use net::Stream;
 use net::http::{Blocking, Config, Entrance, Form, Handler, Method, Object, Request, Response};
 use net::http::{Deadlines, Limits, Router, Whole, serve_connection};
 use net::pipe::duplex;
-use traps::admission::{Gate, Refused};
+use traps::admission::{Limit, Refused};
 use traps::threads::Limiter;
 use traps::{Time, clock, spawn};
 
@@ -108,7 +108,7 @@ fn burst(handler: impl Handler + 'static, count: usize) -> (Vec<(String, Time)>,
 
 #[test]
 fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
-    let gate = Gate::new("request_task", 5);
+    let gate = Limit::new("request_task", 5);
     let entrance = Entrance::new(gate.clone()).or_else(busy);
     let handler = Blocking::new(Limiter::new("tasks", 5), 0, work).behind(entrance);
     let (answers, trace) = burst(handler, 6);
@@ -128,7 +128,7 @@ fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
 
 #[test]
 fn a_refused_body_is_not_asked_for() {
-    let entrance = Entrance::new(Gate::new("closed", 0));
+    let entrance = Entrance::new(Limit::new("closed", 0));
     let handler = Blocking::new(Limiter::new("block", 1), 5, work).behind(entrance);
     let request = with("POST /", "Content-Length: 5\r\nExpect: 100-continue");
     let seen = app::talk(sim(), Config::default(), handler, &request);
@@ -152,7 +152,7 @@ impl Handler for Gated {
 
 #[test]
 fn a_gate_stands_before_any_handler() {
-    let (answers, trace) = burst(Gated(Entrance::new(Gate::new("few", 2))), 4);
+    let (answers, trace) = burst(Gated(Entrance::new(Limit::new("few", 2))), 4);
     let statuses: Vec<&str> = answers.iter().map(|(answer, _)| &answer[9..12]).collect();
     assert_eq!(statuses, ["200", "200", "503", "503"]);
     assert_eq!(trace.matches("block    offload ").count(), 0);
@@ -180,7 +180,7 @@ fn f14_whom_a_gate_refuses_is_told_so_in_the_form_of_the_route() {
         ("/api", "application/json", "{\"error\":\"too busy, ask again later\"}"),
     ] {
         let routes = Router::new().get("/", ()).form(Form::Json).get("/api", ());
-        let entrance = Entrance::new(Gate::new("closed", 0));
+        let entrance = Entrance::new(Limit::new("closed", 0));
         let behind = Blocking::new(Limiter::new("block", 1), 5, work).behind(entrance);
         let request = get(&format!("GET {path}"));
         let seen = app::talk(sim(), Config::default(), Routed(routes, behind), &request);

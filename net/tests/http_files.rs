@@ -132,6 +132,8 @@ fn what_is_sent_is_what_conditions_and_ranges_ask_for() {
     assert_eq!(seen.field("Content-Range"), Some("bytes 2-4/10"));
     assert_eq!(seen.field("Content-Length"), Some("3"));
     let tag = seen.field("ETag").unwrap().to_owned();
+    let inode = std::os::unix::fs::MetadataExt::ino(&fs::metadata(home.join("a.txt")).unwrap());
+    assert!(!tag.contains(&format!("{inode:x}-")), "{tag}");
     let seen = ask("Range: bytes=10-");
     assert_eq!((seen.statuses(), seen.field("Content-Range")), (vec![416], Some("bytes */10")));
     let seen = ask(&format!("If-None-Match: {tag}"));

@@ -11,7 +11,7 @@ use net::Stream;
 use net::http::{Blocking, Call, Client, Config, Deadlines, Entrance, Event, Events, Files};
 use net::http::{Handler, Limits, Request, Response, Router, Whole, serve_connection};
 use net::pipe::{PipeEnd, duplex};
-use traps::admission::Gate;
+use traps::admission::Limit;
 use traps::threads::Limiter;
 use traps::{sleep, spawn};
 
@@ -60,7 +60,7 @@ impl Handler for App {
 
 /// What it all came to, and what is still held.
 struct Held {
-    gate: Gate,
+    gate: Limit,
     bodies: Vec<Vec<u8>>,
 }
 
@@ -77,7 +77,7 @@ async fn talk(client: PipeEnd, bodies: &mut Vec<Vec<u8>>) -> io::Result<()> {
 }
 
 async fn program(home: &Path) -> Held {
-    let gate = Gate::new("few", 1);
+    let gate = Limit::new("few", 1);
     let limiter = Limiter::new("threads", 1);
     let task = Blocking::new(limiter.clone(), 10, task as fn(&Whole) -> io::Result<Response>);
     let app = App {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kernel::{Kernel, Sim};
 use net::pipe::{PipeEnd, duplex};
 use net::{BufReader, Stream};
+use traps::{spawn, yield_now};
 
 fn run<F: Future>(main: F) -> F::Output {
     let mut kernel = Kernel::new(Sim::new());
@@ -250,4 +251,22 @@ fn a_reset_ends_both_directions_at_both_ends_at_once() {
         assert_eq!(kind(b.read(&mut [0]).await), ErrorKind::ConnectionReset);
         assert_eq!(kind(b.write(b"x").await), ErrorKind::ConnectionReset);
     });
+}
+
+#[test]
+fn a_reader_over_a_pipe_end_waits_at_the_line_that_called_it() {
+    let line = line!() + 5;
+    let ran = kernel::testing::run(async {
+        let (a, b) = duplex(64);
+        let mut reader = BufReader::new(b);
+        let waits = spawn("reads", async move {
+            reader.read_line(&mut Vec::new(), 100).await.unwrap();
+        })
+        .await;
+        yield_now().await.unwrap();
+        drop(a);
+        drop(waits);
+    });
+    let here = format!("pipe.rs:{line}");
+    assert!(ran.trace.contains(&here), "{here}\n{}", ran.trace);
 }

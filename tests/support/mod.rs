@@ -154,12 +154,17 @@ pub fn compare_raw(name: &str, raw: &str) {
     compare(name, &with_own_sites(raw, Location::caller()));
 }
 
+/// Whether what a test compares with is to be written anew: `BLESS=1`.
+pub fn is_blessing() -> bool {
+    std::env::var_os("BLESS").is_some_and(|word| word == "1")
+}
+
 /// Compares a trace with its golden, or writes it anew under `BLESS=1`.
 #[track_caller]
 pub fn compare(name: &str, trace: &str) {
     let path = path_of(name);
     let golden = fs::read_to_string(&path).ok();
-    if std::env::var_os("BLESS").is_some_and(|word| word == "1") {
+    if is_blessing() {
         let text = match &golden {
             Some(golden) => bless(golden, trace),
             None => trace.to_owned(),

@@ -1,23 +1,27 @@
 //! The one future that traps. Every verb is a few lines around it.
 
+use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::panic::Location;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use crate::error::wrong_answer;
-use crate::gate;
-use crate::protocol::{Answer, Failure, Request, Site, TaskRef, Ticket, TrapResult};
+use crate::gate::{self, Look, Receipt};
+use crate::interrupt::Interrupt;
+use crate::protocol::{Answer, Owned, Request, Site};
 
-/// One request, from before it is filed until its result is read.
+/// One request, from before it is filed until its answer is read.
 ///
-/// First poll: files the request and pends. Later polls: take the result if it is there. A ticket
-/// that matches nothing any more was of a kernel that is gone; the request is filed anew.
+/// First poll: files the request and pends. Later polls: take the answer if it is there. A request
+/// belongs to the task that polled it first; if another task polls it, it is withdrawn there and
+/// filed anew here.
 ///
 /// Neither `Send` nor `Sync`: a request belongs to the gate of its thread.
 #[derive(Debug)]
 pub(crate) struct Call {
-    ticket: Option<Ticket>,
+    receipt: Option<Receipt>,
     site: Site,
     local: PhantomData<Rc<()>>,
 }
@@ -26,131 +30,154 @@ impl Call {
     /// A request not yet made, at the caller's place in the source.
     #[track_caller]
     pub(crate) fn here() -> Call {
-        Call::at(Location::caller())
+        Call::from(Location::caller())
     }
 
-    pub(crate) fn at(site: Site) -> Call {
-        Call { ticket: None, site, local: PhantomData }
-    }
-
-    /// One whose ticket is kept elsewhere between its polls.
-    pub(crate) fn of(ticket: Option<Ticket>, site: Site) -> Call {
-        Call { ticket, site, local: PhantomData }
+    pub(crate) fn from(site: Site) -> Call {
+        Call { receipt: None, site, local: PhantomData }
     }
 
     pub(crate) fn site(&self) -> Site {
         self.site
     }
 
-    /// Where the result will be, once the request is filed.
-    pub(crate) fn ticket(&self) -> Option<Ticket> {
-        self.ticket
+    /// By whom the request was filed, and under which number, until its answer is read.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        self.receipt
     }
 
-    /// The same, to be kept elsewhere.
-    pub(crate) fn into_ticket(mut self) -> Option<Ticket> {
-        self.ticket.take()
-    }
-
-    /// Whether the request is filed and its result not yet read.
     pub(crate) fn is_filed(&self) -> bool {
-        self.ticket.is_some()
+        self.receipt.is_some()
     }
 
-    /// Files what `request` makes, or takes the result.
+    /// Whether the task that is being polled has filed it.
+    pub(crate) fn is_filed_here(&self) -> bool {
+        self.receipt.is_some_and(|receipt| Some(receipt.task) == gate::task())
+    }
+
+    /// Files what `request` makes, or takes the answer.
     #[inline]
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         request: impl FnOnce() -> Request,
-    ) -> Poll<TrapResult> {
-        if let Some(ticket) = self.ticket {
-            match gate::collect(ticket, cx) {
-                gate::Look::Result(result) => {
-                    self.ticket = None;
-                    return Poll::Ready(result);
+    ) -> Poll<Reply> {
+        if let Some(receipt) = self.receipt {
+            match gate::collect(receipt, self.site, cx) {
+                Look::Answer(answer) => {
+                    self.receipt = None;
+                    return Poll::Ready(Reply { answer, serial: receipt.serial });
                 }
-                gate::Look::Nothing => return Poll::Pending,
-                gate::Look::Outside => gate::refuse_outside_a_task(self.site),
-                // Its own kernel may live, and not run now.
-                gate::Look::Gone => drop(self.abandon()),
+                Look::Nothing => return Poll::Pending,
+                Look::Elsewhere => drop(self.abandon()),
             }
         }
-        self.ticket = Some(gate::file(request(), self.site, cx));
+        self.receipt = Some(gate::file(request(), self.site, cx));
         Poll::Pending
     }
 
-    /// The same for a request whose answer is that it is done. That it is, and nothing else, is
-    /// found without moving a result.
-    #[inline]
-    pub(crate) fn poll_done(
-        &mut self,
-        cx: &mut Context<'_>,
-        request: impl FnOnce() -> Request,
-    ) -> Poll<Result<(), Failure>> {
-        if self.take_done() {
-            return Poll::Ready(Ok(()));
-        }
-        self.poll(cx, request).map(only_done)
-    }
-
-    /// The same for a request that is answered with a task, whatever happens: mostly at once, and
-    /// then without moving a result.
-    #[inline]
-    pub(crate) fn poll_task(
-        &mut self,
-        cx: &mut Context<'_>,
-        request: impl FnOnce() -> Request,
-    ) -> Poll<TaskRef> {
-        if let Some(task) = self.ticket.and_then(gate::take_task) {
-            self.ticket = None;
-            return Poll::Ready(task);
-        }
-        match ready!(self.poll(cx, request)) {
-            Ok(Answer::Task(task)) => Poll::Ready(task),
-            other => unreachable!("rule: a spawn is answered with a task, not {other:?}"),
-        }
-    }
-
-    /// Takes the result, if it is there and no more than that the request is done.
-    #[inline]
-    pub(crate) fn take_done(&mut self) -> bool {
-        let done = self.ticket.is_some_and(gate::take_done);
-        if done {
-            self.ticket = None;
-        }
-        done
-    }
-
-    /// Gives the request up. A result that was there and unread comes back; an unread interrupt
-    /// is pending again in its scope and does not.
-    pub(crate) fn abandon(&mut self) -> Option<TrapResult> {
-        gate::withdraw(self.ticket.take()?)
-    }
-
-    /// The same where nobody wants what it came to. Out of line: nearly all are dropped when they
-    /// have their result, and every future of a trap has this in its drop.
-    #[cold]
-    fn give_up(&mut self) {
-        drop(self.abandon());
-    }
-}
-
-/// The answer has nothing in it.
-#[inline(never)]
-pub(crate) fn only_done(result: TrapResult) -> Result<(), Failure> {
-    match result {
-        Ok(Answer::Unit) => Ok(()),
-        Ok(other) => wrong_answer(&other),
-        Err(failure) => Err(failure),
+    /// Gives the request up. An answer that nobody read comes back, with what it owns; an unread
+    /// interrupt is pending again in its scope and does not.
+    pub(crate) fn abandon(&mut self) -> Option<(Answer, Option<Owned>)> {
+        gate::withdraw(self.receipt.take()?)
     }
 }
 
 impl Drop for Call {
     #[inline]
     fn drop(&mut self) {
-        if self.ticket.is_some() {
-            self.give_up();
+        if self.receipt.is_some() {
+            drop(self.abandon());
         }
+    }
+}
+
+/// An answer as its future reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reply {
+    answer: Answer,
+    serial: NonZeroU32,
+}
+
+impl Reply {
+    /// Whether it is just that.
+    #[inline]
+    pub(crate) fn is_done(self) -> bool {
+        self.answer == Answer::Done
+    }
+
+    /// The plain answer, or what it owns.
+    #[inline]
+    pub(crate) fn open(self) -> Result<Answer, Owned> {
+        match self.answer {
+            Answer::Owned => Err(self.owned()),
+            plain => Ok(plain),
+        }
+    }
+
+    /// The plain answer, of a trap that fails by an interrupt only.
+    #[inline]
+    pub(crate) fn plain(self) -> Result<Answer, Interrupt> {
+        self.open().map_err(only_interrupt)
+    }
+
+    /// That the request is done, of a trap that fails by an interrupt only.
+    #[inline]
+    pub(crate) fn done(self) -> Result<(), Interrupt> {
+        self.plain().map(drop)
+    }
+
+    #[cold]
+    fn owned(self) -> Owned {
+        gate::take_owned(self.serial).expect("rule: what an answer owns is laid down with it")
+    }
+
+    /// The kernel broke the protocol.
+    #[cold]
+    pub(crate) fn wrong(self) -> ! {
+        unreachable!("rule: a request is answered in kind, not by {:?}", self.answer)
+    }
+}
+
+/// The interrupt in the answer of a trap that can fail in no other way.
+#[cold]
+pub(crate) fn only_interrupt(owned: Owned) -> Interrupt {
+    match owned {
+        Owned::Interrupt(interrupt) => interrupt,
+        _ => unreachable!("rule: this trap fails by an interrupt only"),
+    }
+}
+
+/// A request without a life of its own: what most verbs are.
+pub(crate) fn trap<T, R>(request: Request, site: Site, read: R) -> Trap<R>
+where
+    R: Fn(Reply) -> T,
+{
+    Trap { request, call: Call::from(site), read }
+}
+
+/// The future of [`trap`].
+#[must_use = "a trap that is not awaited is never made"]
+pub(crate) struct Trap<R> {
+    request: Request,
+    call: Call,
+    read: R,
+}
+
+impl<R> Unpin for Trap<R> {}
+
+impl<T, R: Fn(Reply) -> T> Future for Trap<R> {
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let Trap { request, call, read } = &mut *self;
+        call.poll(cx, || *request).map(read)
+    }
+}
+
+impl<R> fmt::Debug for Trap<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trap").field("request", &self.request).finish_non_exhaustive()
     }
 }

@@ -1,24 +1,20 @@
 //! Operations under the deadline that is in force around them: not begun once it has passed.
 //!
-//! Every blocking trap heeds the deadline already (row A11). What is added here is the moment
-//! before: an operation whose time is over is not begun at all, and says so by an error of its own.
+//! Every blocking trap heeds the deadline already. This adds the moment before: an operation whose
+//! time is over is not begun at all, and says so by an error of its own.
 
 use std::fmt;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::panic::Location;
 
-use pin_project_lite::pin_project;
-
-use crate::call::Call;
-use crate::error::{never_fails, wrong_answer};
-use crate::protocol::{Answer, InForce, Request, Site};
+use crate::protocol::{InForce, Site};
 use crate::time::Time;
+use crate::verbs::{clock, in_force};
 
 /// An operation was not begun: the deadline in force had passed.
 ///
 /// Not an [`Interrupt`](crate::Interrupt), which ends an operation that was begun: after this
-/// error, nothing was done and nothing is half done (row A5). A scope that closes does not take it
+/// error, nothing was done and nothing is half done. A scope that closes does not take it
 /// for its own timeout and passes it on.
 ///
 /// ```no_run
@@ -88,11 +84,11 @@ impl From<NotStarted> for io::Error {
 }
 
 /// Runs `operation` under the deadline in force here, unless that has passed: then the operation
-/// is not begun, its future is never polled, and the error is [`NotStarted`] (rows A3, A4).
+/// is not begun, its future is never polled, and the error is [`NotStarted`].
 ///
 /// It sets no limit of its own: with [`timeout_after`](crate::timeout_after) inside, the sooner of
 /// the two holds, as everywhere. A shield hides the deadlines outside it. Without a deadline in
-/// force this is the operation itself (row A10). Costs one answering trap, and a second that reads
+/// force this is the operation itself. Costs one answering trap, and a second that reads
 /// the clock where there is a deadline; no scope, no timer, no allocation. *Answers*, then does
 /// what the operation does.
 ///
@@ -119,62 +115,19 @@ impl From<NotStarted> for io::Error {
 /// }
 /// ```
 #[track_caller]
-pub fn cancellable<F, T, E>(operation: F) -> Cancellable<F>
+pub fn cancellable<F, T, E>(operation: F) -> impl Future<Output = Result<T, E>>
 where
     F: Future<Output = Result<T, E>>,
     E: From<NotStarted>,
 {
-    Cancellable { call: Call::here(), stage: Stage::Deadline, operation }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Stage {
-    /// Asks which deadline is in force.
-    Deadline,
-    /// Reads the clock.
-    Clock(InForce),
-    Begun,
-}
-
-pin_project! {
-    /// The future of [`cancellable`].
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct Cancellable<F> {
-        call: Call,
-        stage: Stage,
-        #[pin]
-        operation: F,
-    }
-}
-
-impl<F, T, E> Future for Cancellable<F>
-where
-    F: Future<Output = Result<T, E>>,
-    E: From<NotStarted>,
-{
-    type Output = Result<T, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
-        let this = self.project();
-        loop {
-            *this.stage = match *this.stage {
-                Stage::Deadline => match ready!(this.call.poll(cx, || Request::Deadline)) {
-                    Ok(Answer::Deadline(None)) => Stage::Begun,
-                    Ok(Answer::Deadline(Some(in_force))) => Stage::Clock(in_force),
-                    Ok(other) => wrong_answer(&other),
-                    Err(failure) => never_fails(&failure),
-                },
-                Stage::Clock(in_force) => match ready!(this.call.poll(cx, || Request::Clock)) {
-                    Ok(Answer::Time(reading)) if in_force.deadline <= reading => {
-                        return Poll::Ready(Err(E::from(NotStarted { in_force, reading })));
-                    }
-                    Ok(Answer::Time(_)) => Stage::Begun,
-                    Ok(other) => wrong_answer(&other),
-                    Err(failure) => never_fails(&failure),
-                },
-                Stage::Begun => return this.operation.poll(cx),
-            };
+    let (deadline, now) = (in_force(Location::caller()), clock());
+    async move {
+        if let Some(in_force) = deadline.await {
+            let reading = now.await;
+            if in_force.deadline <= reading {
+                return Err(E::from(NotStarted { in_force, reading }));
+            }
         }
+        operation.await
     }
 }

@@ -1,11 +1,12 @@
-//! The errors of traps that can fail in more ways than by an interrupt.
+//! Errors of traps that can fail in other ways than by an interrupt.
 
 use std::fmt;
 use std::io;
 
+use crate::call::{Reply, only_interrupt};
 use crate::cancellable::NotStarted;
-use crate::interrupt::{Interrupt, Interruptible, carries_interrupt};
-use crate::protocol::{Answer, Failure};
+use crate::interrupt::{Interrupt, carries_interrupt};
+use crate::protocol::{Answer, Owned};
 
 /// Why a wait for a descriptor came to nothing.
 #[derive(Debug)]
@@ -35,43 +36,13 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Interrupt(interrupt) => Some(interrupt),
-            Error::NotStarted(error) => Some(error),
-            Error::Io(error) => Some(error),
-            Error::Busy | Error::Closed => None,
-        }
-    }
-}
+impl std::error::Error for Error {}
 
-impl From<Interrupt> for Error {
-    fn from(interrupt: Interrupt) -> Error {
-        Error::Interrupt(interrupt)
-    }
-}
+carries_interrupt!(Error, Io);
 
 impl From<NotStarted> for Error {
     fn from(error: NotStarted) -> Error {
         Error::NotStarted(error)
-    }
-}
-
-impl Interruptible for Error {
-    fn interrupt(&self) -> Option<&Interrupt> {
-        match self {
-            Error::Interrupt(interrupt) => Some(interrupt),
-            Error::Io(error) => error.interrupt(),
-            Error::Busy | Error::Closed | Error::NotStarted(_) => None,
-        }
-    }
-    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        match self {
-            Error::Interrupt(interrupt) => Some(interrupt),
-            Error::Io(error) => error.interrupt_mut(),
-            Error::Busy | Error::Closed | Error::NotStarted(_) => None,
-        }
     }
 }
 
@@ -88,13 +59,15 @@ impl From<Error> for io::Error {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Error {
-        match failure {
-            Failure::Interrupt(interrupt) => Error::Interrupt(interrupt),
-            Failure::Busy => Error::Busy,
-            Failure::Closed => Error::Closed,
-            Failure::Refused(error) => Error::Io(error),
+impl Error {
+    /// Why a wait for a descriptor or a signal came to nothing.
+    pub(crate) fn of(reply: Reply) -> Result<Answer, Error> {
+        match reply.open() {
+            Ok(Answer::Busy) => Err(Error::Busy),
+            Ok(Answer::Closed) => Err(Error::Closed),
+            Ok(answer) => Ok(answer),
+            Err(Owned::Refused(error)) => Err(Error::Io(error)),
+            Err(owned) => Err(Error::Interrupt(only_interrupt(owned))),
         }
     }
 }
@@ -135,24 +108,4 @@ impl From<JoinError> for io::Error {
             other => io::Error::other(other),
         }
     }
-}
-
-/// The interrupt in `failure`, for a trap that can fail in no other way.
-pub(crate) fn only_interrupt(failure: Failure) -> Interrupt {
-    match failure {
-        Failure::Interrupt(interrupt) => interrupt,
-        other => unreachable!("rule: this trap fails by an interrupt only, not by {other:?}"),
-    }
-}
-
-/// For a match on the result of an answering trap: the kernel broke the protocol.
-#[cold]
-pub(crate) fn never_fails(failure: &Failure) -> ! {
-    unreachable!("rule: an answering trap does not fail, not even by {failure:?}")
-}
-
-/// For a match on an answer: the kernel broke the protocol.
-#[cold]
-pub(crate) fn wrong_answer(answer: &Answer) -> ! {
-    unreachable!("rule: a request is answered in kind, not by {answer:?}")
 }

@@ -1,16 +1,12 @@
 //! Timeouts with something in place of the error: a fallback, and a default span.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use pin_project_lite::pin_project;
-
 use crate::interrupt::Interruptible;
-use crate::timeout::{IgnoreAfter, TimeoutAfter, ignore_after, timeout_after};
+use crate::timeout::{TimeoutAfter, ignore_after, timeout_after};
 
 /// Runs `primary` under a deadline `span` from the first poll, and if *that* deadline ends it, runs
-/// what `fallback` makes (row A6). `None` sets no limit: the fallback then never runs.
+/// what `fallback` makes. `None` sets no limit: the fallback then never runs.
 ///
 /// The fallback runs outside the scope that timed out, under what is in force around: it may take
 /// longer than `span` did. `primary` is dropped before it begins. Costs what
@@ -39,7 +35,7 @@ pub fn fallback_after<F, G, H, T, E>(
     span: impl Into<Option<Duration>>,
     primary: F,
     fallback: G,
-) -> FallbackAfter<F, G, H>
+) -> impl Future<Output = Result<T, E>>
 where
     F: Future<Output = Result<T, E>>,
     G: FnOnce() -> H,
@@ -47,56 +43,16 @@ where
     E: Interruptible,
 {
     let primary = ignore_after(span, primary);
-    FallbackAfter { fallback: Some(fallback), stage: Stage::Primary { primary } }
-}
-
-pin_project! {
-    #[project = StageProjection]
-    #[derive(Debug)]
-    enum Stage<F, H> {
-        Primary { #[pin] primary: IgnoreAfter<F> },
-        Fallback { #[pin] fallback: H },
-    }
-}
-
-pin_project! {
-    /// The future of [`fallback_after`].
-    #[derive(Debug)]
-    #[must_use = "futures do nothing unless awaited"]
-    pub struct FallbackAfter<F, G, H> {
-        fallback: Option<G>,
-        #[pin]
-        stage: Stage<F, H>,
-    }
-}
-
-impl<F, G, H, T, E> Future for FallbackAfter<F, G, H>
-where
-    F: Future<Output = Result<T, E>>,
-    G: FnOnce() -> H,
-    H: Future<Output = Result<T, E>>,
-    E: Interruptible,
-{
-    type Output = Result<T, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
-        let mut this = self.project();
-        if let StageProjection::Primary { primary } = this.stage.as_mut().project() {
-            if let Some(value) = ready!(primary.poll(cx))? {
-                return Poll::Ready(Ok(value));
-            }
-            let fallback = this.fallback.take();
-            let fallback = fallback.expect("rule: a future is not polled after it was ready");
-            this.stage.set(Stage::Fallback { fallback: fallback() });
-        }
-        match this.stage.project() {
-            StageProjection::Fallback { fallback } => fallback.poll(cx),
-            StageProjection::Primary { .. } => unreachable!("it was replaced above"),
+    async move {
+        let value = primary.await?;
+        match value {
+            Some(value) => Ok(value),
+            None => fallback().await,
         }
     }
 }
 
-/// A span for an operation's timeout that each call may override (row A9).
+/// A span for an operation's timeout that each call may override.
 ///
 /// ```no_run
 /// # use std::time::Duration;

@@ -6,7 +6,6 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::call::Call;
-use crate::error::only_interrupt;
 use crate::interrupt::Interrupt;
 use crate::protocol::Request;
 
@@ -45,13 +44,13 @@ impl<F: Future> Future for Foreign<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         if let Poll::Ready(value) = this.future.poll(cx) {
-            drop(this.call.abandon());
+            this.call.abandon();
             return Poll::Ready(Ok(value));
         }
         let external = *this.external;
-        this.call.poll(cx, || Request::Foreign { external }).map(|result| match result {
-            Err(failure) => Err(only_interrupt(failure)),
-            Ok(answer) => unreachable!("rule: nothing completes a foreign wait, not {answer:?}"),
+        this.call.poll(cx, || Request::Foreign { external }).map(|reply| match reply.plain() {
+            Err(interrupt) => Err(interrupt),
+            Ok(_) => reply.wrong(),
         })
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use crate::error::JoinError;
 use crate::gate;
 use crate::group::GroupError;
-use crate::protocol::{ScopeId, Site, TaskRef};
+use crate::protocol::{ScopeId, Site};
 use crate::task::TaskId;
 use crate::threads::ThreadError;
 use crate::time::Time;
@@ -32,88 +32,47 @@ pub enum Kind {
 ///
 /// Costs one allocation, made when it is delivered.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Interrupt(Box<About>);
+pub struct Interrupt(Box<Delivery>);
 
-#[derive(Clone, PartialEq, Eq)]
-struct About {
-    kind: Kind,
+/// What a kernel says of an interrupt that it delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// What it is, seen from the trap that it ends.
+    pub kind: Kind,
     /// The scope whose deadline fired, or the root scope of the cancelled task.
-    source: ScopeId,
-    /// The timeout that it will leave next, or the root. A closing timeout converts only what
+    pub source: ScopeId,
+    /// The nearest timeout around the trap, or the root. A closing timeout relabels only what
     /// stands in it, so that an interrupt cannot be forged or replayed into another scope.
-    position: ScopeId,
-    /// The scope of the trap that it ended.
-    delivered_in: ScopeId,
+    pub position: ScopeId,
+    /// The index of the branch that has heard of it by this, or of the source itself.
+    pub heard_in: u32,
     /// Whether it has left its source.
-    passed: bool,
-    deadline: Time,
-    reading: Time,
-    set_at: Option<Site>,
-    by: Option<TaskId>,
-    reason: &'static str,
-    scope: u64,
+    pub passed: bool,
+    /// The deadline that passed; [`Time::NEVER`] for a cancellation.
+    pub deadline: Time,
+    /// The kernel clock at the delivery.
+    pub reading: Time,
+    /// Where the timeout was set.
+    pub set_at: Option<Site>,
+    /// Who cancelled.
+    pub by: Option<TaskId>,
+    /// The canceller's reason.
+    pub reason: &'static str,
+    /// The number of the scope that timed out, 0 for none.
+    pub scope: u64,
 }
 
 impl Interrupt {
-    /// Whether what it interrupted is over: the timeout whose deadline passed, of which who meets
-    /// this one stands further out, or another task, which was cancelled and passed it on.
+    /// Kernel side: makes one.
     #[must_use]
-    pub fn has_left(&self) -> bool {
-        let is_of = |task: TaskRef| task.root() == self.0.source;
-        self.0.passed || self.is_cancelled() && !gate::task().is_some_and(is_of)
+    pub fn new(delivery: Delivery) -> Interrupt {
+        Interrupt(Box::new(delivery))
     }
 
-    /// Kernel side: the deadline of `source` fired; delivered to a trap in `delivered_in`, whose
-    /// nearest timeout is `position`.
+    /// Kernel side: what was said of it.
     #[must_use]
-    pub fn timeout(
-        kind: Kind,
-        source: ScopeId,
-        position: ScopeId,
-        delivered_in: ScopeId,
-        deadline: Time,
-        reading: Time,
-        set_at: Option<Site>,
-    ) -> Interrupt {
-        Interrupt(Box::new(About {
-            kind,
-            source,
-            position,
-            delivered_in,
-            passed: false,
-            deadline,
-            reading,
-            set_at,
-            by: None,
-            reason: "",
-            // A connection deadline that guards nothing is no scope of its own.
-            scope: if source.serial.get() >> 63 == 0 { source.serial.get() } else { 0 },
-        }))
-    }
-
-    /// Kernel side: the task whose root scope is `source` was cancelled.
-    #[must_use]
-    pub fn cancelled(
-        source: ScopeId,
-        position: ScopeId,
-        delivered_in: ScopeId,
-        reading: Time,
-        by: Option<TaskId>,
-        reason: &'static str,
-    ) -> Interrupt {
-        Interrupt(Box::new(About {
-            kind: Kind::Cancelled,
-            source,
-            position,
-            delivered_in,
-            passed: false,
-            deadline: Time::NEVER,
-            reading,
-            set_at: None,
-            by,
-            reason,
-            scope: 0,
-        }))
+    pub fn delivery(&self) -> &Delivery {
+        &self.0
     }
 
     /// Which of the four it is here.
@@ -128,8 +87,20 @@ impl Interrupt {
         self.0.kind == Kind::Cancelled
     }
 
-    /// The number in the log of the scope that timed out; `None` for a cancellation, and a deadline
-    /// of the whole task, which has no scope.
+    /// Whether what it interrupted is over: a timeout further in, or another task that was
+    /// cancelled and passed its interrupt on.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.0.passed || self.is_cancelled() && !self.is_own_cancellation()
+    }
+
+    /// Whether it is the cancellation of the task that is being polled.
+    pub(crate) fn is_own_cancellation(&self) -> bool {
+        self.is_cancelled() && gate::task().is_some_and(|task| task.root() == self.0.source)
+    }
+
+    /// The number in the log of the scope that timed out; `None` for a cancellation, and for a
+    /// deadline of the whole task, which has no scope.
     #[must_use]
     pub fn scope(&self) -> Option<u64> {
         (self.0.scope != 0).then_some(self.0.scope)
@@ -147,7 +118,8 @@ impl Interrupt {
         self.0.reading
     }
 
-    /// Where the timeout was set; none if cancelled, of a whole task's deadline, or in its guard.
+    /// Where the timeout was set; `None` for a cancellation, for a deadline of the whole task, and
+    /// inside the guard of a connection deadline, which is armed in many places.
     #[must_use]
     pub fn set_at(&self) -> Option<Site> {
         self.0.set_at
@@ -165,24 +137,6 @@ impl Interrupt {
         self.0.reason
     }
 
-    /// Kernel side: the scope whose deadline fired, or the cancelled task's root.
-    #[must_use]
-    pub fn source(&self) -> ScopeId {
-        self.0.source
-    }
-
-    /// Kernel side: the scope of the trap that it ended.
-    #[must_use]
-    pub fn delivered_in(&self) -> ScopeId {
-        self.0.delivered_in
-    }
-
-    /// Kernel side: the timeout that it will leave next, or the root.
-    #[must_use]
-    pub fn position(&self) -> ScopeId {
-        self.0.position
-    }
-
     /// Moves out of the timeout `scope` into `outer`, the one around it, and takes the name that
     /// it has there. Returns whether `scope` itself timed out.
     pub(crate) fn leave(
@@ -190,7 +144,7 @@ impl Interrupt {
         scope: ScopeId,
         outer: ScopeId,
         deadline: Time,
-        set_at: Site,
+        site: Site,
     ) -> bool {
         let inner = &mut *self.0;
         if inner.position != scope {
@@ -208,11 +162,9 @@ impl Interrupt {
         inner.passed = true;
         if own || deadline <= inner.reading {
             inner.kind = Kind::TaskTimeout;
-            if !own {
-                inner.deadline = deadline;
-            }
-            inner.set_at = Some(set_at);
-            inner.scope = scope.serial.get();
+            inner.deadline = if own { inner.deadline } else { deadline };
+            inner.set_at = Some(site);
+            inner.scope = scope.number;
             return true;
         }
         inner.kind = Kind::UncaughtTimeout;
@@ -256,8 +208,8 @@ impl StdError for Interrupt {}
 
 /// An error type that can carry an [`Interrupt`] from a trap up to the scope that it belongs to.
 ///
-/// `io::Error`, boxed errors and the crate's own errors do already; the first two also around one
-/// of the crate's own, but for `PutError<T>` (make a `QueueError` of it) and groups of others.
+/// `io::Error`, boxed errors and the errors of this crate can already. `io::Error` and boxed errors
+/// can also wrap an error of this crate, except `PutError<T>` and groups of other errors.
 ///
 /// ```
 /// use traps::{Interrupt, Interruptible};
@@ -345,25 +297,28 @@ fn look_mut<'a>(error: &'a mut (dyn StdError + 'static)) -> Option<&'a mut Inter
     look!(error, downcast_mut, interrupt_mut)
 }
 
-/// For an error of this crate that is an interrupt in its variant of that name only.
+/// For an error of this crate that carries an interrupt in its variant of that name, and perhaps in
+/// an inner error too.
 macro_rules! carries_interrupt {
-    ($error:ident) => {
-        impl From<$crate::Interrupt> for $error {
-            fn from(interrupt: $crate::Interrupt) -> $error {
+    ($error:ident $(<$generic:ident>)? $(, $inner:ident)?) => {
+        impl$(<$generic>)? From<$crate::Interrupt> for $error$(<$generic>)? {
+            fn from(interrupt: $crate::Interrupt) -> Self {
                 $error::Interrupt(interrupt)
             }
         }
 
-        impl $crate::Interruptible for $error {
+        impl$(<$generic>)? $crate::Interruptible for $error$(<$generic>)? {
             fn interrupt(&self) -> Option<&$crate::Interrupt> {
                 match self {
                     $error::Interrupt(interrupt) => Some(interrupt),
+                    $($error::$inner(error) => error.interrupt(),)?
                     _ => None,
                 }
             }
             fn interrupt_mut(&mut self) -> Option<&mut $crate::Interrupt> {
                 match self {
                     $error::Interrupt(interrupt) => Some(interrupt),
+                    $($error::$inner(error) => error.interrupt_mut(),)?
                     _ => None,
                 }
             }

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::panic::Location;
@@ -11,10 +10,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::call::{Call, only_done};
+use crate::call::Call;
 use crate::error::Error;
 use crate::gate;
-use crate::protocol::{HandleId, Post, Request, Site};
+use crate::protocol::{Answer, HandleId, Post, Request, Site};
 
 pub use crate::protocol::{Descriptor, Direction};
 
@@ -83,22 +82,21 @@ impl Source for Scripted {
 /// the kernel has let go of it; a task that still waits for it gets [`Error::Closed`].
 pub struct Io<S: Source> {
     source: Option<S>,
-    handle: Cell<Option<HandleId>>,
+    /// Its name in the kernel in which it was last waited for, and the number of that kernel.
+    handle: Cell<Option<(HandleId, u32)>>,
+    closed: Cell<bool>,
     local: PhantomData<Rc<()>>,
 }
-
-/// In the serial number of a handle: all waits are ended, for good. None gets that far.
-const CLOSED: u64 = 1 << 63;
-/// No kernel has that number.
-const NO_KERNEL: u32 = 0;
-/// That of one that was closed before anybody waited for it.
-const NEVER_OPEN: HandleId =
-    HandleId { index: u32::MAX, epoch: NO_KERNEL, serial: NonZeroU64::MAX };
 
 impl<S: Source> Io<S> {
     /// Takes ownership. Nothing is registered before the first wait.
     pub fn new(source: S) -> Io<S> {
-        Io { source: Some(source), handle: Cell::new(None), local: PhantomData }
+        Io {
+            source: Some(source),
+            handle: Cell::new(None),
+            closed: Cell::new(false),
+            local: PhantomData,
+        }
     }
 
     /// Waits until it looks ready for reading. *Blocks.* Readiness is edge-triggered: wait only
@@ -124,48 +122,41 @@ impl<S: Source> Io<S> {
 
     /// The same for a wrapper that knows its own caller's place in the source.
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
-        Ready { io: self, direction, call: Call::at(site) }
+        Ready { io: self, direction, call: Call::from(site) }
     }
 
     /// Ends all waits: who waits now gets [`Error::Closed`], and so does who waits later. The
     /// descriptor itself is closed when this is dropped, so that its number cannot be given out
     /// again while somebody holds it.
     pub fn close(&self) {
-        if self.is_closed() {
-            return;
+        if !self.closed.replace(true)
+            && let Some((handle, _)) = self.handle.get()
+        {
+            gate::post(Post::Close(handle));
         }
-        let Some(handle) = self.handle.get() else { return self.handle.set(Some(NEVER_OPEN)) };
-        self.handle.set(Some(HandleId { serial: handle.serial | CLOSED, ..handle }));
-        gate::post(Post::Close { handle });
     }
 
-    /// Its handle as the kernel knows it, also if it is closed; none if it was never waited for.
+    /// Its name in the kernel that runs.
     #[inline]
-    fn registered(&self) -> Option<HandleId> {
-        let handle = self.handle.get().filter(|handle| handle.epoch != NO_KERNEL)?;
-        let serial = NonZeroU64::new(handle.serial.get() & !CLOSED)?;
-        Some(HandleId { serial, ..handle })
-    }
-
-    #[inline]
-    fn is_closed(&self) -> bool {
-        self.handle.get().is_some_and(|handle| handle.serial.get() & CLOSED != 0)
-    }
-
     fn handle(&self) -> HandleId {
         match self.handle.get() {
-            Some(handle) if handle.epoch == gate::epoch() => handle,
-            earlier => {
-                if let (Some(handle), Some(source)) = (earlier, &self.source) {
-                    let descriptor = source.descriptor();
-                    gate::post(Post::Release { handle, descriptor, owner: None, sole: false });
-                }
-                let handle =
-                    gate::new_handle().expect("rule: a descriptor is waited for inside a kernel");
-                self.handle.set(Some(handle));
-                handle
-            }
+            Some((handle, epoch)) if epoch == gate::epoch() => handle,
+            earlier => self.register(earlier),
         }
+    }
+
+    #[cold]
+    fn register(&self, earlier: Option<(HandleId, u32)>) -> HandleId {
+        let epoch = gate::epoch();
+        assert!(epoch != 0, "rule: a descriptor is waited for inside a kernel");
+        if let Some((handle, _)) = earlier {
+            gate::post(Post::Release { handle, owner: None, sole: false });
+        }
+        let handle = gate::new_handle();
+        let (descriptor, kind) = (self.descriptor(), self.kind());
+        gate::post(Post::Register { handle, descriptor, kind });
+        self.handle.set(Some((handle, epoch)));
+        handle
     }
 }
 
@@ -195,10 +186,9 @@ impl<S: Source + AsRawFd> AsRawFd for Io<S> {
 impl<S: Source> Drop for Io<S> {
     fn drop(&mut self) {
         let Some(source) = self.source.take() else { return };
-        if let Some(handle) = self.registered() {
-            let (descriptor, sole) = (source.descriptor(), source.is_sole());
-            let owner = source.into_owner();
-            gate::post(Post::Release { handle, descriptor, owner, sole });
+        if let Some((handle, _)) = self.handle.get() {
+            let sole = source.is_sole();
+            gate::post(Post::Release { handle, owner: source.into_owner(), sole });
         }
     }
 }
@@ -217,41 +207,15 @@ impl<S: Source> fmt::Debug for Ready<'_, S> {
     }
 }
 
-impl<S: Source> Ready<'_, S> {
-    /// Files the request, or looks why it is not done.
-    #[inline(never)]
-    fn poll_undone(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Ready { io, direction, call } = self;
-        // Who waited when it was closed is told by the kernel, unless that wait is gone.
-        if io.is_closed() && !call.ticket().is_some_and(gate::is_live) {
-            return Poll::Ready(Err(Error::Closed));
-        }
-        let request = || Request::Io {
-            handle: io.handle(),
-            descriptor: io.descriptor(),
-            kind: io.kind(),
-            direction: *direction,
-        };
-        call.poll(cx, request).map(|result| only_done(result).map_err(Error::from))
-    }
-
-    /// What came and was not read is remembered.
-    #[cold]
-    fn give_up(&mut self) {
-        if let Some(Ok(_)) = self.call.abandon()
-            && !self.io.is_closed()
-            && let Some(handle) = self.io.registered()
-        {
-            gate::post(Post::Remember { handle, direction: self.direction });
-        }
-    }
-}
-
 impl<S: Source> Drop for Ready<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        if self.call.is_filed() {
-            self.give_up();
+        if self.call.is_filed()
+            && let Some((Answer::Done, _)) = self.call.abandon()
+            && let Some((handle, _)) = self.io.handle.get()
+        {
+            // What came and was not read is remembered.
+            gate::post(Post::Remember(handle, self.direction));
         }
     }
 }
@@ -261,10 +225,16 @@ impl<S: Source> Future for Ready<'_, S> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.call.take_done() {
-            return Poll::Ready(Ok(()));
+        let Ready { io, direction, call } = &mut *self;
+        // A task that waited when it was closed is told by the kernel.
+        if io.closed.get() && !call.is_filed_here() {
+            return Poll::Ready(Err(Error::Closed));
         }
-        self.poll_undone(cx)
+        let request = || Request::Io { handle: io.handle(), direction: *direction };
+        call.poll(cx, request).map(|reply| match reply.is_done() {
+            true => Ok(()),
+            false => Error::of(reply).map(drop),
+        })
     }
 }
 

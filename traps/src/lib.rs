@@ -1,10 +1,10 @@
-//! The trap protocol of trapline: all that a task may ask of a kernel, and nothing of how a
-//! kernel answers.
+//! The trap protocol of trapline: all that a task may ask of a kernel, and nothing of how a kernel
+//! answers.
 //!
 //! A task is an ordinary [`Future`]. At the bottom of every chain of awaits sits a hand-written
 //! future that files one [`Request`](protocol::Request) at the [`gate`] and returns `Pending`; the
-//! kernel answers it, and the next poll takes the result. A request either **answers** (the task is
-//! polled on at once) or **blocks** (the task leaves the CPU until the result exists). A blocking
+//! kernel answers it, and the next poll takes the answer. A request either **answers** (the task is
+//! polled on at once) or **blocks** (the task leaves the CPU until the answer exists). A blocking
 //! trap can end early with an [`Interrupt`]; *a trap that returned an interrupt did nothing*.
 //!
 //! Read in this order: [`protocol`] (what can be asked), [`gate`] (how it travels), `call.rs` (the
@@ -16,7 +16,7 @@
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
 //! | each other | [`WaitQueue`], [`sync`] |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
-//! | too much work | [`admission::Gate`] |
+//! | too much work | [`admission::Limit`] |
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
 //! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the end as tasks see it |
@@ -50,13 +50,10 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
-mod answer;
-mod body;
 mod call;
 mod cancellable;
 mod combine;
-mod deadline;
-pub mod deadline_table;
+pub mod deadline;
 mod error;
 mod fallback;
 mod foreign;
@@ -64,20 +61,12 @@ pub mod gate;
 mod group;
 mod interrupt;
 pub mod io;
-mod label;
 pub mod limits;
-mod local;
 pub mod outside;
 pub mod protocol;
-mod queue;
-mod queue_core;
 mod scope;
-pub mod scope_table;
-mod scope_terms;
 pub mod shutdown;
 mod signal;
-mod signals;
-mod spawn;
 pub mod sync;
 mod task;
 pub mod threads;
@@ -87,31 +76,27 @@ pub mod universal;
 mod verbs;
 mod watchdog;
 
-pub use cancellable::{Cancellable, NotStarted, cancellable};
+pub use cancellable::{NotStarted, cancellable};
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
-pub use deadline::{
-    ConnectionDeadline, Guard, NewConnectionDeadline, TaskGuard, connection_deadline,
-};
+pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, JoinError};
-pub use fallback::{DefaultTimeout, FallbackAfter, fallback_after};
+pub use fallback::{DefaultTimeout, fallback_after};
 pub use foreign::{Foreign, foreign};
-pub use group::{GroupError, GroupSpawn, Member, TaskGroup};
-pub use interrupt::{Interrupt, Interruptible, Kind};
-pub use local::{InheritedLocal, TaskLocal};
+pub use group::{GroupError, Member, TaskGroup};
+pub use interrupt::{Delivery, Interrupt, Interruptible, Kind};
 pub use outside::{OutsideWaker, WaitOutside, outside};
-pub use queue::{Wait, WaitQueue, Wake};
-pub use scope::{Branch, Shield, branch, shield, shield_for};
-pub use signal::{Signal, SignalSet, WaitSignal, wait_signal};
-pub use signals::{NextSignal, Signals, signals};
-pub use spawn::{Spawn, SpawnDetached, spawn};
-pub use task::{Cancel, CancelNow, Join, Task, TaskId, WaitTask};
+pub use scope::{Branch, Shield, branch, shield};
+pub use signal::{Signal, SignalSet, Signals, signals, wait_signal};
+pub use sync::{Wait, WaitQueue};
+pub use task::local::{InheritedLocal, TaskLocal, any_locals, drop_locals, inherit_locals};
+pub use task::spawn::{Spawn, SpawnDetached, spawn};
+pub use task::{Join, Task, TaskId};
 pub use threads::{iterate_in_thread, run_in_thread};
 pub use time::Time;
 pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_after, timeout_at};
 pub use verbs::{
-    Budget, CheckInterrupt, Clock, CurrentDeadline, CurrentTask, HeldInterrupt, Sleep, WallClock,
-    Yield, budget, budget_at, check_interrupt, check_interrupt_at, clock, current_deadline,
-    current_task, held_interrupt, note_cap, note_warning, remaining, sleep, sleep_at, spend_budget,
-    take_budget, wall_clock, yield_now,
+    Budget, Sleep, budget, budget_from, check_interrupt, check_interrupt_from, clock,
+    current_deadline, current_task, held_interrupt, note_cap, note_warning, remaining, sleep,
+    sleep_from, spend_budget, take_budget, wall_clock, yield_now,
 };
 pub use watchdog::{IdleWatchdog, idle_watchdog};

@@ -1,4 +1,4 @@
-//! The numbers that bound something (row F29): what each is, and what it is called.
+//! The numbers that bound something: what each is, and what it is called.
 //!
 //! Each crate has them in its own `limits.rs`, and a function that lists them as they are in
 //! force; the examples print all with `--print-limits`.
@@ -9,20 +9,9 @@ use std::time::Duration;
 /// How long members of a [`TaskGroup`](crate::TaskGroup) may take to clean up.
 pub(crate) const GROUP_GRACE: Duration = Duration::from_secs(5);
 
-/// How old the last line of an [admission gate](crate::admission::Gate) is, at least, when another
-/// first refusal has one.
-pub(crate) const GATE_PAUSE: Duration = Duration::from_secs(10);
-
-/// So many tasks at the most are told of in one poll before the next is asked for: what the kernel
-/// has not looked at yet takes memory.
-pub(crate) const TOLD: usize = 256;
-
-/// So many names and places of tasks are shared on a thread. A program that makes up more names
-/// than that, and leaks them, has a label for each further task.
-pub(crate) const NAMES: usize = 1024;
-
-/// Bytes of what tasks lay in that are gone, at the most, for each name and place.
-pub(crate) const SPARES: usize = 64 << 10;
+/// How old the last line about a refusal by an [admission limit](crate::admission::Limit) is, at
+/// least, when another one has a line.
+pub(crate) const ADMISSION_PAUSE: Duration = Duration::from_secs(10);
 
 /// One number that bounds something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,12 +98,8 @@ impl fmt::Display for Bound {
 /// The bounds of this crate.
 #[must_use]
 pub fn limits() -> Vec<Bound> {
-    let what = "clean-up of a group's members, after the first failure";
     vec![
-        Bound::set("group.grace", GROUP_GRACE, "TaskGroup::grace", what),
-        Bound::fixed("spawn.told", (TOLD as u64, "tasks"), "in one poll, then one is asked for"),
-        Bound::fixed("spawn.names", (NAMES as u64, "names"), "of tasks, shared on a thread"),
-        Bound::fixed("spawn.spares", (SPARES as u64, "bytes"), "kept for the tasks of one name"),
-        Bound::fixed("gate.pause", GATE_PAUSE, "between two lines about first refusals, at least"),
+        Bound::set("group.grace", GROUP_GRACE, "TaskGroup::grace", "clean-up of a group's members"),
+        Bound::fixed("admission.pause", ADMISSION_PAUSE, "between two lines about refusals"),
     ]
 }

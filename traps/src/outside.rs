@@ -8,10 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::call::Call;
+use crate::call::{Call, Reply};
 use crate::combine::Either;
-use crate::error::only_interrupt;
-use crate::gate;
+use crate::gate::{self, Receipt};
 use crate::interrupt::Interrupt;
 use crate::protocol::{Request, Site, Ticket};
 
@@ -23,7 +22,7 @@ pub trait Outside: Send + Sync {
 }
 
 /// Wakes one wait, from any thread, and no other: it names the ticket with its serial number, so
-/// one that comes too late, or twice, wakes nobody (row C25).
+/// one that comes too late, or twice, wakes nobody.
 ///
 /// Cheap to clone: a reference count. On the kernel's own thread a wake needs no lock.
 #[derive(Clone)]
@@ -33,10 +32,6 @@ pub struct OutsideWaker {
 }
 
 impl OutsideWaker {
-    pub(crate) fn new(ticket: Ticket, outside: Arc<dyn Outside>) -> OutsideWaker {
-        OutsideWaker { ticket, outside }
-    }
-
     /// Ends the wait, if that has not ended yet. Never blocks for the kernel, never fails.
     pub fn wake(&self) {
         self.outside.wake(self.ticket);
@@ -123,18 +118,18 @@ pub(crate) struct Wait {
     what: &'static str,
     /// Whether a virtual clock stands still meanwhile.
     pub(crate) external: bool,
-    /// The ticket whose waker was registered.
-    known: Option<Ticket>,
+    /// The request whose waker was registered.
+    known: Option<Receipt>,
 }
 
 impl Wait {
     #[track_caller]
     pub(crate) fn here(what: &'static str) -> Wait {
-        Wait::at(what, Location::caller())
+        Wait::from(what, Location::caller())
     }
 
-    pub(crate) fn at(what: &'static str, site: Site) -> Wait {
-        Wait { call: Call::at(site), what, external: false, known: None }
+    pub(crate) fn from(what: &'static str, site: Site) -> Wait {
+        Wait { call: Call::from(site), what, external: false, known: None }
     }
 
     /// Files the trap and hands its waker to `register`, which gives a value if there is nothing
@@ -146,14 +141,16 @@ impl Wait {
     ) -> Poll<Either<T, Result<(), Interrupt>>> {
         let Wait { call, what, external, known } = self;
         let request = || Request::Outside { what, external: *external };
-        if let Poll::Ready(done) = call.poll_done(cx, request) {
+        if let Poll::Ready(reply) = call.poll(cx, request) {
             *known = None;
-            return Poll::Ready(Either::Right(done.map_err(only_interrupt)));
+            return Poll::Ready(Either::Right(Reply::done(reply)));
         }
-        let ticket = call.ticket().expect("a call that pends is filed");
-        if *known != Some(ticket) {
-            *known = Some(ticket);
-            if let Some(value) = register(gate::outside_waker(ticket)) {
+        let receipt = call.receipt().expect("a call that pends is filed");
+        if *known != Some(receipt) {
+            *known = Some(receipt);
+            let kernel = gate::shared().expect("who polls a task is a kernel");
+            let waker = OutsideWaker { ticket: receipt.ticket(), outside: kernel.outside.clone() };
+            if let Some(value) = register(waker) {
                 self.abandon();
                 return Poll::Ready(Either::Left(value));
             }

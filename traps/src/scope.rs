@@ -1,167 +1,121 @@
-//! Scopes: one mechanism for timeouts, branches and shields.
+//! Scopes: one mechanism for timeouts, guards, branches and shields.
 //!
-//! A scope is opened by a trap, a timeout without one; it is the one in force while its inner
-//! future is polled, and is closed by a post. The tree of scopes, and what fires in it, is the
-//! kernel's.
+//! A scope is the one in force while its inner future is polled; what is filed then carries it. The
+//! kernel hears of its opening and its end by posts. The tree of scopes, and what fires in it, is
+//! the kernel's.
 
+use std::marker::PhantomData;
+use std::panic::Location;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::call::Call;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
-use crate::protocol::{
-    Answer, Left, Limit, Post, Request, ScopeId, ScopeKind, Site, TaskRef, TrapResult,
-};
+use crate::protocol::{Left, ScopeId, ScopeKind, Site, TaskRef};
 use crate::time::Time;
 
-/// An open scope and where it hangs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
-    pub(crate) scope: ScopeId,
-    pub(crate) parent: ScopeId,
-    pub(crate) task: TaskRef,
-    /// `None` for a timeout: the scope table has it, or what is filed until the kernel is told.
-    pub(crate) deadline: Option<Time>,
+/// The limit of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// None of its own.
+    Never,
+    /// From its opening.
+    After(Duration),
+    /// A point in kernel time, which may have passed.
+    At(Time),
 }
 
-/// How a scope is opened, from before it is asked for until it is closed.
+/// A scope that is open, and the task in which it was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) task: TaskRef,
+    pub(crate) scope: ScopeId,
+    /// Its own deadline.
+    pub(crate) deadline: Time,
+}
+
+/// How a scope is opened, and what is open. It belongs to the gate of its thread, so it is not
+/// `Send`.
 #[derive(Debug)]
 pub(crate) struct Opener {
-    pub(crate) call: Call,
     limit: Limit,
     kind: ScopeKind,
-    pub(crate) open: Option<Open>,
+    pub(crate) site: Site,
+    open: Option<Open>,
+    local: PhantomData<Rc<()>>,
 }
 
 impl Opener {
-    pub(crate) fn new(call: Call, limit: Limit, kind: ScopeKind) -> Opener {
-        Opener { call, limit, kind, open: None }
+    pub(crate) fn new(limit: Limit, kind: ScopeKind, site: Site) -> Opener {
+        Opener { limit, kind, site, open: None, local: PhantomData }
     }
 
-    /// Closes the scope, if it was asked for: what was to run in it is gone before its end.
+    /// Opens the scope, unless it is open in the task that is polled. If another task polls it,
+    /// it ends there and opens here, with the same deadline.
     #[inline]
-    pub(crate) fn abandon(&mut self) {
-        if self.call.is_filed() || self.open.is_some() {
-            abandon(&mut self.call, &mut self.open);
+    pub(crate) fn open(&mut self) -> Open {
+        match self.open {
+            Some(open) if gate::task() == Some(open.task) => open,
+            _ => self.open_here(),
         }
+    }
+
+    fn open_here(&mut self) -> Open {
+        if let Some(Open { deadline, .. }) = self.open {
+            self.close(Left::Other);
+            self.limit = Limit::At(deadline);
+        }
+        let Some(task) = gate::task() else { gate::refuse_outside_a_task(self.site) };
+        let (deadline, now) = match self.limit {
+            Limit::Never => (Time::NEVER, Time::ZERO),
+            Limit::After(span) => {
+                let now = gate::now().unwrap_or_default();
+                (now + span, now)
+            }
+            Limit::At(point) => (point, Time::ZERO),
+        };
+        let scope = gate::open_scope(self.kind, deadline, now, self.site);
+        *self.open.insert(Open { task, scope, deadline })
+    }
+
+    /// Closes the scope, if it is open.
+    #[inline]
+    pub(crate) fn close(&mut self, left: Left) {
+        if let Some(Open { task, scope, .. }) = self.open.take() {
+            gate::close_scope(task, scope, left);
+        }
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        self.close(Left::Other);
     }
 }
 
 pin_project! {
-    /// A future inside a scope of its own.
+    /// A future inside a scope of its own. Its fields are dropped in their order: what is inside
+    /// goes first, so that the kernel never sees a scope close around it.
     #[derive(Debug)]
     pub(crate) struct Scoped<F> {
-        pub(crate) opener: Opener,
         #[pin]
         inner: Option<F>,
-    }
-
-    impl<F> PinnedDrop for Scoped<F> {
-        fn drop(this: Pin<&mut Self>) {
-            // What is inside goes first, so that the kernel never sees a scope close around it.
-            let mut this = this.project();
-            let opener = Abandoned(this.opener);
-            this.inner.set(None);
-            drop(opener);
-        }
-    }
-}
-
-/// A scope that is dropped: it closes also where what is inside panics.
-struct Abandoned<'a>(&'a mut Opener);
-
-impl Drop for Abandoned<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-/// A scope's future is dropped before its end.
-#[cold]
-fn abandon(call: &mut Call, open: &mut Option<Open>) {
-    if !call.is_filed() {
-        close(open, Left::Other);
-    } else {
-        close_unseen(call);
-    }
-}
-
-/// The same where the scope was asked for: opened, perhaps, and never polled inside.
-pub(crate) fn close_unseen(call: &mut Call) {
-    if let Some(Ok(Answer::Scope { scope, .. })) = call.abandon() {
-        gate::post(Post::CloseScope { scope, left: Left::Other });
-    }
-}
-
-#[inline(always)]
-pub(crate) fn close(open: &mut Option<Open>, left: Left) {
-    if let Some(open) = open.take() {
-        gate::close_scope(open.scope, left);
+        pub(crate) opener: Opener,
     }
 }
 
 /// What a scope's inner future came to.
 pub(crate) enum Inner<T> {
     Value(T),
-    /// The scope fired around a wait on a bare waker.
-    Bare(Interrupt),
+    /// The scope fired while the future waited on a foreign waker alone.
+    Fired(Interrupt),
 }
 
-impl Opener {
-    /// Opens the scope, unless it is open.
-    #[inline(always)]
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Open> {
-        let open = match self.open {
-            Some(open) if !self.call.is_filed() && open.scope.epoch == gate::epoch() => open,
-            _ if self.kind == ScopeKind::Timeout => {
-                // One of another kernel, which may live and not run now.
-                close(&mut self.open, Left::Other);
-                let (scope, parent, task) = gate::open_timeout(self.limit, self.call.site());
-                let open = Open { scope, parent, task, deadline: None };
-                return Poll::Ready(*self.open.insert(open));
-            }
-            _ => ready!(self.ask(cx)),
-        };
-        Poll::Ready(rehome(&mut self.open, open))
-    }
-
-    /// Asks for it.
-    #[inline(never)]
-    fn ask(&mut self, cx: &mut Context<'_>) -> Poll<Open> {
-        let Opener { call, limit, kind, open: kept } = self;
-        let (limit, kind) = (*limit, *kind);
-        if !call.is_filed() {
-            // As above.
-            close(kept, Left::Other);
-        }
-        let place = kept.filter(|open| open.scope.epoch == gate::epoch());
-        let polled = call.poll(cx, || Request::OpenScope { limit, kind });
-        let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else {
-            unreachable!("a trap is polled inside a task")
-        };
-        // Until its number is known: where it hangs. It may be read elsewhere.
-        let deadline = None;
-        let place = place.unwrap_or(Open { scope: parent, parent, task, deadline });
-        kept.replace(place);
-        let (scope, deadline) = opened(ready!(polled));
-        Poll::Ready(*kept.insert(Open { scope, deadline: Some(deadline), ..place }))
-    }
-}
-
-/// The scope that was asked for, and its own deadline.
-pub(crate) fn opened(answer: TrapResult) -> (ScopeId, Time) {
-    let Ok(Answer::Scope { scope, deadline }) = answer else {
-        unreachable!("rule: opening a scope is answered with a scope, not {answer:?}")
-    };
-    (scope, deadline)
-}
-
-/// Polls inside an open scope, which is a timeout or not.
+/// Polls `inner` inside an open scope, which is a timeout or not.
 #[inline]
 pub(crate) fn poll_inside<F: Future>(
     mut inner: Pin<&mut Option<F>>,
@@ -169,7 +123,7 @@ pub(crate) fn poll_inside<F: Future>(
     is_timeout: bool,
     cx: &mut Context<'_>,
 ) -> Poll<Inner<F::Output>> {
-    let before = gate::asked_so_far();
+    let before = gate::moment();
     let polled = {
         let _scope = gate::enter_scope(scope, is_timeout);
         let inner = inner.as_mut().as_pin_mut();
@@ -177,129 +131,97 @@ pub(crate) fn poll_inside<F: Future>(
     };
     match polled {
         Poll::Ready(value) => Poll::Ready(Inner::Value(value)),
-        Poll::Pending => match gate::take_bare(scope, before) {
-            Some(interrupt) => Poll::Ready(Inner::Bare(interrupt)),
+        Poll::Pending => match before.and_then(|before| gate::take_offer(scope, before)) {
+            Some(interrupt) => Poll::Ready(Inner::Fired(interrupt)),
             None => Poll::Pending,
         },
     }
 }
 
 impl<F: Future> Scoped<F> {
-    pub(crate) fn new(call: Call, limit: Limit, kind: ScopeKind, inner: F) -> Scoped<F> {
-        Scoped { opener: Opener::new(call, limit, kind), inner: Some(inner) }
+    pub(crate) fn new(limit: Limit, kind: ScopeKind, site: Site, inner: F) -> Scoped<F> {
+        Scoped { inner: Some(inner), opener: Opener::new(limit, kind, site) }
     }
 
-    /// Opens the scope, then polls inside it. The scope is still open when this is ready.
+    /// Polls inside the scope, which is still open when this is ready.
     #[inline]
     pub(crate) fn poll_inner(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<(Open, Inner<F::Output>)> {
         let this = self.project();
-        let open = ready!(this.opener.poll(cx));
-        let is_timeout = this.opener.kind == ScopeKind::Timeout;
+        let is_timeout = !matches!(this.opener.kind, ScopeKind::Branch | ScopeKind::Shield);
+        let open = this.opener.open();
         poll_inside(this.inner, open.scope, is_timeout, cx).map(|inner| (open, inner))
     }
 
     /// Drops what is inside and closes the scope.
+    #[inline]
     pub(crate) fn finish(self: Pin<&mut Self>, left: Left) {
         let mut this = self.project();
         this.inner.set(None);
-        close(&mut this.opener.open, left);
+        this.opener.close(left);
     }
 }
 
-/// Follows the scope's future to the task and scope in which it is polled now.
-#[inline]
-fn rehome(place: &mut Option<Open>, open: Open) -> Open {
-    let (Some(parent), Some(task)) = (gate::scope(), gate::task()) else { return open };
-    if parent == open.parent && task == open.task {
-        return open;
-    }
-    gate::post(Post::RehomeScope { scope: open.scope, task, parent });
-    *place.insert(Open { parent, task, ..open })
-}
-
-/// What the log says of it.
+/// What the log says of what leaves a scope.
 #[inline]
 pub(crate) fn left<T, E: Interruptible>(result: &Result<T, E>) -> Left {
+    if gate::is_listening() { left_for_the_log(result) } else { Left::Other }
+}
+
+fn left_for_the_log<T, E: Interruptible>(result: &Result<T, E>) -> Left {
     match result.as_ref().map_err(Interruptible::interrupt) {
-        Ok(_) => Left::Value { by: gate::time_by_now() },
+        Ok(_) => Left::Value(gate::now().unwrap_or_default()),
         Err(None) => Left::Other,
         Err(Some(why)) => Left::Interrupt { kind: why.kind(), scope: why.scope(), by: why.by() },
     }
 }
 
-/// What leaves a timeout that is open: an interrupt takes the name that it has outside. Whether
-/// this scope timed out. `deadline` is its own; `None` if the scope table has it.
+/// What leaves a timeout that is open: an interrupt takes the name that it has outside. Also gives
+/// whether this scope timed out.
 #[inline]
-pub(crate) fn relabel<T, E>(
+pub(crate) fn relabel<T, E: Interruptible>(
     inner: Inner<Result<T, E>>,
     scope: ScopeId,
-    deadline: Option<Time>,
+    deadline: Time,
     site: Site,
-) -> (Result<T, E>, bool)
-where
-    E: Interruptible,
-{
+) -> (Result<T, E>, bool) {
     let mut result = match inner {
-        Inner::Value(result) => result,
-        Inner::Bare(interrupt) => Err(E::from(interrupt)),
+        Inner::Value(Ok(value)) => return (Ok(value), false),
+        Inner::Value(error) => error,
+        Inner::Fired(interrupt) => Err(E::from(interrupt)),
     };
-    let mut own = false;
-    if let Err(error) = &mut result
-        && let Some(interrupt) = error.interrupt_mut()
-    {
-        let outer = gate::timeout().expect("a timeout is polled inside a task");
-        let deadline = deadline.unwrap_or_else(|| gate::deadline_of(scope));
-        own = interrupt.leave(scope, outer, deadline, site);
-    }
+    let interrupt = result.as_mut().err().and_then(Interruptible::interrupt_mut);
+    let own = interrupt.is_some_and(|it| it.leave(scope, gate::timeout(), deadline, site));
     (result, own)
 }
 
-/// Makes `future` one branch of a combinator: interrupts from outside are delivered to each branch
-/// once, and a timeout in one branch does not touch another.
+/// Makes `future` one branch of a combinator: an interrupt from outside is delivered to each branch
+/// once, also to one that is in no trap when it comes.
 ///
 /// The crate's own [`join`](crate::join), [`join_all`](crate::join_all) and
 /// [`race`](crate::race) do this for each child; a foreign `join!` needs it written.
 #[track_caller]
 pub fn branch<F: Future>(future: F) -> Branch<F> {
-    Branch { scoped: Scoped::new(Call::here(), Limit::Never, ScopeKind::Branch, future) }
+    Branch { scoped: Scoped::new(Limit::Never, ScopeKind::Branch, Location::caller(), future) }
 }
 
 /// Holds back interrupts from scopes outside while `future` runs; they are delivered at the first
-/// blocking trap after it. Timeouts opened inside work as usual.
+/// blocking trap after it. Timeouts opened inside work as usual: `shield(timeout_after(..))` is a
+/// clean-up that must come to an end.
 ///
-/// What it holds back can be seen inside it with [`held_interrupt`](crate::held_interrupt). For
-/// clean-up that must come to an end, take [`shield_for`]. Row C31.
+/// [`held_interrupt`](crate::held_interrupt()) shows what it holds back.
 #[track_caller]
 pub fn shield<F: Future>(future: F) -> Shield<F> {
-    Shield::new(Call::here(), future)
+    shield_from(Location::caller(), future)
 }
 
-impl<F: Future> Shield<F> {
-    pub(crate) fn new(call: Call, future: F) -> Shield<F> {
-        Shield { scoped: Scoped::new(call, Limit::Never, ScopeKind::Shield, future) }
-    }
+pub(crate) fn shield_from<F: Future>(site: Site, future: F) -> Shield<F> {
+    Shield { scoped: Scoped::new(Limit::Never, ScopeKind::Shield, site, future) }
 }
 
-/// Like [`shield`], but only for `grace` longer once it holds something back.
-///
-/// Until an interrupt comes from outside, `future` takes as long as it wants. The grace runs from
-/// the first one, or from the start if one is pending already, and is rounded up to a microsecond.
-/// When it is over, what is pending outside is delivered inside, once in each branch, as if there
-/// were no shield. An interrupt that the task has had already does not count: clean-up after one is
-/// bounded by a [`timeout_after`](crate::timeout_after). While the grace runs, its end is the
-/// [`current_deadline`](crate::current_deadline) inside. A grace of zero ends in the next turn,
-/// one of `Duration::MAX` never. A shield inside holds on, for its own grace if it has one: that
-/// starts when this one is over. Row C31.
-#[track_caller]
-pub fn shield_for<F: Future>(grace: Duration, future: F) -> Shield<F> {
-    let limit = Limit::After(grace);
-    Shield { scoped: Scoped::new(Call::here(), limit, ScopeKind::Shield, future) }
-}
-
-macro_rules! plain {
+macro_rules! without_deadline {
     ($name:ident, $doc:literal) => {
         pin_project! {
             #[doc = $doc]
@@ -321,7 +243,7 @@ macro_rules! plain {
                 scoped.finish(Left::Other);
                 match inner {
                     Inner::Value(value) => Poll::Ready(value),
-                    Inner::Bare(_) => {
+                    Inner::Fired(_) => {
                         unreachable!("rule: a scope without a deadline does not fire")
                     }
                 }
@@ -330,5 +252,5 @@ macro_rules! plain {
     };
 }
 
-plain!(Branch, "The future of [`branch`].");
-plain!(Shield, "The future of [`shield`](fn@shield) and [`shield_for`].");
+without_deadline!(Branch, "The future of [`branch`].");
+without_deadline!(Shield, "The future of [`shield`](fn@shield).");

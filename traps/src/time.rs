@@ -92,14 +92,12 @@ impl FromStr for Time {
             return Ok(Time::NEVER);
         }
         let (whole, part) = text.split_once('.').ok_or(ParseTimeError)?;
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        if !digits(whole) || !digits(part) || part.len() != 6 {
+        let micros = [whole, part].concat();
+        let are_digits = micros.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || part.len() != 6 || !are_digits {
             return Err(ParseTimeError);
         }
-        let whole: u64 = whole.parse().map_err(|_| ParseTimeError)?;
-        let part: u64 = part.parse().map_err(|_| ParseTimeError)?;
-        let micros = whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(part));
-        micros.map(Time).ok_or(ParseTimeError)
+        micros.parse().map(Time).map_err(|_| ParseTimeError)
     }
 }
 

@@ -1,17 +1,17 @@
 //! Timeouts: a deadline around a future, as an error or as an option.
 //!
-//! Each is a scope with a limit; how scopes open and close is in `scope.rs`.
+//! Each is a scope with a limit. How scopes open and close is in `scope.rs`.
 
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::call::Call;
 use crate::interrupt::Interruptible;
-use crate::protocol::{Limit, ScopeKind};
-use crate::scope::{Scoped, left, relabel};
+use crate::protocol::{ScopeKind, Site};
+use crate::scope::{Limit, Scoped, left, relabel};
 use crate::time::Time;
 
 /// Polls a timeout: `Ok` with the inner output, relabelled, and whether this scope timed out.
@@ -24,7 +24,7 @@ where
     E: Interruptible,
 {
     let (open, inner) = ready!(scoped.as_mut().poll_inner(cx));
-    let site = scoped.opener.call.site();
+    let site = scoped.opener.site;
     let (result, own) = relabel(inner, open.scope, open.deadline, site);
     scoped.finish(left(&result));
     Poll::Ready((result, own))
@@ -34,20 +34,21 @@ fn limit(span: Option<Duration>) -> Limit {
     span.map_or(Limit::Never, Limit::After)
 }
 
+fn point(deadline: Option<Time>) -> Limit {
+    deadline.map_or(Limit::Never, Limit::At)
+}
+
 /// Runs `future` under a deadline `span` from the first poll; `None` sets no limit of its own.
 ///
 /// The sooner of this deadline and those around it is in force. A deadline that has passed ends
 /// the first trap inside that parks; a span of zero has passed at once, yet a first
 /// `sleep(ZERO)` completes.
 ///
-/// Opens without a trap: `future` is polled at once. Costs no system call and no allocation; one
-/// whose `future` is ready at its first poll costs a place in a table for so long, and two readings
-/// of a clock. That is the coarse one for spans of 100 ms and more. Their deadline counts from the
-/// end of that poll, but from two ticks of that clock (of 4 ms on most machines) after its
-/// beginning at most; on a simulated machine, from its beginning.
+/// Opens without waiting: `future` is polled at once. Costs one reading of the clock and a place in
+/// the timer heap; no system call and no allocation.
 ///
-/// Polled by another task, it goes on there with its deadline, as long as the task that began it
-/// lives. That task's end closes its scopes: what is polled on after it has no limit of this kind.
+/// If another task polls it, the timeout ends in the old task and opens in the new one, with the
+/// same deadline.
 ///
 /// The error type is whichever carries the interrupt; where nothing else says which, write it:
 ///
@@ -80,7 +81,7 @@ where
     F: Future<Output = Result<T, E>>,
     E: Interruptible,
 {
-    TimeoutAfter::new(Call::here(), limit(span.into()), future)
+    TimeoutAfter::new(limit(span.into()), Location::caller(), future)
 }
 
 /// Runs `future` under a deadline at a point of kernel time, which may have passed; else like
@@ -91,7 +92,7 @@ where
     F: Future<Output = Result<T, E>>,
     E: Interruptible,
 {
-    TimeoutAfter::new(Call::here(), deadline.into().map_or(Limit::Never, Limit::At), future)
+    TimeoutAfter::new(point(deadline.into()), Location::caller(), future)
 }
 
 pin_project! {
@@ -105,8 +106,8 @@ pin_project! {
 }
 
 impl<F: Future> TimeoutAfter<F> {
-    pub(crate) fn new(call: Call, limit: Limit, future: F) -> TimeoutAfter<F> {
-        TimeoutAfter { scoped: Scoped::new(call, limit, ScopeKind::Timeout, future) }
+    pub(crate) fn new(limit: Limit, site: Site, future: F) -> TimeoutAfter<F> {
+        TimeoutAfter { scoped: Scoped::new(limit, ScopeKind::Timeout, site, future) }
     }
 }
 
@@ -134,7 +135,7 @@ where
     F: Future<Output = Result<T, E>>,
     E: Interruptible,
 {
-    IgnoreAfter::new(Call::here(), limit(span.into()), future)
+    IgnoreAfter::new(limit(span.into()), Location::caller(), future)
 }
 
 /// Like [`timeout_at`], but its own timeout is not an error: `Ok(None)`.
@@ -148,8 +149,7 @@ where
     F: Future<Output = Result<T, E>>,
     E: Interruptible,
 {
-    let limit = deadline.into().map_or(Limit::Never, Limit::At);
-    IgnoreAfter::new(Call::here(), limit, future)
+    IgnoreAfter::new(point(deadline.into()), Location::caller(), future)
 }
 
 pin_project! {
@@ -163,8 +163,8 @@ pin_project! {
 }
 
 impl<F: Future> IgnoreAfter<F> {
-    pub(crate) fn new(call: Call, limit: Limit, future: F) -> IgnoreAfter<F> {
-        IgnoreAfter { timeout: TimeoutAfter::new(call, limit, future) }
+    pub(crate) fn new(limit: Limit, site: Site, future: F) -> IgnoreAfter<F> {
+        IgnoreAfter { timeout: TimeoutAfter::new(limit, site, future) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Made of a race and a connection deadline; the kernel knows nothing of it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, pending};
@@ -14,13 +14,13 @@ use crate::deadline::{ConnectionDeadline, connection_deadline};
 use crate::interrupt::{Interrupt, Kind};
 use crate::protocol::Site;
 use crate::time::Time;
-use crate::verbs::sleep_at;
+use crate::verbs::sleep_from;
 
 /// Calls back each time that a span has passed without a [`touch`](IdleWatchdog::touch), while a
 /// future runs.
 ///
 /// For what is to be done about a peer that has become silent, such as sending it a ping: the
-/// future itself is not interrupted (row D22). Idle for long, it calls once a span; active, never.
+/// future itself is not interrupted. Idle for long, it calls once a span; active, never.
 /// Bound to the task that made it, as its deadline is.
 ///
 /// ```
@@ -40,8 +40,8 @@ use crate::verbs::sleep_at;
 pub struct IdleWatchdog<C> {
     deadline: ConnectionDeadline,
     span: Duration,
+    /// Borrowed while a future is watched.
     on_idle: RefCell<C>,
-    watching: Cell<bool>,
 }
 
 /// Makes a watchdog that calls `on_idle`. *Answers*; one trap. A span of zero, or one without an
@@ -52,10 +52,7 @@ pub fn idle_watchdog<C: FnMut()>(
     on_idle: C,
 ) -> impl Future<Output = IdleWatchdog<C>> {
     let deadline = connection_deadline();
-    async move {
-        let (on_idle, watching) = (RefCell::new(on_idle), Cell::new(false));
-        IdleWatchdog { deadline: deadline.await, span, on_idle, watching }
-    }
+    async move { IdleWatchdog { deadline: deadline.await, span, on_idle: RefCell::new(on_idle) } }
 }
 
 impl<C> fmt::Debug for IdleWatchdog<C> {
@@ -71,7 +68,7 @@ impl<C: FnMut()> IdleWatchdog<C> {
     /// may call it.
     #[inline]
     pub fn touch(&self) {
-        if self.watching.get() {
+        if self.on_idle.try_borrow_mut().is_err() {
             self.deadline.arm(self.span);
         }
     }
@@ -92,14 +89,10 @@ impl<C: FnMut()> IdleWatchdog<C> {
         let keep = self.deadline.guard(self.span, self.keep(Location::caller()));
         let never = async {
             let Err(_from_further_out) = keep.await;
-            self.watching.set(false);
             pending::<Infallible>().await
         };
         let race = race(future, never);
         async move {
-            let rule = "rule: a watchdog watches one future at a time";
-            assert!(!self.watching.replace(true), "{rule}");
-            let _watching = Watching(&self.watching);
             match race.await {
                 Either::Left(output) => output,
                 Either::Right(never) => match never {},
@@ -107,31 +100,24 @@ impl<C: FnMut()> IdleWatchdog<C> {
         }
     }
 
-    /// Whether the guard ever fires.
-    fn calls(&self) -> bool {
-        !self.span.is_zero() && Time::ZERO + self.span < Time::NEVER
-    }
-
     /// Calls back whenever the guard around it fires; ends with any other interrupt.
+    #[expect(
+        clippy::await_holding_refcell_ref,
+        reason = "whoever holds it is the one that watches"
+    )]
     async fn keep(&self, site: Site) -> Result<Infallible, Interrupt> {
+        let rule = "rule: a watchdog watches one future at a time";
+        let mut on_idle = self.on_idle.try_borrow_mut().expect(rule);
+        let never_fires = self.span.is_zero() || Time::ZERO + self.span == Time::NEVER;
         loop {
-            let Err(interrupt) = sleep_at(Duration::MAX, site).await else { continue };
+            let Err(interrupt) = sleep_from(Duration::MAX, site).await else { continue };
             // Without a deadline of its own it is the next one further out that bears this name.
-            if interrupt.kind() != Kind::TaskTimeout || !self.calls() {
+            if interrupt.kind() != Kind::TaskTimeout || never_fires {
                 return Err(interrupt);
             }
             // Before the call, which may panic, take long, or touch.
             self.deadline.arm(self.span);
-            (self.on_idle.borrow_mut())();
+            on_idle();
         }
-    }
-}
-
-/// Until it is dropped, a future is watched.
-struct Watching<'w>(&'w Cell<bool>);
-
-impl Drop for Watching<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
     }
 }

@@ -9,13 +9,12 @@ use std::time::{Duration, SystemTime};
 
 use traps::Signal;
 use traps::Time;
-use traps::deadline_table::CoarseClock;
 use traps::protocol::Descriptor;
 
 use crate::jobs::JobView;
-use crate::threads::{Deliver, JobId};
+use crate::threads::Deliver;
+use crate::tokens::Parcel;
 use crate::wake::Bell;
-use crate::workers::Parcel;
 
 mod real;
 mod sim;
@@ -59,13 +58,6 @@ impl Arrivals {
     pub(crate) fn are_none(&self) -> bool {
         self.io.is_empty() && self.signals.is_empty() && !self.bell && !self.hang
     }
-
-    pub(crate) fn clear(&mut self) {
-        self.io.clear();
-        self.signals.clear();
-        self.bell = false;
-        self.hang = false;
-    }
 }
 
 /// One descriptor that looks ready.
@@ -100,7 +92,7 @@ pub(crate) mod sealed {
             0
         }
 
-        /// How often it wants far deadlines looked through at most, where the owner does not say.
+        /// How often the deadline table is scanned at most, if the owner does not say.
         fn tick(&self) -> Option<Duration> {
             None
         }
@@ -108,18 +100,11 @@ pub(crate) mod sealed {
         /// Reads the clock. Never goes back.
         fn now(&mut self) -> Time;
 
-        /// A clock for arms: cheap, never early, late by two of its ticks at most.
-        fn coarse_clock(&self) -> Box<dyn CoarseClock>;
-
-        /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`]:
-        /// that of [`Machine::coarse_clock`], unless that is exact.
+        /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`].
         fn mark(&mut self) -> u64;
 
-        /// The mark of an exact reading that was just made.
-        fn mark_of(&mut self, now: Time) -> u64;
-
-        /// How much time has passed since a mark: never too much, exact if `mark_of` made it, else
-        /// too little by two ticks of the coarse clock at most.
+        /// How much time has passed since a mark: never too much, and too little by two ticks of
+        /// the coarse clock at most.
         fn passed(&mut self, mark: u64) -> Duration;
 
         /// The time of day.
@@ -162,7 +147,7 @@ pub(crate) mod sealed {
         }
 
         /// Runs the job by script, so long from now, and delivers it.
-        fn play_job(&mut self, _: JobId, _: Parcel, _: Duration, _: &Deliver) {
+        fn play_job(&mut self, _: u64, _: Parcel, _: Duration, _: &Deliver) {
             unreachable!("rule: a machine without a script plays no jobs")
         }
 

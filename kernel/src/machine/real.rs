@@ -10,7 +10,6 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use traps::Signal;
 use traps::Time;
-use traps::deadline_table::CoarseClock;
 use traps::protocol::Descriptor;
 
 use super::sealed::Machine;
@@ -152,27 +151,6 @@ fn unscripted() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// The coarse clock, in nanoseconds.
-struct Ticks {
-    /// What it shows at kernel time zero if it lags as far as it may.
-    start: u64,
-    lag: u64,
-}
-
-impl CoarseClock for Ticks {
-    fn reading(&self) -> u64 {
-        sys::clock_monotonic_coarse_nanos()
-    }
-
-    fn latest(&self, reading: u64) -> Time {
-        Time::from_micros(reading.saturating_sub(self.start).div_ceil(1000))
-    }
-
-    fn lag(&self) -> u64 {
-        self.lag
-    }
-}
-
 impl Machine for Real {
     fn clock_name(&self) -> &'static str {
         "real"
@@ -186,22 +164,8 @@ impl Machine for Real {
         since(self.start)
     }
 
-    fn coarse_clock(&self) -> Box<dyn CoarseClock> {
-        let lag = (Time::ZERO + self.resolution).as_micros();
-        // It lags by less than two ticks, but for a virtual processor that was not run and missed
-        // some. Then the turn's own reading is nearer, which is seldom a tick old: only where both
-        // happen at once is the bound too low.
-        Box::new(Ticks { start: nanos(self.start.saturating_sub(2 * self.resolution)), lag })
-    }
-
     fn mark(&mut self) -> u64 {
         sys::clock_monotonic_coarse_nanos()
-    }
-
-    fn mark_of(&mut self, now: Time) -> u64 {
-        // As far back as a coarse reading may lag: `passed` takes that off.
-        let start = self.start.saturating_sub(2 * self.resolution);
-        nanos(start).wrapping_add(now.as_micros().wrapping_mul(1000))
     }
 
     fn passed(&mut self, mark: u64) -> Duration {

@@ -15,18 +15,17 @@ use std::time::{Duration, SystemTime};
 
 use traps::Signal;
 use traps::Time;
-use traps::deadline_table::CoarseClock;
 use traps::protocol::{Descriptor, Direction};
+use traps::threads::drop_quietly;
 
 use super::sealed::Machine;
 use super::sim_bell::SimBell;
 use super::sim_clock::SimClock;
 use super::{Arrival, Arrivals, Until};
-use crate::emit::drop_quietly;
 use crate::jobs::JobView;
-use crate::threads::{Deliver, Done, JobId};
+use crate::threads::{Deliver, Done};
+use crate::tokens::Parcel;
 use crate::wake::Bell;
-use crate::workers::Parcel;
 
 /// How long a job takes.
 type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
@@ -68,7 +67,7 @@ enum Step {
     Ready(u32, Direction),
     Signal(Signal),
     Wall(SystemTime),
-    Job(JobId, Parcel, Deliver),
+    Job(u64, Parcel, Deliver),
     Failure,
 }
 
@@ -233,18 +232,9 @@ impl Machine for Sim {
         self.clock.now()
     }
 
-    fn coarse_clock(&self) -> Box<dyn CoarseClock> {
-        let clock = self.clock();
-        Box::new(move || clock.now())
-    }
-
     fn mark(&mut self) -> u64 {
         // Wrapping, as a clock may start near its end.
         self.clock.now().as_micros().wrapping_mul(1000)
-    }
-
-    fn mark_of(&mut self, _: Time) -> u64 {
-        self.mark()
     }
 
     fn passed(&mut self, mark: u64) -> Duration {
@@ -342,7 +332,7 @@ impl Machine for Sim {
         self.job_spans.as_mut().and_then(|span| span(job))
     }
 
-    fn play_job(&mut self, job: JobId, parcel: Parcel, span: Duration, deliver: &Deliver) {
+    fn play_job(&mut self, job: u64, parcel: Parcel, span: Duration, deliver: &Deliver) {
         let end = self.clock.now() + span;
         self.write(end, Step::Job(job, parcel, deliver.clone()));
     }

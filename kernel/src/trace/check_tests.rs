@@ -72,8 +72,8 @@ fn a_whole_small_life_breaks_nothing() {
 
 #[test]
 fn numbers_are_gapless_and_time_and_turn_never_go_back() {
-    let text = " 0.000002       3  #0007   0 kernel   tick     moved=1 far=0\n \
-                0.000001       2  #0009   0 kernel   tick     moved=1 far=0\n";
+    let text = " 0.000002       3  #0007   0 kernel   tick     fired=1 armed=0\n \
+                0.000001       2  #0009   0 kernel   tick     fired=1 armed=0\n";
     assert_eq!(broken_text(text), ["#9 seq", "#9 time", "#9 turn"]);
     assert_eq!(broken_text(&text.replace("#0009", "#0007"))[0], "#7 seq");
 }
@@ -136,8 +136,8 @@ fn a_run_answers_tickets_that_have_ended_and_each_once() {
 
 #[test]
 fn a_task_runs_between_its_spawn_and_its_one_exit() {
-    assert_eq!(broken(&["0 0 tick moved=1 far=0", "1 2 block signal k=1"]), ["#2 life"]);
-    assert_eq!(broken(&["0 0 tick moved=1 far=0", "1 2 exit ok cause=#0001"]), ["#2 life"]);
+    assert_eq!(broken(&["0 0 tick fired=1 armed=0", "1 2 block signal k=1"]), ["#2 life"]);
+    assert_eq!(broken(&["0 0 tick fired=1 armed=0", "1 2 exit ok cause=#0001"]), ["#2 life"]);
     let exit = "1 2 exit ok cause=#0002";
     assert_eq!(after_run(&[exit, exit]), ["#4 exit"]);
     assert_eq!(after_run(&[exit, "1 2 spawn parent=-"]), ["#4 life"]);
@@ -203,8 +203,8 @@ fn a_scope_closes_once_and_its_number_is_not_reused() {
 }
 
 #[test]
-fn the_grace_of_a_shield_ends_once_and_before_a_halt() {
-    let shield = "1 2 trap shield 0.5s = s1";
+fn the_timer_of_a_scope_that_is_armed_ends_once_and_before_a_halt() {
+    let shield = "1 2 trap shield = s1";
     let (arm, disarm) = ("1 2 arm s1 until=0.500000", "1 2 disarm s1");
     let fire = "1 0 fire s1 deadline=0.500000 cause=#0004";
     let halt = "1 0 halt tasks=0 tickets=0 timers=0 handles=0";
@@ -322,5 +322,5 @@ fn a_job_has_one_life_and_its_counts_are_those_of_the_lines() {
     let left =
         ["1 2 offload o1 running=1 queued=0", "1 0 halt tasks=2 tickets=0 timers=0 handles=0"];
     assert_eq!(life(&left), ["#5 job"]);
-    assert_eq!(life(&["1 0 phase gate reason=x tasks=0 cause=#9999"]), ["#4 cause"]);
+    assert_eq!(life(&["1 0 phase close reason=x tasks=0 cause=#9999"]), ["#4 cause"]);
 }

@@ -1,7 +1,6 @@
-//! What can happen, as types: one [`Line`] an event, one [`Event`] variant a verb.
+//! What can happen, as types: one [`Event`] variant a verb. The kernel makes these values.
 //!
-//! Data only. The text of a line is in `text.rs`, its parser in `parse.rs`; the kernel makes
-//! these values and knows nothing of either.
+//! The table of verbs is the one place that says what a verb looks like.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,8 +8,9 @@ use std::time::Duration;
 use traps::protocol::Direction;
 use traps::time::Time;
 
-use super::op::{Effect, Exit, Op, Outcome, Timer, WakeOp, Why};
-use super::phase::Phase;
+use super::form::*;
+use super::op::{Effect, Exit, Op, Outcome, Phase, Timer, WakeOp, Why};
+use super::place::{Alias, Site, Stop};
 
 /// Text that is borrowed where the kernel makes an event and owned where a parser does.
 pub type Text<'a> = Cow<'a, str>;
@@ -18,61 +18,146 @@ pub type Text<'a> = Cow<'a, str>;
 /// The number of an event: gapless, from 1, in the order of the log.
 pub type Seq = u64;
 
-/// One line of the log.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Line<'a> {
-    /// Kernel time.
-    pub at: Time,
-    /// The turn of the loop; 0 before the first.
-    pub turn: u64,
-    /// The number of this event.
-    pub seq: Seq,
-    /// The task it happened to; 0 is the kernel itself.
-    pub task: u64,
-    /// The task's name, `kernel` for 0. White space and control characters are shown as `_`.
-    pub name: Text<'a>,
-    /// What happened.
-    pub event: Event<'a>,
-    /// What only a timed trace shows; `None` in a stable one.
-    pub timed: Option<Timed>,
-}
-
-/// Measured spans, in timed traces only. Microseconds inside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Timed {
-    /// How long the task ran before this line (`block`, `exit`).
-    pub ran: Option<Duration>,
-    /// How long it was ready before it ran (`run`).
-    pub waited: Option<Duration>,
-    /// How long after its time it fired (`fire`).
-    pub late: Option<Duration>,
-}
-
-/// A place in the user's source: `file:line`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site<'a> {
-    /// As the compiler was given it.
-    pub file: Text<'a>,
-    /// From 1.
-    pub line: u32,
-}
-
-/// A dense name for a descriptor: a letter for its kind, a number in order of first use (`c1`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Alias {
-    /// `l` listener, `c` connection, `p` pipe, `e` event, `f` any other.
-    pub kind: char,
-    /// From 1, per letter.
-    pub number: u32,
-}
-
-/// Where a task stands between two runs: `sleep@FILE:LINE`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop<'a> {
-    /// The trap, its words joined by `_`, as in `io_c1_read`; or `spawn`, `waker`, `exit`.
-    pub trap: Text<'a>,
-    /// Where it was made in the user's source.
-    pub at: Option<Site<'a>>,
+table! {
+    /// What happened. One variant a verb; the fields stand in the order in which they are printed.
+    ///
+    /// `at` is a place in the user's source. `cause` is the line behind this one, `grammar.md` says
+    /// which.
+    pub enum Event<'a>, verb, width 8, "a verb from the list" {
+        /// A task exists. No parent: it is the kernel's own, main, or spawned by another thread;
+        /// only in the last case there may be a cause.
+        Spawn = "spawn" {
+            parent " parent=": Option<u64> = ACTOR,
+            cause " cause=": Option<Seq> = Opt(SEQ),
+            at " at=": Option<Site<'a>> = Opt(Own),
+        },
+        /// A task has the CPU, and these of its tickets are answered, in this order.
+        Run = "run" { cause " cause=": Seq = SEQ, answered: Cow<'a, [Answered<'a>]> = Answers },
+        /// A trap was answered at once. There is a cause if the answer is an interrupt that was
+        /// pending. Posts have no place.
+        Trap = "trap" {
+            op: Op<'a>,
+            outcome " = ": Outcome<'a>,
+            cause " cause=": Option<Seq> = Opt(SEQ),
+            at " at=": Option<Site<'a>> = Opt(Own),
+        },
+        /// A task left the CPU. `waker` and `parked` have no ticket and no place.
+        Block = "block" {
+            op: Op<'a>,
+            ticket " k=": Option<u64> = Opt(COUNT),
+            at " at=": Option<Site<'a>> = Opt(Own),
+        },
+        /// A completion made a task ready. A bare waker has no ticket.
+        Wake = "wake" {
+            op: WakeOp,
+            ticket " k=": Option<u64> = Opt(COUNT),
+            cause " cause=": Seq = SEQ,
+        },
+        /// An interrupt ended the wait of a ticket. Its cause is a `fire` or `cancel`.
+        Deliver = "deliver" {
+            ticket: u64 = TICKET,
+            outcome " = ": Outcome<'a>,
+            cause " cause=": Seq = SEQ,
+        },
+        /// The future of a ticket was dropped first.
+        Withdraw = "withdraw" { ticket: u64 = TICKET },
+        /// Someone, or the kernel (none), asked this task to end.
+        Cancel = "cancel" {
+            by " by=": Option<u64> = ACTOR,
+            reason " reason=": Text<'a> = Filled(WORD),
+            cause " cause=": Seq = SEQ,
+            effect " = ": Effect,
+        },
+        /// A task is over. Its cause is the `run` in which it ended, or the line that dropped it.
+        Exit = "exit" { how: Exit, cause " cause=": Seq = SEQ },
+        /// A future or job was dropped before its end: which and why, in words joined by `_`.
+        Drop = "drop" { what: Text<'a> = WORD },
+        /// The output of that task was taken.
+        Join = "join" { task: u64 = TASK },
+        /// The I/O of a task never blocked for so many operations, so it gives way.
+        Yielded = "yielded" { budget " budget=": u32 = COUNT },
+        /// A task held the CPU for too long, between these two traps.
+        Longrun = "longrun" { ran " ran=": Time, from " from=": Stop<'a>, to " to=": Stop<'a> },
+        /// A scope closed with a value, so long after its deadline.
+        Late = "late" { scope: u64 = SCOPE, deadline " deadline=": Time, over " over=": Duration },
+        /// Two of `value`, `timeout` and `cancel` came together. The scope is that whose deadline
+        /// took part, 0 for none.
+        Race = "race" {
+            winner " winner=": Text<'a> = WORD,
+            loser " loser=": Text<'a> = WORD,
+            scope: u64 = Filled(SCOPE),
+        },
+        /// A misuse that is harmless so far.
+        Warn = "warn" { text: Text<'a> = SENTENCE },
+        /// The message of a panic.
+        Panic = "panic" { text: Text<'a> = SENTENCE },
+        /// The poller watches a descriptor.
+        Register = "register" { alias: Alias } "both",
+        /// A descriptor stays registered after it was woken.
+        Defer = "defer" { alias: Alias, direction: Direction = DIRECTION },
+        /// A wait found its descriptor registered.
+        Reuse = "reuse" { alias: Alias, direction: Direction = DIRECTION },
+        /// A descriptor is ready and nobody waits, for the n-th time since the last wait.
+        Remember = "remember" {
+            alias: Alias,
+            direction: Direction = DIRECTION,
+            n " n=": u32 = COUNT,
+        },
+        /// The poller no longer watches a descriptor.
+        Unregister = "unregister" { alias: Alias, why " why=": Why },
+        /// The poller did not take a descriptor; its error.
+        Refuse = "refuse" { alias: Alias, text: Text<'a> = SENTENCE },
+        /// A timer is set. Only a connection deadline has a place.
+        Arm = "arm" { timer: Timer, until " until=": Time, at " at=": Option<Site<'a>> = Opt(Own) },
+        /// A timer is taken back.
+        Disarm = "disarm" { timer: Timer },
+        /// A timer comes true. Its cause is the line that set it: a `block`, `trap`, `arm` or
+        /// `phase`.
+        Fire = "fire" { timer: Timer, deadline " deadline=": Time, cause " cause=": Seq = SEQ },
+        /// One scan of the table of connection deadlines: how many fired, how many are still armed.
+        Tick = "tick" { fired " fired=": u64 = COUNT, armed " armed=": u64 = COUNT },
+        /// A job for a thread, under that limiter; how many jobs have a token, this one included if
+        /// it has, and how many wait for one.
+        Offload = "offload" {
+            job: u64 = JOB,
+            running " running=": u32 = COUNT,
+            queued " queued=": u32 = COUNT,
+            limiter " limiter=": Option<Text<'a>> = Opt(WORD),
+        },
+        /// A job that waited for a token has one now. Its cause is the line that made it free.
+        OffloadStarts = "offload" {
+            job: u64 = JOB,
+            running " starts running=": u32 = COUNT,
+            queued " queued=": u32 = COUNT,
+            cause " cause=": Seq = SEQ,
+        },
+        /// A job ended, and its caller waits.
+        Done = "done" { job: u64 = JOB },
+        /// The caller of a job was answered first; its thread runs on.
+        Abandon = "abandon" { job: u64 = JOB },
+        /// The result of a job that was abandoned, or that came and was not read.
+        Orphan = "orphan" { job: u64 = JOB },
+        /// A shield opens or closes.
+        Shield = "shield" { scope: u64 = SCOPE, open: bool = OPEN },
+        /// An interrupt that nobody read is pending again in that scope, 0 for the task's own.
+        Cleanup = "cleanup" { scope: u64 = SCOPE_OR_ROOT, outcome " = ": Outcome<'a> },
+        /// A limit was hit; in `key=value` words.
+        Cap = "cap" { text: Text<'a> = SENTENCE },
+        /// Facts of the machine and the options, in `key=value` words; in timed traces, and in the
+        /// `log` facade at `info`.
+        Boot = "boot" { text: Text<'a> = SENTENCE },
+        /// A phase of the shutdown begins.
+        Phase(phase: Phase<'a>) = "phase",
+        /// The kernel ends, and this is left; `handles` without the kernel's own, `threads` that
+        /// still run a job.
+        Halt = "halt" {
+            tasks " tasks=": u64 = COUNT,
+            tickets " tickets=": u64 = COUNT,
+            timers " timers=": u64 = COUNT,
+            handles " handles=": u64 = COUNT,
+            threads " threads=": u64 = Filled(COUNT),
+        },
+    }
 }
 
 /// One answered ticket in a `run` line.
@@ -84,285 +169,38 @@ pub struct Answered<'a> {
     pub outcome: Outcome<'a>,
 }
 
-/// What happened. One variant a verb; the fields stand in the order in which they are printed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event<'a> {
-    /// `spawn parent=1 at=FILE:LINE` : a task exists. `parent=-` for the kernel's own, main, and
-    /// what other threads spawn.
-    Spawn {
-        /// Who spawned it.
-        parent: Option<u64>,
-        /// The line behind it, if another thread did; left out where there is none.
-        cause: Option<Seq>,
-        /// Where.
-        at: Option<Site<'a>>,
-    },
-    /// `run cause=#4 k=3 = ok` : it has the CPU; with each ticket that is answered, or none.
-    Run {
-        /// The line that made it ready.
-        cause: Seq,
-        /// Tickets answered, in order of their answers: ` k=3 = ok, k=4 = !busy`.
-        answered: Cow<'a, [Answered<'a>]>,
-    },
-    /// `trap OP = OUTCOME cause=#8 at=FILE:LINE` : answered at once. `at=` is left out for posts.
-    Trap {
-        /// What was asked.
-        op: Op<'a>,
-        /// The answer.
-        outcome: Outcome<'a>,
-        /// If that is an interrupt that was pending: the line behind it.
-        cause: Option<Seq>,
-        /// Where in the user's source.
-        at: Option<Site<'a>>,
-    },
-    /// `block OP k=3 at=FILE:LINE` : parked. `k=` and `at=` are left out for `waker` and `parked`.
-    Block {
-        /// What it waits for.
-        op: Op<'a>,
-        /// The ticket.
-        ticket: Option<u64>,
-        /// Where in the user's source.
-        at: Option<Site<'a>>,
-    },
-    /// `wake OP k=3 cause=#8` : a completion made it ready.
-    Wake {
-        /// What it waited for; a sleep without its span, a descriptor with its direction.
-        op: WakeOp,
-        /// The ticket; none for a bare waker.
-        ticket: Option<u64>,
-        /// The line behind it.
-        cause: Seq,
-    },
-    /// `deliver k=3 = !timeout … cause=#8` : an interrupt ends the wait of that ticket.
-    Deliver {
-        /// The ticket.
-        ticket: u64,
-        /// The interrupt.
-        outcome: Outcome<'a>,
-        /// The `fire` or `cancel` line behind it.
-        cause: Seq,
-    },
-    /// `withdraw k=3` : the future was dropped first.
-    Withdraw {
-        /// The ticket.
-        ticket: u64,
-    },
-    /// `cancel by=2 reason=TEXT cause=#8 = delivered|pending|again|ended`.
-    Cancel {
-        /// Who; `-` for the kernel.
-        by: Option<u64>,
-        /// Why; left out when empty.
-        reason: Text<'a>,
-        /// The line of the request.
-        cause: Seq,
-        /// What came of it.
-        effect: Effect,
-    },
-    /// `exit ok cause=#8` (cause: its last `run`).
-    Exit {
-        /// How.
-        how: Exit,
-        /// The `run` in which it ended, or the line that dropped it.
-        cause: Seq,
-    },
-    /// `drop TEXT` : a future or job was dropped before its end.
-    Drop {
-        /// Which and why, in words joined by `_`.
-        what: Text<'a>,
-    },
-    /// `join 3` : the output of that task was taken.
-    Join {
-        /// The task.
-        task: u64,
-    },
-    /// `yielded budget=128` : its I/O never blocked, so it gives way.
-    Yielded {
-        /// Operations since it began to run.
-        budget: u32,
-    },
-    /// `longrun ran=0.060000 from=sleep@FILE:LINE to=exit` : it held the CPU for too long.
-    Longrun {
-        /// How long, at least.
-        ran: Time,
-        /// The trap that it ran from.
-        from: Stop<'a>,
-        /// The trap that it ran to.
-        to: Stop<'a>,
-    },
-    /// `late s1 deadline=0.500000 over=0.1s` : a scope closed with a value, after its deadline.
-    Late {
-        /// The scope.
-        scope: u64,
-        /// Its deadline.
-        deadline: Time,
-        /// How much later it was closed.
-        over: Duration,
-    },
-    /// `race winner=value loser=timeout s1`.
-    Race {
-        /// `value`, `timeout` or `cancel`.
-        winner: Text<'a>,
-        /// The same.
-        loser: Text<'a>,
-        /// The scope whose deadline took part; 0 for none.
-        scope: u64,
-    },
-    /// `warn TEXT` to the end of the line.
-    Warn {
-        /// In words.
-        text: Text<'a>,
-    },
-    /// `panic TEXT` to the end of the line.
-    Panic {
-        /// The message, one line.
-        text: Text<'a>,
-    },
-    /// `register c1 both`
-    Register {
-        /// Which descriptor.
-        alias: Alias,
-    },
-    /// `defer c1 read` : it stays registered after a wake.
-    Defer {
-        /// Which descriptor.
-        alias: Alias,
-        /// Which way it was woken.
-        direction: Direction,
-    },
-    /// `reuse c1 read` : a wait found it registered.
-    Reuse {
-        /// Which descriptor.
-        alias: Alias,
-        /// Which way it waits.
-        direction: Direction,
-    },
-    /// `remember c1 read n=3` : an event that nobody waited for (`n` unwanted since the last wait).
-    Remember {
-        /// Which descriptor.
-        alias: Alias,
-        /// Which way it is ready.
-        direction: Direction,
-        /// How many since the last wait.
-        n: u32,
-    },
-    /// `unregister c1 why=suspend`
-    Unregister {
-        /// Which descriptor.
-        alias: Alias,
-        /// Why.
-        why: Why,
-    },
-    /// `refuse c1 TEXT` to the end of the line: the poller did not take it.
-    Refuse {
-        /// Which descriptor.
-        alias: Alias,
-        /// Its error.
-        text: Text<'a>,
-    },
-    /// `arm s1 until=0.500000` or `arm d1 until=… at=FILE:LINE`
-    Arm {
-        /// Whose.
-        timer: Timer,
-        /// When.
-        until: Time,
-        /// Where in the user's source, for a connection deadline.
-        at: Option<Site<'a>>,
-    },
-    /// `disarm s1`
-    Disarm {
-        /// Whose.
-        timer: Timer,
-    },
-    /// `fire s1 deadline=0.500000 cause=#3` (cause: the line that armed it).
-    Fire {
-        /// Whose.
-        timer: Timer,
-        /// When it was due.
-        deadline: Time,
-        /// The line that set it: a `block`, `trap`, `arm` or `phase`.
-        cause: Seq,
-    },
-    /// `tick moved=3 far=120` : a scan moved deadlines from the far table to the near heap.
-    Tick {
-        /// How many moved.
-        moved: u64,
-        /// How many stay.
-        far: u64,
-    },
-    /// `offload o1 running=1 queued=0 limiter=disk`
-    Offload {
-        /// The job.
-        job: u64,
-        /// Jobs that have a token, this one included if it has.
-        running: u32,
-        /// Jobs that wait for one.
-        queued: u32,
-        /// The limiter that it is under.
-        limiter: Option<Text<'a>>,
-    },
-    /// `offload o1 starts running=1 queued=0 cause=#9`: it was queued, and has a token now.
-    OffloadStarts {
-        /// The job.
-        job: u64,
-        /// Jobs that have a token, this one included.
-        running: u32,
-        /// Jobs that wait for one.
-        queued: u32,
-        /// The line that made the token free.
-        cause: Seq,
-    },
-    /// `done o1`
-    Done {
-        /// The job.
-        job: u64,
-    },
-    /// `abandon o1` : its caller was answered first; the thread runs on.
-    Abandon {
-        /// The job.
-        job: u64,
-    },
-    /// `orphan o1` : the result of a job that was abandoned, or that came and was not read.
-    Orphan {
-        /// The job.
-        job: u64,
-    },
-    /// `shield s2 open` / `shield s2 close`
-    Shield {
-        /// The scope.
-        scope: u64,
-        /// Whether it opens.
-        open: bool,
-    },
-    /// `cleanup s1 = !timeout …` : an interrupt that nobody read is pending again in that scope.
-    Cleanup {
-        /// Where it is pending; 0 is the task's root scope, printed `root`.
-        scope: u64,
-        /// The interrupt.
-        outcome: Outcome<'a>,
-    },
-    /// `cap TEXT` to the end of the line: a limit was hit.
-    Cap {
-        /// In `key=value` words.
-        text: Text<'a>,
-    },
-    /// `boot TEXT` to the end of the line; timed traces, and the `log` facade at `info`.
-    Boot {
-        /// In `key=value` words.
-        text: Text<'a>,
-    },
-    /// `phase gate reason=SIGTERM tasks=3`, and so on: a phase of the shutdown begins.
-    Phase(Phase<'a>),
-    /// `halt tasks=0 tickets=0 timers=0 handles=0`
-    Halt {
-        /// Tasks left.
-        tasks: u64,
-        /// Tickets left.
-        tickets: u64,
-        /// Timers left.
-        timers: u64,
-        /// Registered descriptors left (the kernel's own not counted).
-        handles: u64,
-        /// Threads that still run a job; left out when there is none.
-        threads: u64,
-    },
+/// The form of a list of answers: ` k=3 = ok, k=4 = !busy`, or nothing.
+pub(super) struct Answers;
+
+impl<'a> Form<Cow<'a, [Answered<'a>]>> for Answers {
+    fn absent(&self) -> Option<Cow<'a, [Answered<'a>]>> {
+        Some(Cow::Borrowed(&[]))
+    }
+
+    fn write(&self, answers: &Cow<'a, [Answered<'a>]>, f: &mut Formatter<'_>) -> fmt::Result {
+        for (nth, Answered { ticket, outcome }) in answers.iter().enumerate() {
+            write!(f, "{}k={ticket} = {outcome}", if nth == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+
+    fn read(&self, line: &mut Reader<'_>) -> Parsed<Cow<'a, [Answered<'a>]>> {
+        let mut answers = Vec::new();
+        while line.peek().starts_with("k=") {
+            let (ticket, outcome) = (TICKET.read(line)?, Own.get("=", line)?);
+            answers.push(Answered { ticket, outcome });
+            line.skip(",");
+        }
+        Ok(answers.into())
+    }
+}
+
+impl Event<'_> {
+    /// Whether its detail ends in text that runs to the end of the line, so that nothing may
+    /// follow it.
+    #[must_use]
+    pub fn ends_in_text(&self) -> bool {
+        use Event::{Boot, Cap, Panic, Refuse, Warn};
+        matches!(self, Warn { .. } | Panic { .. } | Refuse { .. } | Cap { .. } | Boot { .. })
+    }
 }

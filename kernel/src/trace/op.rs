@@ -1,6 +1,4 @@
-//! What stands behind a verb: operations, outcomes, and the closed sets of words in them.
-//!
-//! Data only, as `event.rs`.
+//! What stands behind a verb: operations, outcomes, timers, the phases of a shutdown.
 
 use std::time::Duration;
 
@@ -8,265 +6,225 @@ use traps::Kind;
 use traps::protocol::Direction;
 use traps::time::Time;
 
-use super::event::{Alias, Site, Text};
+use super::event::{Seq, Text};
+use super::form::*;
+use super::place::{Alias, Site};
 
-/// What a trap asks for, as it is shown behind `trap`, `block`, `wake` and `deliver`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Op<'a> {
-    /// `clock`
-    Clock,
-    /// `wall_clock`
-    WallClock,
-    /// `current_task`
-    CurrentTask,
-    /// `deadline until=1.000000`: the nearest deadline in force was asked for; what comes back is
-    /// its scope.
-    Deadline {
-        /// Absolute; left out where none is in force.
-        until: Option<Time>,
-    },
-    /// `yield`
-    Yield,
-    /// `sleep 1s until=1.000000`: the span as asked for, and the point it comes to.
-    Sleep {
-        /// As asked for.
-        span: Duration,
-        /// Absolute.
-        until: Time,
-    },
-    /// `io c1 read`
-    Io {
-        /// Which descriptor.
-        alias: Alias,
-        /// Which way.
-        direction: Direction,
-    },
-    /// `set_timeout 0.5s` / `set_timeout none`: a scope was opened.
-    SetTimeout {
-        /// From the trap to the deadline.
-        span: Option<Duration>,
-        /// Absolute; shown as `until=`, left out where there is none.
-        until: Option<Time>,
-    },
-    /// `unset_timeout s1`: a scope was closed.
-    UnsetTimeout {
-        /// Its number.
-        scope: u64,
-    },
-    /// `connection_deadline`: a new one was made.
-    ConnectionDeadline,
-    /// `guard d1`: the scope was opened in which that connection deadline guards.
-    Guard {
-        /// Its number.
-        deadline: u64,
-    },
-    /// `branch`: a scope without a deadline was opened for one branch of a combinator.
-    Branch,
-    /// `shield` / `shield 0.5s`: a scope was opened that holds back interrupts from outside.
-    Shield {
-        /// For so long from the first one; none: until it closes.
-        grace: Option<Duration>,
-    },
-    /// `check_interrupt`: what is pending here was asked for.
-    CheckInterrupt,
-    /// `held_interrupt`: what is pending or held back here was asked for, and stays.
-    HeldInterrupt,
-    /// `spawn NAME`
-    Spawn {
-        /// The child's name.
-        name: Text<'a>,
-    },
-    /// `join 3`
-    Join {
-        /// The task waited for.
-        task: u64,
-    },
-    /// `cancel 3 reason=TEXT`; the reason is the last field, to the next ` = ` or ` cause=`,
-    /// with white space and `=` as `_`.
-    Cancel {
-        /// The task to cancel.
-        task: u64,
-        /// Why, in one word or several joined by `_`; left out when empty.
-        reason: Text<'a>,
-    },
-    /// `wait q1`
-    Wait {
-        /// The scheduling queue, numbered in order of first use.
-        queue: u64,
-    },
-    /// `wake q1 n=1`
-    Wake {
-        /// The scheduling queue.
-        queue: u64,
-        /// How many at most; `u64::MAX` is `all`.
-        n: u64,
-    },
-    /// `offload o1`
-    Offload {
-        /// The job, numbered in order.
-        job: u64,
-    },
-    /// `signal`
-    Signal,
-    /// `waker`: waiting on a waker alone (no trap was made).
-    Waker,
-    /// `foreign` / `foreign external`: a trap that stands beside a wait on a waker.
-    Foreign {
-        /// Whether something outside the kernel will wake it.
-        external: bool,
-    },
-    /// `outside queue_get` / `outside queue_get external`: until it is woken from any thread.
-    Outside {
-        /// What it is for, in one word.
-        what: Text<'a>,
-        /// Whether something outside the kernel will wake it.
-        external: bool,
-    },
-    /// `parked n=3`: polled, made no trap, and stays parked in these many earlier ones.
-    Parked {
-        /// How many tickets.
-        tickets: u64,
-    },
-}
+table! {
+    /// What a trap asks for, behind `trap` and `block`.
+    pub enum Op<'a>, word, "a trap from the list" {
+        /// A reading of the clock.
+        Clock = "clock",
+        /// The time of day.
+        WallClock = "wall_clock",
+        /// The task's own number.
+        CurrentTask = "current_task",
+        /// The nearest deadline in force, none without one; the outcome is its scope.
+        Deadline = "deadline" { until " until=": Option<Time> = Opt(Own) },
+        /// To the end of the queue.
+        Yield = "yield",
+        /// The span as it was asked for, and the point it comes to.
+        Sleep = "sleep" { span: Duration, until " until=": Time },
+        /// Until the descriptor looks ready.
+        Io = "io" { alias: Alias, direction: Direction = DIRECTION },
+        /// A scope was opened.
+        SetTimeout = "set_timeout" {
+            /// None for a scope without a limit of its own.
+            span: Option<Duration> = Named(&[(None, "none")], Opt(Own)),
+            until " until=": Option<Time> = Opt(Own),
+        },
+        /// A scope was closed.
+        UnsetTimeout = "unset_timeout" { scope: u64 = SCOPE },
+        /// A connection deadline was made.
+        ConnectionDeadline = "connection_deadline",
+        /// The scope was opened in which that connection deadline guards.
+        Guard = "guard" { deadline: u64 = DEADLINE },
+        /// A scope was opened for one branch of a combinator.
+        Branch = "branch",
+        /// A scope was opened that holds back interrupts from outside.
+        Shield = "shield",
+        /// What is pending here was asked for.
+        CheckInterrupt = "check_interrupt",
+        /// What is pending or held back here was asked for, and stays.
+        HeldInterrupt = "held_interrupt",
+        /// A task of that name.
+        Spawn = "spawn" { name: Text<'a> = WORD },
+        /// The end of that task.
+        Join = "join" { task: u64 = TASK },
+        /// That task is asked to end.
+        Cancel = "cancel" { task: u64 = TASK, reason " reason=": Text<'a> = Filled(WORD) },
+        /// Until it is woken in that queue.
+        Wait = "wait" { queue: u64 = QUEUE },
+        /// So many in that queue are woken, at most; `u64::MAX` is all.
+        Wake = "wake" { queue: u64 = QUEUE, n " n=": u64 = Named(&[(u64::MAX, "all")], COUNT) },
+        /// A job on a thread.
+        Offload = "offload" { job: u64 = JOB },
+        /// The next signal.
+        Signal = "signal",
+        /// Parked on a waker alone, without a trap.
+        Waker = "waker",
+        /// A trap that stands beside a wait on a waker. External: it is woken from outside the
+        /// kernel.
+        Foreign = "foreign" { external: bool = EXTERNAL },
+        /// Until any thread wakes it; what it is for.
+        Outside = "outside" { what: Text<'a> = WORD, external: bool = EXTERNAL },
+        /// Polled, made no trap, and stays parked in so many earlier ones.
+        Parked = "parked" { tickets " n=": u64 = COUNT },
+    }
 
-/// How a trap came out, as it is shown behind `=`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome<'a> {
-    /// `ok`
-    Ok,
-    /// `0.500000`: a reading of the clock.
-    Time(Time),
-    /// `none`: no deadline in force.
-    NoTime,
-    /// `3`: a task's id, or a count.
-    Number(u64),
-    /// `s1`: a scope.
-    Scope(u64),
-    /// `d1`: a connection deadline.
-    Deadline(u64),
-    /// `!cancelled by=2 reason=TEXT`, `!timeout scope=s3 set-at=examples/nested.rs:14`,
-    /// `!timeout-cancellation scope=…`, `!uncaught-timeout …`. `by=-`: no task.
-    Interrupt {
-        /// Which of the four.
-        kind: Kind,
-        /// The scope whose deadline fired; 0 for a cancellation (and then not shown).
-        scope: u64,
-        /// Where that scope was opened (timeouts only).
-        set_at: Option<Site<'a>>,
-        /// Who cancelled (cancellations only).
-        by: Option<u64>,
-        /// Why (cancellations only); left out when empty.
-        reason: Text<'a>,
-    },
-    /// `!busy`, `!closed`, `!refused TEXT`: the operation's own error.
-    Error(Text<'a>),
-    /// `SIGINT` and so on.
-    Signal(Text<'a>),
-}
-
-/// How a task ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// `ok`
-    Ok,
-    /// `panic`
-    Panic,
-    /// `cancelled`: it ended after a cancellation was delivered to it.
-    Cancelled,
-    /// `dropped`: its future was dropped before it ended.
-    Dropped,
-}
-
-/// Why a registration was dropped or left in place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// `wake`: policy Eager, a wake ends it.
-    Wake,
-    /// `suspend`: policy NextSleep, the task left the CPU for something else.
-    Suspend,
-    /// `other`: policy NextSleep, the task waits for another descriptor or direction.
-    Other,
-    /// `exit`: policy NextSleep, the task ended.
-    Exit,
-    /// `unwanted`: policy Lazy, the 16th event that nobody waited for.
-    Unwanted,
-    /// `interrupt`: the wait was interrupted or withdrawn (Eager and NextSleep).
-    Interrupt,
-    /// `close`: the handle was closed.
-    Close,
-}
-
-/// What fired, behind `fire`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Timer {
-    /// `k=12`: the sleep of that ticket.
-    Sleep(u64),
-    /// `s3`: the deadline of that scope.
-    Scope(u64),
-    /// `grace`: the end of a shutdown's grace.
-    Grace,
-    /// `drain`: the end of its drain.
-    Drain,
-    /// `d4`: a connection deadline.
-    Deadline(u64),
-}
-
-/// What a completed wait was for, behind `wake`: one word, and an alias where there is one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum WakeOp {
-    /// `yield`
-    Yield,
-    /// `sleep`
-    Sleep,
-    /// `io c1 read`
-    Io {
-        /// Which descriptor.
-        alias: Alias,
-        /// Which way.
-        direction: Direction,
-    },
-    /// `join 3`
-    Join {
+    /// What a completed wait was for, behind `wake`.
+    #[derive(Copy)]
+    pub enum WakeOp, word, "a wait from the list" {
+        /// Its place at the end of the queue.
+        Yield = "yield",
+        /// A sleep.
+        Sleep = "sleep",
+        /// A descriptor.
+        Io = "io" { alias: Alias, direction: Direction = DIRECTION },
         /// The task that ended.
-        task: u64,
-    },
-    /// `wait q1`
-    Wait {
-        /// The scheduling queue.
-        queue: u64,
-    },
-    /// `offload o1`
-    Offload {
-        /// The job.
-        job: u64,
-    },
-    /// `signal`
-    Signal,
-    /// `waker`
-    Waker,
-    /// `outside`
-    Outside,
-    /// `closed c1`: the handle was closed under it.
-    Closed {
-        /// Which descriptor.
-        alias: Alias,
-    },
-    /// `scope s1`: a scope fired around a wait on a bare waker.
-    Scope {
-        /// The scope, 0 for `root`.
-        scope: u64,
-    },
-}
+        Join = "join" { task: u64 = TASK },
+        /// A queue of waiters.
+        Wait = "wait" { queue: u64 = QUEUE },
+        /// A job.
+        Offload = "offload" { job: u64 = JOB },
+        /// A signal.
+        Signal = "signal",
+        /// A bare waker.
+        Waker = "waker",
+        /// Any thread, or a task.
+        Outside = "outside",
+        /// The handle was closed under the wait.
+        Closed = "closed" { alias: Alias },
+        /// That scope, 0 for the task's own, fired around a wait on a bare waker.
+        Scope = "scope" { scope: u64 = SCOPE_OR_ROOT },
+    }
 
-/// What came of a request to cancel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// `delivered`: the task was parked and has it.
-    Delivered,
-    /// `pending`: it gets it at its next blocking trap.
-    Pending,
-    /// `again`: an earlier request stands.
-    Again,
-    /// `ended`: the task had ended, and its output was not given out.
-    Ended,
+    /// A phase of the shutdown, behind `phase`; each says what it waits for.
+    pub enum Phase<'a>, word, "close, drain, cancel, cleanup or drop" {
+        /// The flag is set, who waits for it is woken.
+        Close = "close" {
+            reason " reason=": Text<'a> = WORD,
+            /// Tasks that have not ended.
+            tasks " tasks=": u64 = COUNT,
+            /// The line behind it; none where it came from outside.
+            cause " cause=": Option<Seq> = Opt(SEQ),
+        },
+        /// Until every hold is dropped, or that time.
+        Drain = "drain" { holds " holds=": u64 = COUNT, until " until=": Time },
+        /// All tasks that are left are cancelled; how the drain ended.
+        Cancel = "cancel" { tasks " tasks=": u64 = COUNT, after " after=": After },
+        /// They are awaited, until that time.
+        Cleanup = "cleanup" { tasks " tasks=": u64 = COUNT, until " until=": Time },
+        /// The grace is over, the tasks that remain are dropped.
+        Drop = "drop" { tasks " tasks=": u64 = COUNT },
+    }
+
+    /// How the drain of a shutdown ended.
+    #[derive(Copy, Eq)]
+    pub enum After, word, "drained, limit, signal or failure" {
+        /// Nobody holds it any more.
+        Drained = "drained",
+        /// It took too long.
+        Limit = "limit",
+        /// A second signal came.
+        Signal = "signal",
+        /// The machine failed.
+        Failure = "failure",
+    }
+
+    /// How a task ended.
+    #[derive(Copy, Eq)]
+    pub enum Exit, word, "ok, panic, cancelled or dropped" {
+        /// Its future has returned.
+        Ok = "ok",
+        /// It panicked.
+        Panic = "panic",
+        /// It ended after a cancellation was delivered to it.
+        Cancelled = "cancelled",
+        /// Its future was dropped before it ended.
+        Dropped = "dropped",
+    }
+
+    /// What came of a request to cancel.
+    #[derive(Copy, Eq)]
+    pub enum Effect, word, "delivered, pending, again or ended" {
+        /// The task was parked and has it.
+        Delivered = "delivered",
+        /// It gets it at its next blocking trap.
+        Pending = "pending",
+        /// An earlier request stands.
+        Again = "again",
+        /// The task had ended, and its output was not given out.
+        Ended = "ended",
+    }
+
+    /// Why a registration was dropped.
+    #[derive(Copy, Eq)]
+    pub enum Why, word, "a reason from the list" {
+        /// Policy Eager: a wake ends it.
+        Wake = "wake",
+        /// Policy NextSleep: the task left the CPU for something else.
+        Suspend = "suspend",
+        /// Policy NextSleep: the task waits for another descriptor or direction.
+        Other = "other",
+        /// Policy NextSleep: the task ended.
+        Exit = "exit",
+        /// Policy Lazy: too many events that nobody waited for.
+        Unwanted = "unwanted",
+        /// The wait was interrupted or withdrawn (Eager and NextSleep).
+        Interrupt = "interrupt",
+        /// The handle was closed.
+        Close = "close",
+    }
+
+    /// What fires, behind `fire`, `arm` and `disarm`.
+    #[derive(Copy, Eq, PartialOrd, Ord)]
+    pub enum Timer, word, "a timer: k=12, s3, d4, `drain` or `grace`" {
+        /// The sleep of that ticket.
+        Sleep(ticket "": u64 = TICKET) = "",
+        /// The deadline of that scope.
+        Scope(scope "": u64 = SCOPE) = "",
+        /// The end of a shutdown's grace.
+        Grace = "grace",
+        /// The end of its drain.
+        Drain = "drain",
+        /// A connection deadline.
+        Deadline(number "": u64 = DEADLINE) = "",
+    }
+
+    /// How a trap came out, as it is shown behind `=`.
+    pub enum Outcome<'a>, word, "an outcome, such as ok, a number, or `!` and an error" {
+        /// It was done.
+        Ok = "ok",
+        /// A reading of the clock.
+        Time(time "": Time) = "",
+        /// No deadline in force.
+        NoTime = "none",
+        /// A task's id, or a count.
+        Number(number "": u64 = COUNT) = "",
+        /// A scope.
+        Scope(scope "": u64 = SCOPE) = "",
+        /// A connection deadline.
+        Deadline(number "": u64 = DEADLINE) = "",
+        /// It was interrupted.
+        Interrupt = "" {
+            /// Which of the four.
+            kind "!": Kind = KIND,
+            /// The scope whose deadline fired; 0 for a cancellation.
+            scope " scope=": u64 = Filled(SCOPE),
+            /// Where that scope was opened (timeouts only).
+            set_at " set-at=": Option<Site<'a>> = Opt(Own),
+            /// Who cancelled; none for the kernel, and for a timeout.
+            by " by=": Option<u64> = Named(
+                &[(None, if kind.eq(&Kind::Cancelled) { "-" } else { "" })],
+                Opt(TASK),
+            ),
+            /// Why (cancellations only).
+            reason " reason=": Text<'a> = Filled(WORD),
+        },
+        /// The operation's own error: `busy`, `closed`, `refused TEXT`.
+        Error(text "!": Text<'a> = ERROR) = "",
+        /// The name of a signal.
+        Signal(name "": Text<'a> = SIGNAL) = "",
+    }
 }

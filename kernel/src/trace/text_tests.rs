@@ -4,34 +4,34 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use traps::time::Time;
 
-use super::any_event::{Parts, VERBS, parts, text};
-use super::{Event, Span, TRAPS, check, header, line, mask_times, trace};
+use super::any_event_tests::{Any, any, source, text};
+use super::form::{DIRECTION, KIND, Own};
+use super::*;
 
 const GRAMMAR: &str = include_str!("grammar.md");
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 2_000, failure_persistence: None, ..ProptestConfig::default()
+        cases: 5_000, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
-    fn any_event_comes_back_from_its_text(verb in 0..VERBS, raw in parts()) {
-        let text = raw.line(verb).to_string();
+    fn any_event_comes_back_from_its_text(source in source()) {
+        let text = any::<Line<'_>>(&mut source.copy(true)).to_string();
         prop_assert!(text.is_ascii() && !text.contains('\n'));
         prop_assert_eq!(text.trim_end(), &text);
         let parsed = line(&text).map_err(|error| TestCaseError::fail(format!("{error}: {text}")))?;
-        let clean = Parts { raw: false, ..raw }.line(verb);
+        let clean = any::<Line<'_>>(&mut source.copy(false));
         prop_assert_eq!(&parsed, &clean, "{}", text);
         prop_assert_eq!(parsed.to_string(), text);
     }
 
     #[test]
     fn any_text_is_refused_or_printed_the_same(
-        text in text(), verb in 0..VERBS, parts in parts(), at in 0..60usize,
+        text in text(), mut source in source(), at in 0..60usize,
     ) {
-        let mut broken = parts.line(verb).to_string();
+        let mut broken = any::<Line<'_>>(&mut source).to_string();
         broken.insert_str(at.min(broken.len()), &text);
         for each in [broken, text] {
             if let Ok(line) = line(&each) {
@@ -51,25 +51,31 @@ fn the_samples_of_the_grammar_parse_and_hold() {
     assert!(sample.lines().all(|line| line.len() <= 100));
 }
 
-/// The words behind `=>` in the tables of `words.rs`, verbs first.
-fn table() -> (Vec<&'static str>, Vec<&'static str>) {
-    let source = include_str!("words.rs");
-    let (verbs, rest) = source.split_once("pub fn ends_in_text").unwrap();
-    let words = |text: &'static str| -> Vec<&'static str> {
-        text.split("=> \"").skip(1).map(|word| word.split('"').next().unwrap()).collect()
-    };
-    (words(verbs), words(rest))
+/// The first words of all values of a type.
+fn words<T>() -> &'static [&'static str]
+where
+    Own: Any<T>,
+{
+    <Own as Any<T>>::WORDS
 }
 
 #[test]
 fn every_word_has_its_entry_in_the_grammar() {
-    let (verbs, words) = table();
-    assert_eq!(verbs.len(), VERBS);
-    for verb in verbs {
+    for verb in words::<Event<'_>>() {
         assert!(GRAMMAR.contains(&format!("**`{verb}`**")), "no paragraph for the verb {verb}");
     }
-    assert!(words.len() > 40);
-    for word in words {
+    let others = [
+        words::<Op<'_>>(),
+        words::<WakeOp>(),
+        words::<Phase<'_>>(),
+        words::<After>(),
+        words::<Exit>(),
+        words::<Effect>(),
+        words::<Why>(),
+    ];
+    let kinds = KIND.0.iter().map(|(_, word)| *word);
+    let directions = DIRECTION.0.iter().map(|(_, word)| *word);
+    for word in others.concat().into_iter().chain(kinds).chain(directions) {
         let starts = ["`", "`!"].map(|mark| format!("{mark}{word}"));
         let found = starts.iter().any(|start| {
             GRAMMAR.contains(&format!("{start}`")) || GRAMMAR.contains(&format!("{start} "))
@@ -78,18 +84,27 @@ fn every_word_has_its_entry_in_the_grammar() {
     }
 }
 
+/// The words of the list of traps, and whether they block.
+fn list() -> Vec<(String, bool)> {
+    let rows = listed().into_iter().filter(|row| !row.starts_with('#'));
+    rows.map(|row| {
+        let mut columns = row.split_whitespace();
+        let (word, does) = (columns.next().unwrap(), columns.next().unwrap());
+        assert!(["answers", "blocks"].contains(&does), "{row}");
+        (word.to_owned(), does == "blocks")
+    })
+    .collect()
+}
+
 #[test]
 fn c1_the_list_of_traps_is_that_of_the_log() {
-    let source = include_str!("words.rs");
-    let (begins, ends) = (source.find("impl Op").unwrap(), source.find("impl WakeOp").unwrap());
-    let words = source[begins..ends].split("=> \"").skip(1);
-    let mut words: Vec<_> = words.map(|word| word.split('"').next().unwrap()).collect();
     // A task that is parked in these has made no trap.
-    words.retain(|word| !["waker", "parked"].contains(word));
-    let mut listed: Vec<_> = TRAPS.iter().map(|trap| trap.word).collect();
-    words.sort_unstable();
-    listed.sort_unstable();
-    assert_eq!(listed, words);
+    let is_trap = |word: &&&str| !["waker", "parked"].contains(*word);
+    let traps: BTreeSet<_> =
+        words::<Op<'_>>().iter().filter(is_trap).map(|word| word.to_string()).collect();
+    let listed = list();
+    assert_eq!(listed.len(), traps.len());
+    assert_eq!(listed.into_iter().map(|(word, _)| word).collect::<BTreeSet<_>>(), traps);
 }
 
 #[test]
@@ -104,43 +119,29 @@ fn c1_who_is_parked_in_the_golden_traces_made_a_trap_that_blocks() {
             .fold(String::new(), |text, line| text + line + "\n");
         for line in trace(&text).unwrap() {
             if let Event::Block { op, .. } = line.event {
-                seen.insert(op.word());
+                seen.insert(op.word().to_owned());
             }
         }
     }
     for word in ["waker", "parked"] {
         assert!(seen.remove(word));
     }
-    let blocking: BTreeSet<_> =
-        TRAPS.iter().filter(|trap| trap.blocks).map(|trap| trap.word).collect();
-    assert_eq!(seen, blocking);
+    let blocking = list().into_iter().filter(|(_, blocks)| *blocks).map(|(word, _)| word);
+    assert_eq!(seen, blocking.collect());
 }
 
 #[test]
 fn every_rule_of_the_oracle_has_its_entry_in_the_grammar() {
     let files =
-        [include_str!("check.rs"), include_str!("check/end.rs"), include_str!("check/job.rs")];
-    let rules = files.iter().flat_map(|file| file.split("self.report(line, \"").skip(1));
-    for rule in rules.map(|rest| rest.split('"').next().unwrap()) {
+        [include_str!("check.rs"), include_str!("check/lives.rs"), include_str!("check/queue.rs")];
+    let source = files.concat();
+    let is_rule = |text: &&str| text.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    let rules = source.split('"').skip(1).step_by(2).filter(is_rule).collect::<BTreeSet<_>>();
+    let rules: Vec<_> = rules.into_iter().filter(|rule| *rule != "wakeup").collect();
+    assert_eq!(rules.len(), 16, "{rules:?}");
+    for rule in rules {
         assert!(GRAMMAR.contains(&format!("`{rule}`")), "no entry for the rule {rule}");
     }
-}
-
-#[test]
-fn the_test_makes_every_verb() {
-    let parts = Parts {
-        raw: true,
-        n: [1; 4],
-        small: 1,
-        texts: ["a".into(), "b".into()],
-        some: [true; 4],
-        times: [Time::ZERO; 2],
-        spans: [Duration::ZERO; 3],
-        letter: 'c',
-        pick: [0; 5],
-    };
-    let made: Vec<_> = (0..VERBS).map(|verb| parts.event(verb).verb()).collect();
-    assert_eq!(made, table().0);
 }
 
 /// Each detail, at the end of a line, is printed as it was read.
@@ -152,7 +153,9 @@ fn details_come_back() {
         "trap     set_timeout none = s1 at=a.rs:1",
         "trap     wake q1 n=all = 2",
         "trap     clock = never",
-        "trap     shield 0.5s = s1",
+        "trap     shield = s1",
+        "tick     fired=1 armed=3",
+        "phase    close reason=SIGTERM tasks=3",
         "trap     held_interrupt = !timeout-cancellation scope=s1 set-at=a.rs:1",
         "trap     check_interrupt = !cancelled by=2 at=a.rs:1",
         "trap     cancel 3 reason=too_slow = ok",

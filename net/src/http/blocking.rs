@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use traps::admission::{Gate, Place, Refused};
+use traps::admission::{Limit, Place, Refused};
 use traps::threads::Limiter;
 
 use super::connection::Handler;
@@ -17,30 +17,30 @@ use super::response::Response;
 use super::whole::Whole;
 use crate::stream::Stream;
 
-/// A [`Gate`], and what those are answered whom it does not let in: what the route promised them,
+/// A [`Limit`], and what those are answered whom it does not let in: what the route promised them,
 /// whatever the status (rows F5, F14). The default is that of [`Entrance::new`].
 ///
 /// ```
 /// use net::http::{Entrance, Object, Response};
-/// use traps::admission::Gate;
+/// use traps::admission::Limit;
 ///
 /// let busy = |refused: traps::admission::Refused| {
 ///     let info = format!("too busy: {} at a time", refused.limit);
 ///     Response::json(Object::new().field("task_waiting", false).field("info", info))
 /// };
-/// let entrance = Entrance::new(Gate::new("request_task", 1)).or_else(busy);
+/// let entrance = Entrance::new(Limit::new("request_task", 1)).or_else(busy);
 /// let place = entrance.enter().expect("there is room");
 /// assert_eq!(entrance.enter().expect_err("there is none").status(), 200);
 /// ```
 pub struct Entrance {
-    gate: Gate,
+    gate: Limit,
     busy: Option<Box<dyn Fn(Refused) -> Response>>,
 }
 
 impl Entrance {
     /// Those who are refused are answered 503 with `Retry-After: 1`, in the form of their route.
     #[must_use]
-    pub fn new(gate: Gate) -> Entrance {
+    pub fn new(gate: Limit) -> Entrance {
         Entrance { gate, busy: None }
     }
 
@@ -80,7 +80,7 @@ impl Entrance {
 
     /// The gate, with its counters.
     #[must_use]
-    pub fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &Limit {
         &self.gate
     }
 }

@@ -12,7 +12,7 @@ use super::status::Refusal;
 pub(crate) struct Seen {
     pub(crate) host: bool,
     length: Option<u64>,
-    chunked: bool,
+    codings: Codings,
     pub(crate) close: bool,
     keep_alive: bool,
     pub(crate) expects: bool,
@@ -61,11 +61,10 @@ impl Seen {
                 self.length = Some(digits(value)?);
             }
             17 if is(name, b"transfer-encoding") => {
-                if self.chunked {
-                    return Err(Refusal::bad("there is more than one Transfer-Encoding field\n"));
+                if version == Version::Http10 {
+                    return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding\n"));
                 }
-                coding(value, version)?;
-                self.chunked = true;
+                value.split(|byte| *byte == b',').for_each(|coding| self.codings.add(coding));
             }
             _ => {}
         }
@@ -84,14 +83,22 @@ impl Seen {
             Version::Http11 => !self.close,
             Version::Http10 => self.keep_alive && !self.close,
         };
-        let framing = match (self.chunked, self.length) {
-            (true, Some(_)) => {
+        let framing = match (self.codings, self.length) {
+            (Codings::None, length) => Framing::Length(length.unwrap_or(0)),
+            (_, Some(_)) => {
                 return Err(Refusal::bad(
                     "there are both Content-Length and Transfer-Encoding fields\n",
                 ));
             }
-            (true, None) => Framing::Chunked,
-            (false, length) => Framing::Length(length.unwrap_or(0)),
+            (Codings::Chunked, None) => Framing::Chunked,
+            (Codings::OtherThenChunked, None) => {
+                const WHY: &str = "no transfer coding but chunked is known here\n";
+                return Err(Refusal::new(501, WHY));
+            }
+            (Codings::Others | Codings::Broken, None) => {
+                const WHY: &str = "the Transfer-Encoding field does not end in one chunked\n";
+                return Err(Refusal::bad(WHY));
+            }
         };
         match framing {
             Framing::Length(length) if length > limits.body => Err(body_too_long(limits)),
@@ -133,19 +140,30 @@ fn digits(value: &[u8]) -> Result<u64, Refusal> {
     })
 }
 
-/// Only `chunked` is spoken. Where it is not the last coding, nobody knows where the body ends.
-fn coding(value: &[u8], version: Version) -> Result<(), Refusal> {
-    if version == Version::Http10 {
-        return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding\n"));
+/// The transfer codings of a request, in all its fields together (RFC 9110, 5.3).
+///
+/// Only `chunked` is known. `identity` was a coding until RFC 7230 and is none now, so it is as
+/// unknown as any other (RFC 9112, 7). Where `chunked` is not the last one, or not the only one of
+/// its kind, nobody knows where the body ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Codings {
+    #[default]
+    None,
+    Chunked,
+    Others,
+    OtherThenChunked,
+    Broken,
+}
+
+impl Codings {
+    fn add(&mut self, coding: &[u8]) {
+        let coding = coding.trim_ascii();
+        let is_chunked = coding.eq_ignore_ascii_case(b"chunked");
+        *self = match self {
+            Codings::None if is_chunked => Codings::Chunked,
+            Codings::Others if is_chunked => Codings::OtherThenChunked,
+            Codings::None | Codings::Others => Codings::Others,
+            Codings::Chunked | Codings::OtherThenChunked | Codings::Broken => Codings::Broken,
+        };
     }
-    if value.eq_ignore_ascii_case(b"chunked") {
-        return Ok(());
-    }
-    let mut codings = value.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
-    let last = codings.next().is_some_and(is_chunked);
-    if !last || codings.any(is_chunked) {
-        return Err(Refusal::bad("the Transfer-Encoding field does not end in one chunked\n"));
-    }
-    Err(Refusal::new(501, "no transfer coding but chunked is known here\n"))
 }

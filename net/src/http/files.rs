@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::fs::{File, Metadata};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
@@ -258,11 +259,17 @@ fn open(directory: &OwnedFd, steps: &[Vec<u8>]) -> Result<OwnedFd, Errno> {
 }
 
 /// What the answers tell of a file. Whatever is done to it changes its tag, as far as the system's
-/// clock for files can tell moments apart: a few milliseconds.
+/// clock for files can tell moments apart: a few milliseconds. The tag is a hash, so that it tells
+/// nothing of the file system.
 fn state(metadata: &Metadata, now: SystemTime) -> State {
-    let (seconds, nanos) = (metadata.ctime(), metadata.ctime_nsec());
-    let (inode, len) = (metadata.ino(), metadata.len());
-    let tag = format!("\"{inode:x}-{len:x}-{seconds:x}.{nanos:x}\"");
+    let len = metadata.len();
+    let mut hash = DefaultHasher::new();
+    for part in [metadata.dev(), metadata.ino(), len] {
+        hash.write_u64(part);
+    }
+    hash.write_i64(metadata.ctime());
+    hash.write_i64(metadata.ctime_nsec());
+    let tag = format!("\"{len:x}-{:016x}\"", hash.finish());
     let now = now.duration_since(UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs);
     // Never later than the answer itself.
     let modified = u64::try_from(metadata.mtime()).unwrap_or(0).min(now);

@@ -309,6 +309,10 @@ impl<'r, S: Stream> Request<'r, S> {
     /// With a [length](Response::with_length) the client is told it; else the body goes in chunks,
     /// or, to a client of HTTP/1.0, until the connection closes.
     ///
+    /// Many clients send their whole body before they read. A handler that writes meanwhile must
+    /// keep reading, or answer when the body is here ([`Request::body_to_vec`]); else both wait
+    /// until [`Deadlines::write`](super::Deadlines::write) ends the connection.
+    ///
     /// # Errors
     ///
     /// None yet: the head goes out with what is written.

@@ -4,16 +4,11 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Display;
-use std::future::Future;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use traps::{
-    ConnectionDeadline, NewConnectionDeadline, Time, WallClock, connection_deadline, wall_clock,
-};
+use traps::{ConnectionDeadline, Time, connection_deadline, wall_clock};
 
 use super::caps::Caps;
 use super::config::Config;
@@ -219,26 +214,6 @@ impl<C: Deref<Target = Config>> Drop for Taken<C> {
     }
 }
 
-/// The future of [`Seat::begin`]. Small, for it lies in every connection.
-#[derive(Debug)]
-pub(crate) struct Begin<'s> {
-    seat: &'s Seat,
-    made: NewConnectionDeadline,
-}
-
-impl Future for Begin<'_> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.seat.is_new() {
-            let made = ready!(Pin::new(&mut self.made).poll(cx));
-            let first = self.seat.deadline.set(made);
-            debug_assert!(first.is_ok(), "a connection waits for one thing at a time");
-        }
-        Poll::Ready(())
-    }
-}
-
 impl Seat {
     /// Forgets the connection that had it.
     fn clear(&mut self) {
@@ -252,8 +227,11 @@ impl Seat {
     }
 
     /// Makes the deadline, if there is none.
-    pub(crate) fn begin(&self) -> Begin<'_> {
-        Begin { seat: self, made: connection_deadline() }
+    pub(crate) async fn begin(&self) {
+        if self.is_new() {
+            let first = self.deadline.set(connection_deadline().await);
+            debug_assert!(first.is_ok(), "a connection waits for one thing at a time");
+        }
     }
 
     /// Whether there is none.
@@ -279,9 +257,9 @@ impl Seat {
     }
 
     /// Asks for the time of day.
-    pub(crate) fn ask_date(&self, config: &Config) -> WallClock {
+    pub(crate) async fn ask_date(&self, config: &Config) -> SystemTime {
         config.date.ask(self.deadline().now());
-        wall_clock()
+        wall_clock().await
     }
 
     /// Whether the date that was read last is no longer right.

@@ -62,7 +62,7 @@ impl<S: Stream> Request<'_, S> {
 
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
     pub(super) async fn settle(&mut self, response: &Response) -> Result<After, Trouble> {
-        let doubt = self.has_doubt(response.sent);
+        let doubt = self.has_doubt();
         self.decide(response, doubt);
         if !response.sent {
             if self.outlet.is_full() {
@@ -140,17 +140,14 @@ impl<S: Stream> Request<'_, S> {
 
     /// Whether nobody can say where the next request begins, or it is not worth reading up to it.
     /// Goes by what was said and not by what is here: how the body was cut may not change the
-    /// answer. One that was streamed has said already that the connection goes on: what is left is
-    /// read then if there is a chance.
-    fn has_doubt(&self, sent: bool) -> bool {
-        let most = self.outlet.config.limits.drain;
-        let unread = match self.body {
-            Body::End => false,
-            Body::Length(left) => left > most || self.outlet.expects,
-            // How much it is nobody has said.
-            Body::Chunks(_) => !sent,
+    /// answer. A body in chunks is read up to the bound; if there is more, the connection closes.
+    fn has_doubt(&self) -> bool {
+        let is_long = match self.body {
+            Body::Length(left) => left > self.outlet.config.limits.drain,
+            Body::Chunks(_) | Body::End => false,
         };
-        unread || self.outlet.fault.is_some()
+        let may_not_come = self.outlet.expects && !matches!(self.body, Body::End);
+        is_long || may_not_come || self.outlet.fault.is_some()
     }
 
     /// Reads the rest of the body, up to a bound.

@@ -20,7 +20,7 @@ use std::thread;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 use traps::io::{Direction, Io};
 use traps::protocol::Site;
-use traps::{Interruptible, Signal, branch, check_interrupt_at};
+use traps::{Interruptible, Signal, branch, check_interrupt_from};
 
 pub use pipe_end::{PipeReader, PipeWriter};
 
@@ -129,7 +129,7 @@ impl Process {
         site: Site,
     ) -> io::Result<()> {
         // One that is pending would be heard by the first of them alone, and the others would wait.
-        check_interrupt_at(site).await?;
+        check_interrupt_from(site).await?;
         let Collected { limit, stdout, stderr } = into;
         let write = async {
             if let Some(pipe) = &mut self.stdin {
@@ -313,18 +313,29 @@ impl Drop for Reaped {
 #[cfg(test)]
 mod tests {
     use std::future::ready;
-    use std::num::NonZeroU64;
     use std::task::{Context, Waker};
 
     use traps::protocol::ScopeId;
-    use traps::{Interrupt, Time};
+    use traps::{Delivery, Interrupt, Kind, Time};
 
     use super::*;
 
     #[test]
     fn who_was_interrupted_says_so_though_another_part_failed_beside_it() {
-        let root = ScopeId { index: 0, epoch: 1, serial: NonZeroU64::MIN };
-        let cancelled = Interrupt::cancelled(root, root, root, Time::ZERO, None, "test");
+        let root = ScopeId { index: 0, number: 1 };
+        let cancelled = Interrupt::new(Delivery {
+            kind: Kind::Cancelled,
+            source: root,
+            position: root,
+            heard_in: 0,
+            passed: false,
+            deadline: Time::NEVER,
+            reading: Time::ZERO,
+            set_at: None,
+            by: None,
+            reason: "test",
+            scope: 0,
+        });
         let interrupted = ready(Err(io::Error::from(cancelled)));
         let fails = ready(Err(ErrorKind::FileTooLarge.into()));
         let (interrupted, fails) = (pin!(interrupted), pin!(fails));

@@ -71,9 +71,8 @@ impl PipeReader {
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.io;
         let site = Location::caller();
-        let wait = |site| io.ready(Direction::Read, site);
-        let mut attempt = Attempt::new(First::Try, site);
-        poll_fn(move |cx| attempt.poll(cx, wait, || (&io.0).read(buf)))
+        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Read, site));
+        poll_fn(move |cx| attempt.poll(cx, || (&io.0).read(buf)))
     }
 
     /// Appends all that comes until the end to `into`, which is to hold `limit` bytes at most.
@@ -104,8 +103,7 @@ impl PipeReader {
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
         let PipeReader { io, has_lost } = self;
         let io = &*io;
-        let wait = |site| io.ready(Direction::Read, site);
-        let mut attempt = Attempt::new(First::Try, site);
+        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Read, site));
         let mut piece = Vec::new();
         let too_much = move || {
             let text = format!("the process wrote more than {limit} bytes");
@@ -117,7 +115,7 @@ impl PipeReader {
             }
             piece.resize(PROCESS_PIECE, 0);
             loop {
-                let n = ready!(attempt.poll(cx, wait, || (&io.0).read(&mut piece)))?;
+                let n = ready!(attempt.poll(cx, || (&io.0).read(&mut piece)))?;
                 if n == 0 {
                     return Poll::Ready(Ok(()));
                 }
@@ -155,9 +153,8 @@ impl PipeWriter {
     ) -> impl Future<Output = io::Result<usize>> + use<'a> {
         let io = &self.0;
         let site = Location::caller();
-        let wait = |site| io.ready(Direction::Write, site);
-        let mut attempt = Attempt::new(First::Try, site);
-        poll_fn(move |cx| attempt.poll(cx, wait, || (&io.0).write(buf)))
+        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Write, site));
+        poll_fn(move |cx| attempt.poll(cx, || (&io.0).write(buf)))
     }
 
     /// Writes all of `bytes`, which shrinks to what is left; blocks whenever the pipe is full.
@@ -181,11 +178,10 @@ impl PipeWriter {
         site: Site,
     ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
         let io = &self.0;
-        let wait = |site| io.ready(Direction::Write, site);
-        let mut attempt = Attempt::new(First::Try, site);
+        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Write, site));
         poll_fn(move |cx| {
             while !bytes.is_empty() {
-                let n = ready!(attempt.poll(cx, wait, || (&io.0).write(bytes)))?;
+                let n = ready!(attempt.poll(cx, || (&io.0).write(bytes)))?;
                 *bytes = &bytes[n..];
             }
             Poll::Ready(Ok(()))

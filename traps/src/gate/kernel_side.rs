@@ -1,40 +1,20 @@
-//! The kernel's side of a gate: enter, take what is filed, park, complete.
+//! The kernel's side of a gate: run, poll a task, take what it filed, lay answers down.
 
-use std::mem;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
-use super::Gate;
-use super::now::{Now, identity};
-use super::register::Stage;
-use super::slot::State;
-use super::tables::is_unit;
+use super::{GATE, Gate, Shared, identity};
 use crate::interrupt::Interrupt;
-use crate::protocol::{
-    Birth, Filed, HOME, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
-};
+use crate::protocol::{Answer, Asked, Filed, Owned, Post, ROOT, ScopeId, TaskRef, Ticket};
+use crate::task::TaskId;
 
-/// What became of a result.
-pub enum Completion {
-    /// It lies ready to be read; the waker, if there is one, is to be called.
-    Ready(Option<Waker>),
-    /// The future was gone: here it is again, for the next in line.
-    Withdrawn(TrapResult),
-}
+/// Numbers kernels, on all threads: a waker tells its own kernel from others by it.
+static EPOCHS: AtomicU32 = AtomicU32::new(1);
 
-/// Where the first request of a poll was made, by the task that is being polled.
-#[derive(Clone, Copy)]
-pub struct First {
-    /// Where the result goes.
-    pub ticket: Ticket,
-    /// In which scope it was filed.
-    pub scope: ScopeId,
-    /// By whom.
-    pub site: Site,
-}
-
-/// Whether a kernel of that number runs on this thread now. For wakers, on any thread. Not in a job
-/// that it plays by a script: that is a thread of its own.
-#[inline]
+/// Whether a kernel of that number runs on this thread now, and not in a job that it plays by a
+/// script. For wakers, on any thread.
 #[must_use]
 pub fn is_running(epoch: u32) -> bool {
     super::epoch() == epoch && !crate::threads::is_in_job()
@@ -42,6 +22,12 @@ pub fn is_running(epoch: u32) -> bool {
 
 /// Tells the kernel that runs on this thread that a task's waker was called.
 pub fn post_woken(task: TaskRef) {
+    super::with(|gate| {
+        if gate.task.get() == Some(task) {
+            // A task that wakes itself in its poll has something to do: the moment passes.
+            let _ = gate.next_serial();
+        }
+    });
     super::post(Post::Woken(task));
 }
 
@@ -50,331 +36,264 @@ pub fn post_wake_ticket(ticket: Ticket) {
     super::post(Post::WakeTicket(ticket));
 }
 
+/// A kernel comes, runs, stops and goes.
 impl Gate {
-    /// A post that came to this kernel, and is for another one of the thread by now. Dropped if
-    /// that is gone.
-    pub fn pass_on(&self, post: Post) {
-        super::post(post);
-    }
-
-    /// Before a task runs: says who it is, with which waker it is polled, how many operations it
-    /// may do, and what [`Gate::end`] said after its last run, [`Gate::is_home_free`] before its
-    /// first.
-    #[inline]
-    pub fn begin(
-        &self,
-        task: TaskRef,
-        root: ScopeId,
-        waker: &Waker,
-        budget: u32,
-        is_home_free: bool,
-    ) {
-        let now = self.now;
-        now.task.set(Some(task));
-        now.scope.set(Some(root));
-        now.timeout.set(Some(root));
-        now.own.set(identity(waker));
-        now.budget.set(budget);
-        now.troubled.set(false);
-        now.register.begin(task, is_home_free);
-    }
-
-    /// Whether nothing is kept in the home of a new task of the kernel that runs. The place of one
-    /// that has ended may still be taken, by the ticket of a future that is polled elsewhere.
+    /// The gate of this thread, made at the first call and never freed.
     #[must_use]
-    pub fn is_home_free(&self, task: TaskRef) -> bool {
-        self.now.tables.borrow().is_home_free(task.index)
+    pub fn of_this_thread() -> &'static Gate {
+        let gate = GATE.get().unwrap_or_else(|| Box::leak(Box::new(Gate::new())));
+        GATE.set(Some(gate));
+        gate
     }
 
-    /// The task that runs is inside this scope from the start.
-    pub fn set_root(&self, root: ScopeId) {
-        let now = self.now;
-        now.scope.set(Some(root));
-        now.timeout.set(Some(root));
+    /// Registers a kernel on this thread and numbers it.
+    #[must_use]
+    pub fn open(&self) -> u32 {
+        self.kernels.set(self.kernels.get() + 1);
+        EPOCHS.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// From now on the task that runs has something pending, or an open scope that fired.
-    pub fn set_troubled(&self) {
-        self.now.troubled.set(true);
+    /// A kernel is gone. Gives the posts that nobody will heed, to be dropped.
+    #[must_use]
+    pub fn close(&self) -> Vec<Post> {
+        self.kernels.set(self.kernels.get() - 1);
+        if self.kernels.get() > 0 { Vec::new() } else { self.later.take() }
     }
 
-    /// Before a poll: so many tickets of the task are parked.
+    /// Whether no kernel runs on this thread.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.epoch.get() == 0
+    }
+
+    /// Makes a kernel the one that runs on this thread. Posts that came meanwhile are filed.
+    ///
+    /// # Panics
+    ///
+    /// If one runs already: a kernel does not run inside a kernel.
+    pub fn enter(&self, kernel: &Rc<Shared>) {
+        let rule = "rule: one kernel runs on a thread at a time; `run` was called inside `run`";
+        assert!(self.is_free(), "{rule}");
+        self.epoch.set(kernel.epoch);
+        self.kernel.replace(Some(kernel.clone()));
+        self.later.take().into_iter().for_each(|post| self.push(Filed::Post(post)));
+    }
+
+    /// The kernel stops running. Posts that it has not taken wait for its next run; gives the
+    /// rest, to be dropped.
+    #[must_use]
+    pub fn leave(&self) -> Vec<Filed> {
+        self.end();
+        self.flush();
+        self.epoch.set(0);
+        let kernel = self.kernel.take();
+        let (posts, requests) = self.take().into_iter().partition(|filed| match filed {
+            Filed::Post(_) => true,
+            Filed::Request(_) => false,
+        });
+        let posts: Vec<Filed> = posts;
+        self.later.borrow_mut().extend(posts.into_iter().filter_map(|filed| match filed {
+            Filed::Post(post) => Some(post),
+            Filed::Request(_) => None,
+        }));
+        drop(kernel);
+        requests
+    }
+
+    /// Keeps a post for another kernel of this thread. Gives it back if there is none.
+    #[must_use]
+    pub fn pass_on(&self, post: Post) -> Option<Post> {
+        if self.kernels.get() > 1 { self.post_later(Some(post)) } else { Some(post) }
+    }
+
+    /// Posts that wait for a kernel that does not run now.
+    #[must_use]
+    pub fn count_later(&self, counts: impl Fn(&Post) -> bool) -> usize {
+        self.later.borrow().iter().filter(|post| counts(post)).count()
+    }
+
+    /// A number that no task or handle of this thread has had.
+    #[must_use]
+    pub fn next_generation(&self) -> u32 {
+        self.generation.set(self.generation.get().wrapping_add(1));
+        self.generation.get()
+    }
+}
+
+/// A task runs.
+impl Gate {
+    /// Before a poll: says whose it is, in which scope, whether an interrupt may be pending, and
+    /// whether the task is polled when the shutdown begins.
     #[inline]
-    pub fn set_parked(&self, tickets: u32) {
-        self.now.parked.set(tickets);
+    pub fn begin(&self, task: TaskRef, root: ScopeId, troubled: bool, watches: bool) {
+        self.task.set(Some(task));
+        self.scope.set(root.index);
+        self.timeout.set(root);
+        self.troubled.set(troubled);
+        self.watches.set(watches);
     }
 
-    /// The task that runs is polled with another waker from now on.
+    /// The waker that the task is polled with, to tell it from others.
+    #[inline]
     pub fn set_waker(&self, waker: &Waker) {
-        self.now.own.set(identity(waker));
+        self.waker.set(identity(waker));
     }
 
-    /// After a task ran. Whether nothing is kept in its home.
+    /// So many operations of I/O may the task do before it gives way.
     #[inline]
-    pub fn end(&self) -> bool {
-        let now = self.now;
-        if now.register.stage.get() != Stage::Empty {
-            now.spill();
-        }
-        now.task.set(None);
-        now.scope.set(None);
-        now.timeout.set(None);
-        now.register.is_home_free.get()
+    pub fn set_budget(&self, operations: u32) {
+        self.budget.set(operations);
+    }
+
+    /// After a run.
+    #[inline]
+    pub fn end(&self) {
+        self.task.set(None);
+        self.scope.set(ROOT);
+    }
+
+    /// Runs foreign code that belongs to no task, although one is being served.
+    pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
+        let task = self.task.take();
+        let result = code();
+        self.task.set(task);
+        result
+    }
+
+    /// Whether every event is to be filed.
+    pub fn listen(&self, listening: bool) {
+        self.listening.set(listening);
     }
 
     /// Whether anything is filed.
     #[inline]
     #[must_use]
     pub fn has_filed(&self) -> bool {
-        self.now.register.stage.get() == Stage::Filed || self.now.any_filed.get()
+        self.newest.get().is_some() || self.any_filed.get() || self.opened.get().is_some()
     }
 
-    /// Takes what is filed, if that is one post.
-    #[inline]
-    pub fn take_only(&self) -> Option<Post> {
-        let post = self.now.only.take()?;
-        debug_assert!(self.now.tables.borrow().filed.is_empty(), "a lone post is all of the list");
-        self.now.any_filed.set(false);
-        self.now.register.behind.set(false);
-        Some(post)
-    }
-
-    /// Takes what is filed, if that is nothing but tasks to be made, in exchange for an empty list.
-    #[inline]
-    pub fn take_births(&self, into: &mut Vec<Birth>) {
-        let births = &mut *self.now.births.borrow_mut();
-        if !births.is_empty() {
-            mem::swap(births, into);
-            self.now.any_filed.set(false);
-            self.now.born.set(0);
-            self.now.register.behind.set(false);
-        }
-    }
-
-    /// Takes what is filed, in order, in exchange for an empty `inbox`.
-    #[inline]
-    pub fn take(&self, inbox: &mut Vec<Filed>) {
-        debug_assert!(inbox.is_empty(), "what was taken is heeded first");
-        self.now.unfold();
-        let now = self.now;
-        now.any_filed.set(false);
-        now.born.set(0);
-        now.register.behind.set(false);
-        mem::swap(&mut self.now.tables.borrow_mut().filed, inbox);
-    }
-
-    /// Takes the first request of the poll, unless something in the list was filed before it.
-    #[inline]
-    pub fn take_first(&self) -> Option<(First, Request)> {
-        let register = &self.now.register;
-        let stage = register.stage.get();
-        if stage != Stage::Filed || register.behind.get() && self.now.any_filed.get() {
-            return None;
-        }
-        register.stage.set(Stage::Taken);
-        Some((register.first(self.now.epoch.get()), register.take_request()?))
-    }
-
-    /// Whether a request that was taken is still wanted; frees its ticket if not.
+    /// Takes what is filed, if that is one request.
     #[inline]
     #[must_use]
-    pub fn is_wanted(&self, ticket: Ticket) -> bool {
-        let now = self.now;
-        let register = &now.register;
-        if register.holds(ticket) {
-            let wanted = register.stage.get() == Stage::Taken;
-            if !wanted {
-                register.stage.set(Stage::Empty);
-            }
-            return wanted;
-        }
-        let freed = {
-            let tables = &mut *self.now.tables.borrow_mut();
-            match tables.live(ticket).map(|slot| slot.state) {
-                Some(State::WITHDRAWN) => Some(tables.free(ticket)),
-                Some(_) => return true,
-                None => None,
-            }
-        };
-        if freed.is_some() {
-            now.come_home(ticket);
-        }
-        drop(freed);
-        false
+    pub fn take_only(&self) -> Option<Asked> {
+        if self.any_filed.get() { None } else { self.newest.take() }
     }
 
-    /// The kernel keeps the request.
-    #[inline(always)]
-    pub fn park(&self, ticket: Ticket) {
-        let now = self.now;
-        if now.register.holds(ticket) {
-            if now.register.stage.get() == Stage::Taken && ticket.index & HOME != 0 {
-                return self.move_home(ticket, State::PARKED_HERE);
-            }
-            now.spill();
-        }
-        if let Some(slot) = self.now.tables.borrow_mut().live(ticket) {
-            slot.state = slot.state.parked();
+    /// Takes what is filed, in program order.
+    #[must_use]
+    pub fn take(&self) -> Vec<Filed> {
+        self.flush();
+        self.any_filed.set(false);
+        self.filed.take()
+    }
+
+    /// Gives the emptied list back, so that the next poll need not allocate.
+    pub fn give_back(&self, list: Vec<Filed>) {
+        debug_assert!(list.is_empty(), "what was taken is heeded first");
+        let mut filed = self.filed.borrow_mut();
+        if filed.is_empty() {
+            *filed = list;
         }
     }
 
-    /// Whether the kernel took this request from the register, for the task's free home, and
-    /// nothing else is filed.
+    /// Takes what a request owns.
+    #[must_use]
+    pub fn take_owned(&self, serial: NonZeroU32) -> Option<Owned> {
+        self.owned.take(serial)
+    }
+
+    /// Gives back what [`Gate::take_owned`] took, for a look.
+    pub fn give_owned_back(&self, serial: NonZeroU32, owned: Owned) {
+        self.owned.put(serial, owned);
+    }
+
+    /// Lays an answer down for the next poll.
+    #[inline]
+    pub fn answer(&self, serial: NonZeroU32, answer: Answer) {
+        self.answers.put(serial, answer);
+    }
+
+    /// Lays down what an answer owns; the answer is [`Answer::Owned`].
+    pub fn answer_owned(&self, serial: NonZeroU32, owned: Owned) {
+        self.owned.put(serial, owned);
+        self.answers.put(serial, Answer::Owned);
+    }
+
+    /// Whether the poll left an answer unread.
     #[inline]
     #[must_use]
-    pub fn is_alone(&self, ticket: Ticket) -> bool {
-        let now = self.now;
-        let taken = now.register.holds(ticket) && now.register.stage.get() == Stage::Taken;
-        taken && ticket.index & HOME != 0 && !now.any_filed.get()
+    pub fn has_unread(&self) -> bool {
+        self.answers.has_any()
     }
 
-    /// The result of such a request, which is to be read when its task runs again.
-    #[inline(always)]
-    pub fn keep(&self, ticket: Ticket, result: TrapResult) {
-        if !is_unit(&result) {
-            return self.keep_more(ticket, result);
-        }
-        // It has nothing to drop.
-        mem::forget(result);
-        self.move_home(ticket, State::DONE);
-    }
-
-    /// The same for one in which there is something.
-    #[cold]
-    fn keep_more(&self, ticket: Ticket, result: TrapResult) {
-        let state = self.now.tables.borrow_mut().keep(result);
-        self.move_home(ticket, state);
-    }
-
-    /// Moves what the kernel took from the register to the task's home.
-    #[inline(always)]
-    fn move_home(&self, ticket: Ticket, state: State) {
-        let Now { task, register, .. } = self.now;
-        let (Some(task), scope) = (task.get(), register.scope.get()) else { return };
-        self.now.tables.borrow_mut().move_home(task, scope, ticket.serial, state);
-        register.stage.set(Stage::Empty);
-        register.leave_home();
-    }
-
-    /// The result of a request that was answered at once.
+    /// Takes back an answer that the poll did not read.
     #[inline]
     #[must_use]
-    pub fn answer(&self, ticket: Ticket, result: TrapResult) -> Completion {
-        let now = self.now;
-        let register = &now.register;
-        if register.holds(ticket) && register.stage.get() == Stage::Taken {
-            register.stage.set(Stage::Answered);
-            register.set_result(result);
-            return Completion::Ready(None);
+    pub fn take_unread(&self) -> Option<(NonZeroU32, Answer)> {
+        self.answers.pop()
+    }
+
+    /// Lets the next poll end that scope, which fired around a wait on a foreign waker.
+    pub fn offer(&self, scope: ScopeId, interrupt: Interrupt) {
+        self.offers.borrow_mut().push((scope, interrupt));
+        self.any_offers.set(true);
+    }
+
+    /// Takes back what the poll did not use.
+    #[inline]
+    pub fn clear_offers(&self) {
+        if self.any_offers.replace(false) {
+            drop(self.offers.take());
         }
-        self.answer_in_table(ticket, result)
     }
 
-    /// The same for one that is not in the register.
-    #[inline(never)]
-    fn answer_in_table(&self, ticket: Ticket, result: TrapResult) -> Completion {
-        if !self.has(ticket) {
-            return Completion::Withdrawn(result);
-        }
-        self.complete(ticket.index, ticket.epoch, result)
-    }
-
-    /// The result of a request that was parked, by its place and its kernel: of each ticket that a
-    /// kernel keeps there is one here, at the same place, until the kernel has let go of it.
-    #[inline(always)]
-    #[must_use]
-    pub fn complete(&self, index: u32, epoch: u32, result: TrapResult) -> Completion {
-        self.now.tables.borrow_mut().complete(index, epoch, result)
-    }
-
-    /// Whether a ticket is here, with its result or without.
-    #[must_use]
-    pub fn has(&self, ticket: Ticket) -> bool {
-        self.now.tables.borrow_mut().live(ticket).is_some()
-    }
-
-    /// The ticket that is parked at that place.
-    #[must_use]
-    pub fn ticket_at(&self, index: u32, epoch: u32) -> Option<Ticket> {
-        self.now.tables.borrow_mut().ticket_at(index, epoch)
-    }
-
-    /// Puts another result in place of one that was not read yet; gives the old one back.
+    /// Names and numbers a task.
     ///
-    /// # Errors
+    /// # Panics
     ///
-    /// The new one, if the old one was read or withdrawn meanwhile.
-    pub fn replace(&self, ticket: Ticket, result: TrapResult) -> Result<TrapResult, TrapResult> {
-        self.now.tables.borrow_mut().replace(ticket, result)
-    }
-
-    /// Whether the future of the ticket that is parked at that place is gone.
+    /// If no kernel runs.
     #[must_use]
-    pub fn is_withdrawn(&self, index: u32, epoch: u32) -> bool {
-        self.now.tables.borrow_mut().is_withdrawn(index, epoch)
+    pub fn new_task(&self) -> (TaskRef, TaskId) {
+        let kernel = self.kernel.borrow();
+        let kernel = kernel.as_ref().expect("a task is made in a kernel that runs");
+        kernel.tasks.set(kernel.tasks.get() + 1);
+        let task = TaskRef { index: self.tasks.take(), generation: self.next_generation() };
+        (task, TaskId(kernel.tasks.get()))
     }
 
-    /// Frees the ticket that is parked at that place.
-    pub fn forget_at(&self, index: u32, epoch: u32) {
-        if let Some(ticket) = self.ticket_at(index, epoch) {
-            self.forget(ticket);
-        }
-    }
-
-    /// Frees a ticket that was withdrawn.
-    pub fn forget(&self, ticket: Ticket) {
-        let held = {
-            let now = self.now;
-            let register = &now.register;
-            register.holds(ticket).then(|| {
-                register.stage.set(Stage::Empty);
-                (register.take_request(), register.take_result())
-            })
-        };
-        if held.is_some() {
-            return;
-        }
-        let freed = {
-            let tables = &mut *self.now.tables.borrow_mut();
-            if tables.live(ticket).is_none() {
-                return;
-            }
-            tables.free(ticket)
-        };
-        self.now.come_home(ticket);
-        drop(freed);
-    }
-
-    /// In which scope the future of that ticket is polled now.
-    #[must_use]
-    pub fn scope_of(&self, ticket: Ticket) -> Option<ScopeId> {
-        let tables = &mut *self.now.tables.borrow_mut();
-        tables.live(ticket).map(|slot| slot.scope(ticket.epoch))
-    }
-
-    /// Lets the next poll of the task end the scope, which fired around a wait on a bare waker.
-    pub fn set_bare(&self, scope: ScopeId, interrupt: Interrupt) {
-        self.now.any_bare.set(true);
-        self.now.tables.borrow_mut().bare.push((scope, interrupt));
-    }
-
-    /// Takes back what that poll did not use.
+    /// The index of a task that is gone is free again.
     #[inline]
-    pub fn clear_bare(&self) {
-        if self.now.any_bare.replace(false) {
-            let unused = mem::take(&mut self.now.tables.borrow_mut().bare);
-            drop(unused);
-        }
+    pub fn free_task(&self, index: u32) {
+        self.tasks.free(index);
     }
 
-    /// The place of a handle is free again.
-    pub fn free_handle(&self, handle: HandleId) {
-        self.now.tables.borrow_mut().free_handles.push(handle.index);
+    /// Names a scope that the kernel opens.
+    ///
+    /// # Panics
+    ///
+    /// If no kernel runs.
+    #[must_use]
+    pub fn new_scope(&self) -> ScopeId {
+        let kernel = self.kernel.borrow();
+        let kernel = kernel.as_ref().expect("a scope is opened in a kernel that runs");
+        kernel.scopes.set(kernel.scopes.get() + 1);
+        ScopeId { index: self.scopes.take(), number: kernel.scopes.get() }
+    }
+
+    /// The index of a scope that has closed is free again.
+    #[inline]
+    pub fn free_scope(&self, index: u32) {
+        self.scopes.free(index);
+    }
+
+    /// The index of a handle that is gone is free again.
+    pub fn free_handle(&self, index: u32) {
+        self.handles.free(index);
     }
 }
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("epoch", &super::epoch()).finish_non_exhaustive()
+        f.debug_struct("Gate").field("epoch", &self.epoch.get()).finish_non_exhaustive()
     }
 }

@@ -1,132 +1,135 @@
-//! Where requests go out and results come back: one gate per thread.
+//! The gate: where requests go out and answers come back. Each thread has one.
 //!
-//! A task touches it only through a trap future; a kernel through the methods of [`Gate`]. Nothing
-//! else passes between them: no reference from a task to a kernel or back.
+//! A task reaches it through trap futures only; a kernel through the methods in `kernel_side.rs`.
+//! What a task files, it files in program order: requests, and posts that need no answer.
+//! The newest request lies in a cell of its own, because most polls file nothing else.
 //!
-//! The first request of a poll lies in a *register*: its result is usually back before anything
-//! else happens, and then no table is touched. When it parks, or its result is not read at once, it
-//! goes to its task's *home*, a slot that each task has; if something is parked there already, to a
-//! slot that was kept free. A second request of the same poll goes straight to the tables.
-//!
-//! One rule holds throughout: a waker, a result, a request or anything else with a foreign `Drop`
-//! is never dropped, cloned or called while a table here is borrowed, because it may come back in.
+//! One rule holds throughout: nothing foreign (a waker, an answer, a future) is dropped, cloned or
+//! called while a list here is borrowed, because it may come back in.
 
 mod kernel_side;
-mod kernels;
-mod locals;
-mod now;
-mod outside;
-mod posts;
-mod register;
 mod scopes;
-mod slot;
-mod tables;
+mod tray;
 
-pub use kernel_side::{Completion, First, is_running, post_wake_ticket, post_woken};
-pub(crate) use kernels::drop_each;
-use locals::Locals;
-pub use locals::TaskLocals;
-pub(crate) use locals::{inherited_local, own_local, set_inherited_local, set_own_local};
-use now::{Current, Now, now};
-pub(crate) use now::{is_live, polled_by, spend, spend_more};
-use outside::Outsides;
-pub(crate) use outside::outside_waker;
-pub(crate) use posts::{note, post, post_task};
-use register::Stage;
-pub(crate) use register::take_task;
-pub(crate) use scopes::{close_scope, deadline_of, make_deadline, open_timeout, time_by_now};
-use slot::State;
-use tables::{END, Tables};
-
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroU32;
+use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::AtomicU32;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use crate::deadline::DeadlineTable;
 use crate::interrupt::Interrupt;
+use crate::outside::Outside;
 use crate::protocol::{
-    Failure, Filed, HandleId, Post, Request, ScopeId, Site, TaskRef, Ticket, TrapResult,
+    Answer, Asked, Filed, HandleId, Opening, Owned, Post, Request, ScopeId, Site, TaskRef, Ticket,
 };
+use crate::shutdown::Closing;
+use crate::task::TaskId;
+use crate::time::Time;
+use tray::{Names, Tray};
 
 /// The meeting place of the tasks and the kernels of one thread.
-///
-/// Tasks reach it through their trap futures; the methods are for kernels. What traps touch is
-/// beside it, in `now.rs`.
+#[derive(Default)]
 pub struct Gate {
-    now: &'static Now,
-    locals: Locals,
-    outsides: Outsides,
+    /// What the kernel that runs shares with its tasks.
+    kernel: RefCell<Option<Rc<Shared>>>,
+    /// The number of that kernel, 0 for none.
+    epoch: Cell<u32>,
+    /// Kernels of this thread that exist.
+    kernels: Cell<u32>,
+    /// The task that is being polled.
+    task: Cell<Option<TaskRef>>,
+    /// The index of the scope in force.
+    scope: Cell<u32>,
+    /// The nearest timeout at or around that scope, or the root.
+    timeout: Cell<ScopeId>,
+    /// Tells the waker of the current task without touching its reference count.
+    waker: Cell<(*const (), *const ())>,
+    budget: Cell<u32>,
+    /// Somebody wants every event, so every event is filed.
+    listening: Cell<bool>,
+    /// An interrupt may be pending in the current task.
+    troubled: Cell<bool>,
+    /// The current task is polled when the shutdown begins.
+    watches: Cell<bool>,
+    serial: Cell<u32>,
+    generation: Cell<u32>,
+    newest: Cell<Option<Asked>>,
+    /// A scope that was opened after all else that is filed; then there is no `newest`.
+    opened: Cell<Option<Opening>>,
+    /// What was filed before these.
+    filed: RefCell<Vec<Filed>>,
+    any_filed: Cell<bool>,
+    answers: Tray<Answer>,
+    owned: Tray<Owned>,
+    /// Scopes that fired around a wait on a foreign waker.
+    offers: RefCell<Vec<(ScopeId, Interrupt)>>,
+    any_offers: Cell<bool>,
+    tasks: Names,
+    scopes: Names,
+    handles: Names,
+    /// Posts that came while no kernel ran, or for a kernel that did not run.
+    later: RefCell<Vec<Post>>,
+}
+
+/// What a kernel shares with its tasks.
+pub struct Shared {
+    /// Numbers kernels, of all in the process.
+    pub epoch: u32,
+    /// The kernel clock.
+    pub clock: Box<dyn Fn() -> Time>,
+    /// Deadlines of connections.
+    pub deadlines: DeadlineTable,
+    /// Carries wakes of its tickets to it, from any thread.
+    pub outside: Arc<dyn Outside>,
+    /// Its shutdown, as tasks see it.
+    pub closing: Closing,
+    /// The number of the task that was made last; the kernel's own is number 1.
+    pub tasks: Cell<u64>,
+    /// The number of the scope that was opened last.
+    pub scopes: Cell<u64>,
+}
+
+impl Shared {
+    /// What a new kernel shares.
+    #[must_use]
+    pub fn new(epoch: u32, clock: Box<dyn Fn() -> Time>, outside: Arc<dyn Outside>) -> Shared {
+        Shared {
+            epoch,
+            clock,
+            deadlines: DeadlineTable::default(),
+            outside,
+            closing: Closing::default(),
+            tasks: Cell::new(1),
+            scopes: Cell::new(0),
+        }
+    }
 }
 
 thread_local! {
-    static GATE: Rc<Gate> = Rc::new(Gate {
-        now: Now::of_this_thread(),
-        locals: Locals::new(),
-        outsides: Outsides::new(),
-    });
+    /// The gate of this thread, if a kernel was ever made on it. It is never freed, so that what a
+    /// thread drops at its end may still post.
+    static GATE: Cell<Option<&'static Gate>> = const { Cell::new(None) };
 }
 
-impl Drop for Gate {
-    fn drop(&mut self) {
-        let tables = self.now.tables.replace(Tables::new());
-        let births = self.now.births.take();
-        drop((tables, births));
-    }
-}
-
-/// Numbers kernels, on all threads: a waker tells its own kernel from others by it.
-static EPOCHS: AtomicU32 = AtomicU32::new(1);
-
-/// What [`collect`] found.
-pub(crate) enum Look {
-    /// The result.
-    Result(TrapResult),
-    /// No result yet.
-    Nothing,
-    /// No such ticket in the kernel that runs: file anew.
-    Gone,
-    /// No task is being polled.
-    Outside,
-}
-
-/// Files a request of the task that is being polled.
+/// Looks at the gate of this thread; `None` if no kernel was ever made on it.
 #[inline]
-pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Ticket {
-    let current = now().and_then(|now| Some((now, now.current()?)));
-    let Some((now, Current { task, scope })) = current else { refuse_outside_a_task(site) };
-    let register = &now.register;
-    let index = register.index.get();
-    if register.stage.get() != Stage::Empty || index == END || !now.is_own(cx.waker()) {
-        return file_beside(now, request, site, cx);
-    }
-    let serial = now.next_serial();
-    register.serial.set(serial);
-    register.behind.set(now.any_filed.get());
-    register.scope.set(scope);
-    register.site.set(site);
-    register.set_request(request);
-    register.stage.set(Stage::Filed);
-    Ticket { index, epoch: task.epoch, serial }
+fn with<R>(look: impl FnOnce(&'static Gate) -> R) -> Option<R> {
+    GATE.get().map(look)
 }
 
-/// The same where the register cannot take it as it is.
-#[inline(never)]
-fn file_beside(now: &Now, request: Request, site: Site, cx: &Context<'_>) -> Ticket {
-    let register = &now.register;
-    if register.stage.get() == Stage::Answered {
-        now.spill();
+/// Looks at the gate of a task that is being polled.
+///
+/// # Panics
+///
+/// If none is: a trap is polled outside a kernel.
+#[inline]
+fn in_task<R>(site: Site, look: impl FnOnce(&'static Gate, TaskRef) -> R) -> R {
+    match GATE.get() {
+        Some(gate) if let Some(task) = gate.task.get() => look(gate, task),
+        _ => refuse_outside_a_task(site),
     }
-    let own = now.is_own(cx.waker());
-    if own && register.stage.get() == Stage::Empty {
-        if register.index.get() == END {
-            register.spare.set(now.tables.borrow_mut().reserve());
-            register.index.set(register.spare.get());
-        }
-        return file(request, site, cx);
-    }
-    now.keep_order();
-    let waker = if own { None } else { Some(cx.waker().clone()) };
-    let current = now.current().expect("a task that is polled is in a scope");
-    now.file_in_table(current, request, site, waker)
 }
 
 #[cold]
@@ -134,243 +137,262 @@ pub(crate) fn refuse_outside_a_task(site: Site) -> ! {
     panic!("rule: traps are made by tasks; the trap at {site} was polled outside a kernel's poll")
 }
 
-/// Looks for the result of `ticket`, and sees to it that the right task and waker will hear of it.
+// ---- Requests and answers ----------------------------------------------------------------------
+
+/// A request that was filed: by whom, and under which serial number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    pub(crate) task: TaskRef,
+    pub(crate) serial: NonZeroU32,
+}
+
+impl Receipt {
+    pub(crate) fn ticket(self) -> Ticket {
+        Ticket { task: self.task.index, serial: self.serial }
+    }
+}
+
+/// What [`collect`] found.
+pub(crate) enum Look {
+    /// The answer.
+    Answer(Answer),
+    /// No answer yet.
+    Nothing,
+    /// The request was filed by another task: file it anew.
+    Elsewhere,
+}
+
+/// Files a request of the task that is being polled.
 #[inline]
-pub(crate) fn collect(ticket: Ticket, cx: &Context<'_>) -> Look {
-    let Some(now) = now() else { return Look::Outside };
-    let register = &now.register;
-    if register.holds(ticket) && register.stage.get() == Stage::Answered {
-        register.stage.set(Stage::Empty);
-        let result = register.take_result();
-        return Look::Result(result.expect("an answered request has a result"));
-    }
-    collect_kept(now, ticket, cx)
+pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Receipt {
+    in_task(site, |gate, task| {
+        let receipt = Receipt { task, serial: gate.next_serial() };
+        let scope = gate.scope.get();
+        gate.flush();
+        gate.newest.set(Some(Asked { serial: receipt.serial, scope, request, site }));
+        if !gate.is_own(cx.waker()) {
+            post(Post::SetWaker(receipt.ticket(), cx.waker().clone()));
+        }
+        receipt
+    })
 }
 
-/// [`collect`] for what is not in the register with its result.
-#[inline(never)]
-fn collect_kept(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
-    if let Some(result) = now.take_home(ticket) {
-        return Look::Result(result);
-    }
-    collect_parked(now, ticket, cx)
+/// Lays down what the next request owns; gives its serial number.
+pub(crate) fn attach(owned: Owned) {
+    with(|gate| gate.owned.put(gate.peek_serial(), owned));
 }
 
-/// Takes the result of `ticket` if it lies in the home of the task that runs, and is no more than
-/// that the request is done.
+/// Looks for the answer to a request.
 #[inline]
-pub(crate) fn take_done(ticket: Ticket) -> bool {
-    now().is_some_and(|now| now.take_done(ticket))
-}
-
-/// The same for what is not in the task's own home with its result.
-#[inline(never)]
-fn collect_parked(now: &Now, ticket: Ticket, cx: &Context<'_>) -> Look {
-    let Some(current) = now.current() else { return Look::Outside };
-    let own = now.is_own(cx.waker());
-    if now.register.holds(ticket) {
-        if own && now.register.scope.get() == current.scope {
-            return Look::Nothing;
-        }
-        // Its scope may be one that the kernel has yet to hear of.
-        now.spill();
-    }
-    now.keep_order();
-    let heard = {
-        let tables = &mut *now.tables.borrow_mut();
-        let Current { task, scope } = current;
-        if ticket.epoch != task.epoch {
-            return Look::Gone;
-        }
-        if let Some(result) = tables.take_done(ticket) {
-            return Look::Result(result);
-        }
-        let Some(slot) = tables.live(ticket) else { return Look::Gone };
-        let heard = own && slot.state.waker().is_none();
-        if !slot.is_of(task.serial, scope) {
-            slot.set_owner(task.serial, scope);
-            if slot.state.is_waiting() {
-                tables.filed.push(Filed::Post(Post::Rehome(ticket, task)));
-                now.any_filed.set(true);
+pub(crate) fn collect(receipt: Receipt, site: Site, cx: &Context<'_>) -> Look {
+    in_task(site, |gate, task| match gate.answers.take(receipt.serial) {
+        Some(answer) => Look::Answer(answer),
+        None if receipt.task != task => Look::Elsewhere,
+        None => {
+            if !gate.is_own(cx.waker()) {
+                post(Post::SetWaker(receipt.ticket(), cx.waker().clone()));
             }
+            Look::Nothing
         }
-        heard
-    };
-    if !heard {
-        hear(now, own, ticket, cx);
-    }
-    Look::Nothing
+    })
 }
 
-/// Lets a ticket that is live wake this waker from now on, or the task's own alone.
-#[cold]
-fn hear(now: &Now, own: bool, ticket: Ticket, cx: &Context<'_>) {
-    let fresh = if own { None } else { Some(cx.waker().clone()) };
-    let stale = now.tables.borrow_mut().set_waker(ticket, fresh);
-    drop(stale);
+/// Takes what an answer owns.
+pub(crate) fn take_owned(serial: NonZeroU32) -> Option<Owned> {
+    with(|gate| gate.owned.take(serial)).flatten()
 }
 
-/// Gives a ticket up: its future is gone. Hands back a result that nobody read, unless it is an
-/// interrupt, which becomes pending again. Harmless outside a kernel and while a thread ends.
-pub(crate) fn withdraw(ticket: Ticket) -> Option<TrapResult> {
-    let now = now()?;
-    if now.register.holds(ticket) {
-        return now.register.withdraw();
-    }
-    withdraw_parked(now, ticket)
-}
-
-fn withdraw_parked(now: &Now, ticket: Ticket) -> Option<TrapResult> {
-    now.keep_order();
-    let (result, dropped) = {
-        let tables = &mut *now.tables.borrow_mut();
-        let state = tables.live(ticket)?.state;
-        if let Some(result) = tables.take_done(ticket) {
-            now.come_home(ticket);
-            (Some(result), None)
-        } else if state.is_waiting() {
-            (None, Some(withdraw_waiting(now, tables, state, ticket)))
-        } else {
-            return None;
+/// Gives a request up: its future is gone. Hands back an answer that nobody read, with what it
+/// owns, unless that is an interrupt, which becomes pending again.
+pub(crate) fn withdraw(receipt: Receipt) -> Option<(Answer, Option<Owned>)> {
+    let (answer, owned) = with(|gate| {
+        let owned = gate.owned.take(receipt.serial);
+        if let Some(answer) = gate.answers.take(receipt.serial) {
+            return (Some(answer), owned);
         }
-    };
-    drop(dropped);
-    unread(result)
-}
-
-/// The same where there is no result; gives what is to be dropped outside.
-fn withdraw_waiting(
-    now: &Now,
-    tables: &mut Tables,
-    state: State,
-    ticket: Ticket,
-) -> (Option<Waker>, Option<Filed>) {
-    if state.is_filed()
-        && let filed = &mut tables.filed
-        && let Some(place) = filed.iter().rposition(|filed| tables::is_request_of(filed, ticket))
-    {
-        let request = filed.remove(place);
-        now.come_home(ticket);
-        return (tables.free(ticket).0, Some(request));
-    }
-    let waker = tables.withdraw(ticket);
-    // Else the kernel has taken it and is about to look at it.
-    if !state.is_filed() {
-        let refused = tables.post(now.epoch.get(), Post::Withdraw(ticket));
-        now.any_filed.set(true);
-        debug_assert!(refused.is_none(), "a parked ticket has a kernel");
-    }
-    (waker, None)
-}
-
-/// A result that nobody read: an interrupt is pending again, anything else comes back.
-fn unread(result: Option<TrapResult>) -> Option<TrapResult> {
-    match result {
-        Some(Err(Failure::Interrupt(interrupt))) => {
-            post(Post::Unread(interrupt));
+        if !gate.take_back(receipt.serial) {
+            post(Post::Withdraw(receipt.ticket()));
+        }
+        (None, owned)
+    })?;
+    match owned {
+        Some(Owned::Interrupt(interrupt)) => {
+            post(Post::Unread(receipt.task, interrupt));
             None
         }
-        other => other,
+        owned => Some((answer?, owned)),
     }
 }
 
-/// The scope in force, `None` outside a poll.
-#[inline]
-pub(crate) fn scope() -> Option<ScopeId> {
-    now().and_then(|now| now.scope.get())
+impl Gate {
+    fn new() -> Gate {
+        let gate = Gate::default();
+        gate.end();
+        gate
+    }
+
+    #[inline]
+    fn is_own(&self, waker: &Waker) -> bool {
+        self.waker.get() == identity(waker)
+    }
+
+    /// The serial number that the next request will have. It wraps after 2^32 requests; nobody
+    /// waits that long.
+    #[inline]
+    fn peek_serial(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.serial.get().wrapping_add(1)).unwrap_or(NonZeroU32::MIN)
+    }
+
+    #[inline]
+    fn next_serial(&self) -> NonZeroU32 {
+        let serial = self.peek_serial();
+        self.serial.set(serial.get());
+        serial
+    }
+
+    /// Moves what was filed last to the end of the list.
+    #[inline]
+    fn flush(&self) {
+        if self.newest.get().is_some() || self.opened.get().is_some() {
+            self.flush_newest();
+        }
+    }
+
+    #[cold]
+    fn flush_newest(&self) {
+        if let Some(asked) = self.newest.take() {
+            self.push(Filed::Request(asked));
+        }
+        if let Some(opening) = self.opened.take() {
+            self.push(Filed::Post(Post::OpenScope(opening)));
+        }
+    }
+
+    fn push(&self, filed: Filed) {
+        self.filed.borrow_mut().push(filed);
+        self.any_filed.set(true);
+    }
+
+    /// Takes a request back that the kernel has not seen.
+    fn take_back(&self, serial: NonZeroU32) -> bool {
+        if self.newest.get().is_some_and(|asked| asked.serial == serial) {
+            self.newest.set(None);
+            return true;
+        }
+        let is_it = |filed: &Filed| matches!(filed, Filed::Request(it) if it.serial == serial);
+        let mut filed = self.filed.borrow_mut();
+        let place = filed.iter().rposition(is_it);
+        place.map(|place| filed.remove(place)).is_some()
+    }
 }
+
+#[inline]
+fn identity(waker: &Waker) -> (*const (), *const ()) {
+    (waker.data(), ptr::from_ref(waker.vtable()).cast())
+}
+
+// ---- Posts -------------------------------------------------------------------------------------
+
+/// Tells the kernel something. Harmless outside a kernel and while a thread ends.
+pub(crate) fn post(post: Post) {
+    let mut refused = Some(post);
+    with(|gate| {
+        if gate.epoch.get() != 0 {
+            gate.flush();
+            refused.take().into_iter().for_each(|post| gate.push(Filed::Post(post)));
+        } else {
+            refused = gate.post_later(refused.take());
+        }
+    });
+    drop(refused);
+}
+
+impl Gate {
+    /// Keeps a post for a kernel that does not run now. Gives it back if there is none.
+    fn post_later(&self, post: Option<Post>) -> Option<Post> {
+        if self.kernels.get() == 0 {
+            if let Some(Post::Release { handle, .. }) = &post {
+                self.handles.free(handle.index);
+            }
+            return post;
+        }
+        self.later.borrow_mut().extend(post);
+        None
+    }
+}
+
+// ---- What is around ----------------------------------------------------------------------------
 
 /// The task that is being polled, `None` outside a poll.
 #[inline]
 pub(crate) fn task() -> Option<TaskRef> {
-    now().and_then(|now| now.task.get())
-}
-
-/// Whether the end of a guard is to be told to the kernel; so outside a poll.
-#[inline]
-pub(crate) fn is_troubled() -> bool {
-    now().is_none_or(|now| now.troubled.get() || now.task.get().is_none())
-}
-
-/// How many waits of the task may be in a scope that ends now: those that were there when this poll
-/// began, or some that it has filed.
-#[inline]
-pub(crate) fn waits_at_most() -> u32 {
-    let filed = |now: &Now| now.register.stage.get() == Stage::Filed || now.any_filed.get();
-    now().map_or(0, |now| now.parked.get().max(u32::from(filed(now))))
-}
-
-/// The nearest timeout at or around the scope in force, or the root; `None` outside a poll.
-#[inline]
-pub(crate) fn timeout() -> Option<ScopeId> {
-    now().and_then(|now| now.timeout.get())
-}
-
-/// Makes `scope` the one in force until the guard is dropped, also by a panic.
-#[inline]
-pub(crate) fn enter_scope(scope: ScopeId, is_timeout: bool) -> ScopeGuard {
-    let now = now().expect("a scope is entered inside a poll");
-    let before = (now.scope.replace(Some(scope)), now.timeout.get());
-    if is_timeout {
-        now.timeout.set(Some(scope));
-    }
-    ScopeGuard { now, before }
-}
-
-/// Restores the scope around.
-pub(crate) struct ScopeGuard {
-    now: &'static Now,
-    before: (Option<ScopeId>, Option<ScopeId>),
-}
-
-impl Drop for ScopeGuard {
-    #[inline]
-    fn drop(&mut self) {
-        self.now.scope.set(self.before.0);
-        self.now.timeout.set(self.before.1);
-    }
-}
-
-/// How many waits the current poll has begun so far.
-#[inline]
-pub(crate) fn asked_so_far() -> usize {
-    match now() {
-        Some(now) if now.any_bare.get() => now.asked(),
-        _ => 0,
-    }
-}
-
-/// The interrupt of `scope`, if it fired around a wait on a bare waker and the poll has begun no
-/// wait since there were `before`.
-#[inline]
-pub(crate) fn take_bare(scope: ScopeId, before: usize) -> Option<Interrupt> {
-    let now = now().filter(|now| now.any_bare.get())?;
-    take_any_bare(now, scope, before)
-}
-
-#[cold]
-fn take_any_bare(now: &Now, scope: ScopeId, before: usize) -> Option<Interrupt> {
-    if now.asked() != before {
-        return None;
-    }
-    let tables = &mut *now.tables.borrow_mut();
-    let place = tables.bare.iter().position(|(bare, _)| *bare == scope)?;
-    Some(tables.bare.remove(place).1)
-}
-
-/// A name for a descriptor, in the kernel that runs.
-pub(crate) fn new_handle() -> Option<HandleId> {
-    let now = now().filter(|now| now.epoch.get() != 0)?;
-    let tables = &mut *now.tables.borrow_mut();
-    let index = tables.free_handles.pop().unwrap_or_else(|| {
-        tables.handles += 1;
-        tables.handles - 1
-    });
-    Some(HandleId { index, epoch: now.epoch.get(), serial: now.next_serial() })
+    with(|gate| gate.task.get()).flatten()
 }
 
 /// The kernel that runs on this thread, 0 for none.
 #[inline]
 pub(crate) fn epoch() -> u32 {
-    now().map_or(0, |now| now.epoch.get())
+    with(|gate| gate.epoch.get()).unwrap_or(0)
 }
+
+/// What the kernel that runs shares with its tasks.
+pub(crate) fn shared() -> Option<Rc<Shared>> {
+    with(|gate| gate.kernel.borrow().clone()).flatten()
+}
+
+/// Looks at what the kernel that runs shares with its tasks.
+#[inline]
+pub(crate) fn with_shared<R>(look: impl FnOnce(&Shared) -> R) -> Option<R> {
+    with(|gate| gate.kernel.borrow().as_deref().map(look)).flatten()
+}
+
+/// Has the task that is being polled woken when the shutdown begins. It says so once in its life.
+#[inline]
+pub(crate) fn watch_shutdown() {
+    with(|gate| {
+        if let Some(task) = gate.task.get()
+            && !gate.watches.replace(true)
+        {
+            post(Post::Watch(task));
+        }
+    });
+}
+
+/// Reads the clock of the kernel that runs.
+#[inline]
+pub(crate) fn now() -> Option<Time> {
+    with_shared(|kernel| (kernel.clock)())
+}
+
+/// Takes one operation from the task's budget; false if it is spent.
+#[inline]
+pub(crate) fn spend() -> bool {
+    with(|gate| {
+        let left = gate.budget.get();
+        gate.budget.set(left.saturating_sub(1));
+        left > 0
+    })
+    .unwrap_or(false)
+}
+
+/// Takes so many more, as far as there are any.
+pub(crate) fn spend_more(operations: u32) {
+    with(|gate| gate.budget.set(gate.budget.get().saturating_sub(operations)));
+}
+
+/// A name and a number for a new task.
+pub(crate) fn new_task() -> (TaskRef, TaskId) {
+    with(Gate::new_task).expect("a task is spawned in a task")
+}
+
+/// A name for a descriptor.
+pub(crate) fn new_handle() -> HandleId {
+    with(|gate| HandleId { index: gate.handles.take(), generation: gate.next_generation() })
+        .expect("a descriptor is waited for in a task")
+}
+
+pub(crate) use scopes::{
+    close_scope, enter_scope, is_listening, moment, open_scope, take_offer, timeout,
+};
+
+pub use kernel_side::{is_running, post_wake_ticket, post_woken};

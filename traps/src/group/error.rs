@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::interrupt::{Interrupt, Interruptible};
+use crate::interrupt::{Interrupt, carries_interrupt};
 use crate::task::TaskId;
 
 /// Why the join of a [`TaskGroup`](crate::TaskGroup) gave no outputs. All members have ended.
@@ -54,36 +54,9 @@ impl<E: fmt::Display> fmt::Display for GroupError<E> {
     }
 }
 
-impl<E: std::error::Error + 'static> std::error::Error for GroupError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            GroupError::Failed { error, .. } => Some(error),
-            GroupError::Panicked { .. } => None,
-            GroupError::Interrupt(interrupt) => Some(interrupt),
-        }
-    }
-}
+impl<E: std::error::Error> std::error::Error for GroupError<E> {}
 
-impl<E> From<Interrupt> for GroupError<E> {
-    fn from(interrupt: Interrupt) -> GroupError<E> {
-        GroupError::Interrupt(interrupt)
-    }
-}
-
-impl<E> Interruptible for GroupError<E> {
-    fn interrupt(&self) -> Option<&Interrupt> {
-        match self {
-            GroupError::Interrupt(interrupt) => Some(interrupt),
-            GroupError::Failed { .. } | GroupError::Panicked { .. } => None,
-        }
-    }
-    fn interrupt_mut(&mut self) -> Option<&mut Interrupt> {
-        match self {
-            GroupError::Interrupt(interrupt) => Some(interrupt),
-            GroupError::Failed { .. } | GroupError::Panicked { .. } => None,
-        }
-    }
-}
+carries_interrupt!(GroupError<E>);
 
 /// The member's error as it is; a panic becomes kind `Other`.
 impl From<GroupError<io::Error>> for io::Error {

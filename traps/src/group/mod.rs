@@ -4,42 +4,39 @@
 //! for it alone is to drop a member whose grace is over.
 
 mod error;
-mod member;
 mod spawn;
 
 pub use error::GroupError;
-use member::{Ends, How};
-pub use spawn::{GroupSpawn, Member};
+pub use spawn::Member;
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::call::Call;
 use crate::error::JoinError;
 use crate::gate;
 use crate::interrupt::{Interrupt, Interruptible};
 use crate::limits::GROUP_GRACE;
-use crate::protocol::{Limit, Post, Site, TaskRef};
-use crate::scope::Shield;
-use crate::task::{Task, TaskId, WaitTask};
+use crate::protocol::{Post, Site, TaskRef};
+use crate::scope::{Limit, shield_from};
+use crate::task::{Task, TaskId};
 use crate::timeout::IgnoreAfter;
 use crate::verbs::note_warning;
+use spawn::{Report, Reports};
 
 /// Tasks that belong together: [`TaskGroup::join`] gives their outputs, or the first failure after
 /// all the others have been cancelled and have ended.
 ///
-/// - A member runs under the deadline that was in force where it was spawned; a bare
-///   [`spawn`](crate::spawn) inherits none (rows A1, X7).
+/// - A member runs under the deadline that was in force where it was spawned; a plain
+///   [`spawn`](crate::spawn) inherits none.
 /// - It fails by an error or a panic. Nothing happens to the others before the group is joined.
-/// - A member that ends by its own cancellation does not fail its group; its output is missing
-///   (rule G5).
+/// - A member that ends by its own cancellation does not fail its group; its output is missing.
 /// - What ends early is cleaned up in full, whatever interrupts the clean-up: all members are
 ///   cancelled, newest first, then all are awaited, in all no longer than the grace; those left
-///   are dropped, newest first (rules G3, D7).
+///   are dropped, newest first.
 ///
 /// A group that is dropped without a join cancels its members and lets them go; if one had failed,
 /// a `warn` line says so.
@@ -60,43 +57,31 @@ use crate::verbs::note_warning;
 /// ```
 #[must_use = "a group that is dropped cancels its members"]
 pub struct TaskGroup<T: 'static, E: 'static> {
-    ends: Rc<Ends>,
-    /// In the order of spawning.
-    slots: Vec<Slot<T, E>>,
+    reports: Rc<Reports>,
+    /// By number; those whose end the group has not looked at.
+    members: BTreeMap<u64, Task<Result<T, E>>>,
+    /// By number.
+    outputs: BTreeMap<u64, (TaskId, T)>,
     grace: Duration,
     /// What a join found and has not given yet.
     failure: Option<GroupError<E>>,
-    /// Members were cancelled for it: what else fails is no news.
+    /// The members were cancelled: what they fail with is no news.
     cleaning: bool,
     /// A task that waited for the group, and so is no member of it.
     joiner: Option<TaskRef>,
 }
 
-/// What a group keeps of a member.
-enum Slot<T: 'static, E: 'static> {
-    /// Not made yet, or let go.
-    Empty,
-    /// It runs, or its end was not seen yet.
-    Member(Task<Result<T, E>>),
-    Output(TaskId, T),
-}
-
-/// Members that failed and whose errors nobody gets.
-struct Lost {
-    first: TaskId,
-    count: usize,
-}
-
 impl<T: 'static, E: 'static> Default for TaskGroup<T, E> {
     fn default() -> TaskGroup<T, E> {
-        let (ends, slots) = (Rc::default(), Vec::new());
-        TaskGroup { ends, slots, grace: GROUP_GRACE, failure: None, cleaning: false, joiner: None }
+        let (reports, grace) = (Rc::default(), GROUP_GRACE);
+        let (members, outputs) = (BTreeMap::new(), BTreeMap::new());
+        TaskGroup { reports, members, outputs, grace, failure: None, cleaning: false, joiner: None }
     }
 }
 
 impl<T: 'static, E: 'static> fmt::Debug for TaskGroup<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskGroup").field("alive", &self.ends.alive()).finish_non_exhaustive()
+        f.debug_struct("TaskGroup").field("alive", &self.reports.alive).finish_non_exhaustive()
     }
 }
 
@@ -112,21 +97,6 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
     pub fn grace(mut self, span: Duration) -> TaskGroup<T, E> {
         self.grace = span;
         self
-    }
-
-    /// Makes a new task that runs `future` as a member, under the deadline in force here.
-    /// *Answers*, twice: which deadline, then the task. Costs what a [`spawn`](crate::spawn) does,
-    /// and a place in the group; a scope in the member if there is a deadline.
-    #[track_caller]
-    pub fn spawn<F>(
-        &mut self,
-        name: impl Into<Cow<'static, str>>,
-        future: F,
-    ) -> GroupSpawn<'_, F, T, E>
-    where
-        F: Future<Output = Result<T, E>> + 'static,
-    {
-        GroupSpawn::new(self, name.into(), future, Location::caller())
     }
 
     /// Waits until all members have ended; gives their outputs in the order of spawning. *Blocks*
@@ -151,25 +121,24 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
         let site = Location::caller();
         async move {
             self.refuse_a_member(site);
-            if self.failure.is_none()
-                && let Err(interrupt) = self.wait_for_all(site).await
-            {
-                self.failure = Some(GroupError::Interrupt(interrupt));
+            loop {
+                match self.next_end(site).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(interrupt) => self.failure = Some(GroupError::Interrupt(interrupt)),
+                }
             }
             if self.failure.is_some() {
                 self.clean_up(site).await;
             }
-            let slots = mem::take(&mut self.slots).into_iter();
-            match self.failure.take() {
-                Some(failure) => Err(failure),
-                None => Ok(slots.filter_map(Slot::output).collect()),
-            }
+            let outputs = mem::take(&mut self.outputs).into_values().map(|(_, output)| output);
+            self.failure.take().map_or_else(|| Ok(outputs.collect()), Err)
         }
     }
 
     /// Waits for the next member that ends with an output, in the order of ending, and shows it;
-    /// it stays in what [`TaskGroup::join`] gives (rule G8). `None`: nothing more will come,
-    /// because all have ended or one has failed; the join says which. *Blocks* until then.
+    /// it stays in what [`TaskGroup::join`] gives. `None`: nothing more will come, because all
+    /// have ended or one has failed; the join says which. *Blocks* until then.
     ///
     /// # Errors
     ///
@@ -183,178 +152,137 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
         let site = Location::caller();
         async move {
             self.refuse_a_member(site);
-            let mut found = None;
-            while self.failure.is_none() && found.is_none() {
-                match self.collect(site).await? {
-                    Some(slot) => found = self.slots.get(slot).and_then(Slot::shown).map(|_| slot),
-                    None if self.ends.alive() == 0 => break,
-                    None => self.ends.next(site).await?,
-                }
+            let mut ended = self.next_end(site).await?;
+            while ended.is_some_and(|number| !self.outputs.contains_key(&number)) {
+                ended = self.next_end(site).await?;
             }
-            Ok(found.and_then(|slot| self.slots[slot].shown()))
+            let output = ended.and_then(|number| self.outputs.get(&number));
+            Ok(output.map(|(task, output)| (*task, output)))
         }
     }
 
     fn refuse_a_member(&mut self, site: Site) {
         let task = gate::task();
-        if task == self.joiner {
-            // New members are new tasks, so that one is still none.
-            return;
+        // New members are new tasks, so one that was no member is still none.
+        if task != self.joiner {
+            let is_member = self.members.values().any(|it| Some(it.name().task) == task);
+            let rule = "rule: a member does not wait for its own group";
+            assert!(!is_member, "{rule}; it does at {site}");
+            self.joiner = task;
         }
-        let own = |slot: &Slot<T, E>| matches!(slot, Slot::Member(m) if Some(m.task_ref()) == task);
-        assert!(
-            !self.slots.iter().any(own),
-            "rule: a member does not wait for its own group; it does at {site}"
-        );
-        self.joiner = task;
     }
 
-    async fn wait_for_all(&mut self, site: Site) -> Result<(), Interrupt> {
+    /// Waits until one more member has ended, and takes its output or its failure; gives its
+    /// number. `None`: all have ended, or one has failed.
+    async fn next_end(&mut self, site: Site) -> Result<Option<u64>, Interrupt> {
         while self.failure.is_none() {
-            if self.collect(site).await?.is_none() {
-                if self.ends.alive() == 0 {
+            let first = self.reports.ended.borrow().front().copied();
+            let Some(Report { member: number, failed }) = first else {
+                if self.reports.alive.get() == 0 {
                     break;
                 }
-                self.ends.next(site).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the output, or the failure, of the member whose end comes next; gives its slot.
-    async fn collect(&mut self, site: Site) -> Result<Option<usize>, Interrupt> {
-        let Some((index, how)) = self.ends.first() else { return Ok(None) };
-        if let Some(Slot::Member(member)) = self.slots.get_mut(index) {
-            let task = member.id();
-            // It has ended, so this answers; a member whose join is dropped here is still first.
-            let result = match (member.join_from(site).await, how) {
-                (Ok(Ok(output)), _) => Ok(Slot::Output(task, output)),
-                (Ok(Err(_)), How::Cancelled) => Ok(Slot::Empty),
-                (Ok(Err(error)), _) => Err(GroupError::Failed { task, error }),
-                (Err(JoinError::Panicked(message)), _) => {
-                    Err(GroupError::Panicked { task, message })
-                }
-                (Err(JoinError::Dropped | JoinError::Taken), _) => Ok(Slot::Empty),
-                (Err(JoinError::Interrupt(interrupt)), _) => return Err(interrupt),
+                self.reports.line.wait_from(site).await?;
+                continue;
             };
-            self.slots[index] = result.unwrap_or_else(|failure| {
-                self.failure = Some(failure);
-                Slot::Empty
-            });
+            if let Some(member) = self.members.get_mut(&number) {
+                let task = member.id();
+                // It has ended, so this answers. If it is given up here, the report is not lost.
+                match member.join_from(site).await {
+                    Ok(Ok(output)) => drop(self.outputs.insert(number, (task, output))),
+                    Ok(Err(error)) if failed => {
+                        self.failure = Some(GroupError::Failed { task, error });
+                    }
+                    Err(JoinError::Panicked(message)) => {
+                        self.failure = Some(GroupError::Panicked { task, message });
+                    }
+                    Ok(Err(_)) | Err(JoinError::Dropped | JoinError::Taken) => {}
+                    Err(JoinError::Interrupt(interrupt)) => return Err(interrupt),
+                }
+                self.members.remove(&number);
+            }
+            self.reports.ended.borrow_mut().pop_front();
+            return Ok(Some(number));
         }
-        self.ends.forget_first();
-        Ok(Some(index))
+        Ok(None)
     }
 
     /// Cancels the members that are left and sees all of them end, whatever comes.
     async fn clean_up(&mut self, site: Site) {
-        let reason = match &self.failure {
-            Some(GroupError::Interrupt(_)) => "join interrupted",
-            _ => "group failed",
-        };
-        let begins = !mem::replace(&mut self.cleaning, true);
-        if let Some(Lost { first, count }) = self.settle().filter(|_| begins) {
+        let failed = self.forget_the_ended();
+        if let (Some(first), false) = (failed.first(), self.cleaning) {
             note_warning(format!(
-                "a group gives one error; {count} more members had failed, first task {first}"
+                "a group gives one error; {} more members had failed, first task {first}",
+                failed.len()
             ));
         }
-        self.cancel_all(reason);
-        if self.ends.alive() > 0 {
-            let ends = self.ends.clone();
+        self.cleaning = true;
+        let is_interrupt = matches!(self.failure, Some(GroupError::Interrupt(_)));
+        let reason = if is_interrupt { "join interrupted" } else { "group failed" };
+        self.post_for_each(|task| Post::Cancel(task, reason));
+        if self.reports.alive.get() > 0 {
+            let reports = self.reports.clone();
             let all = async move {
-                while ends.alive() > 0 {
-                    ends.next(site).await?;
+                while reports.alive.get() > 0 {
+                    reports.line.wait_from(site).await?;
                 }
                 Ok::<(), Interrupt>(())
             };
-            let all = IgnoreAfter::new(Call::at(site), Limit::After(self.grace), all);
+            let all = IgnoreAfter::new(Limit::After(self.grace), site, all);
             // The grace is the only interrupt in here.
-            if Shield::new(Call::at(site), all).await != Ok(Some(())) {
-                self.drop_all(site).await;
+            if shield_from(site, all).await != Ok(Some(())) {
+                self.forget_the_ended();
+                self.post_for_each(Post::Drop);
+                if let Some(oldest) = self.members.values().next() {
+                    // Posts are heeded before a later trap, so all are gone when this answers.
+                    let _ = oldest.name().wait(site).await;
+                }
             }
         }
-        self.slots.clear();
-        self.ends.forget_all();
+        self.reports.ended.take();
+        self.members.clear();
+        self.outputs.clear();
         self.cleaning = false;
-    }
-
-    /// Drops the members that are left.
-    async fn drop_all(&mut self, site: Site) {
-        self.settle();
-        let mut last = None;
-        for member in self.members() {
-            gate::post(Post::Drop(member.task_ref()));
-            last = Some(member.task_ref());
-        }
-        if let Some(last) = last {
-            // Posts are heeded before a later trap, so all are gone when this answers.
-            let _ = WaitTask::new(last, site).await;
-        }
     }
 }
 
 impl<T: 'static, E: 'static> TaskGroup<T, E> {
     /// Newest first.
-    fn members(&self) -> impl Iterator<Item = &Task<Result<T, E>>> {
-        self.slots.iter().rev().filter_map(|slot| match slot {
-            Slot::Member(task) => Some(task),
-            Slot::Empty | Slot::Output(..) => None,
-        })
+    fn post_for_each(&self, post: impl Fn(TaskRef) -> Post) {
+        self.members.values().rev().for_each(|member| gate::post(post(member.name().task)));
     }
 
-    fn cancel_all(&self, reason: &'static str) {
-        for member in self.members() {
-            gate::post(Post::Cancel { task: member.task_ref(), reason });
-        }
-    }
-
-    /// Lets go of the members that have ended.
-    fn settle(&mut self) -> Option<Lost> {
-        let mut lost: Option<Lost> = None;
-        while let Some((index, how)) = self.ends.first() {
-            let slot = self.slots.get_mut(index).map(|slot| mem::replace(slot, Slot::Empty));
-            if let Some(Slot::Member(member)) = slot
-                && how == How::Failed
-            {
-                lost.get_or_insert(Lost { first: member.id(), count: 0 }).count += 1;
-            }
-            self.ends.forget_first();
-        }
-        lost
-    }
-}
-
-impl<T: 'static, E: 'static> Slot<T, E> {
-    fn shown(&self) -> Option<(TaskId, &T)> {
-        match self {
-            Slot::Output(task, output) => Some((*task, output)),
-            Slot::Empty | Slot::Member(_) => None,
-        }
-    }
-
-    fn output(self) -> Option<T> {
-        match self {
-            Slot::Output(_, output) => Some(output),
-            Slot::Empty | Slot::Member(_) => None,
-        }
+    /// Forgets the members that have ended; gives those that had failed, in the order of ending.
+    fn forget_the_ended(&mut self) -> Vec<TaskId> {
+        let ended = self.reports.ended.take().into_iter();
+        let gone = ended.filter_map(|it| Some((self.members.remove(&it.member)?, it.failed)));
+        gone.filter_map(|(member, failed)| failed.then_some(member.id())).collect()
     }
 }
 
 impl<T: 'static, E: 'static> Drop for TaskGroup<T, E> {
     fn drop(&mut self) {
-        let mut lost = self.settle().filter(|_| !self.cleaning);
-        if let Some(GroupError::Failed { task, .. } | GroupError::Panicked { task, .. }) =
-            &self.failure
-        {
-            let count = 1 + lost.map_or(0, |lost| lost.count);
-            lost = Some(Lost { first: *task, count });
+        let mut failed = self.forget_the_ended();
+        if self.cleaning {
+            failed.clear();
         }
-        if let Some(Lost { first, count }) = lost {
+        match &self.failure {
+            Some(GroupError::Failed { task, .. } | GroupError::Panicked { task, .. }) => {
+                failed.insert(0, *task);
+            }
+            // A join took it and was dropped before it gave it.
+            Some(GroupError::Interrupt(interrupt)) => {
+                if let Some(task) = self.joiner {
+                    gate::post(Post::Unread(task, interrupt.clone()));
+                }
+            }
+            None => {}
+        }
+        if let Some(first) = failed.first() {
             note_warning(format!(
-                "a group was dropped unjoined; {count} of its members had failed, first task \
-                 {first}"
+                "a group was dropped unjoined; {} of its members had failed, first task {first}",
+                failed.len()
             ));
         }
-        self.cancel_all("group dropped");
+        self.post_for_each(|task| Post::Cancel(task, "group dropped"));
     }
 }

@@ -1,99 +1,108 @@
-//! How a group gets a member, and the name that others have for it.
+//! How a group gets a member, what that reports to it, and the name that others have for it.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::Location;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::thread;
 
-use super::member::Body;
-use super::{Slot, TaskGroup};
-use crate::call::Call;
-use crate::error::{never_fails, wrong_answer};
-use crate::interrupt::Interruptible;
-use crate::protocol::{Answer, Request, Site, TaskRef};
-use crate::spawn::Spawn;
-use crate::task::{Cancel, CancelNow, TaskId, WaitTask};
+use super::TaskGroup;
+use crate::interrupt::{Interrupt, Interruptible};
+use crate::scope::Limit;
+use crate::sync::WaitQueue;
+use crate::task::spawn::Spawn;
+use crate::task::{Name, TaskId};
+use crate::timeout::TimeoutAfter;
+use crate::verbs::in_force;
 
-/// The future of [`TaskGroup::spawn`].
-#[must_use = "a trap that is not awaited is never made: the task does not exist"]
-pub struct GroupSpawn<'a, F, T: 'static, E: 'static> {
-    group: &'a mut TaskGroup<T, E>,
-    site: Site,
-    /// `None` once it is ready.
-    stage: Option<Spawning<F, T, E>>,
+/// What members report to their group.
+///
+/// Reports are kept in a list, and a wake only says that there is one: if a wake is lost with the
+/// future that it woke, the report is still there.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    /// How many members there were; they are numbered from 1.
+    spawned: Cell<u64>,
+    /// How many have not ended.
+    pub(super) alive: Cell<u64>,
+    /// In the order of ending; those that the group has not looked at.
+    pub(super) ended: RefCell<VecDeque<Report>>,
+    pub(super) line: WaitQueue,
 }
 
-enum Spawning<F, T, E> {
-    Deadline { name: Cow<'static, str>, future: F, call: Call },
-    Task { slot: usize, spawn: Spawn<Result<T, E>> },
+/// A member has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report {
+    /// Its number in the group.
+    pub(super) member: u64,
+    /// Whether by a panic, or by an error that is not its own cancellation.
+    pub(super) failed: bool,
 }
 
-impl<'a, F, T, E> GroupSpawn<'a, F, T, E> {
-    pub(super) fn new(
-        group: &'a mut TaskGroup<T, E>,
-        name: Cow<'static, str>,
-        future: F,
-        site: Site,
-    ) -> GroupSpawn<'a, F, T, E> {
-        let stage = Spawning::Deadline { name, future, call: Call::at(site) };
-        GroupSpawn { group, site, stage: Some(stage) }
+/// Reports when it is dropped: after the end, by a panic, or because the kernel drops the member's
+/// future.
+struct Reporter {
+    to: Rc<Reports>,
+    report: Report,
+}
+
+impl Reporter {
+    /// Of a new member, and its number.
+    fn new(to: &Rc<Reports>) -> (u64, Reporter) {
+        let member = to.spawned.get() + 1;
+        to.spawned.set(member);
+        to.alive.set(to.alive.get() + 1);
+        (member, Reporter { to: to.clone(), report: Report { member, failed: false } })
+    }
+
+    fn set_failed(&mut self, failed: bool) {
+        self.report.failed = failed;
     }
 }
 
-/// The future inside is only moved, never polled here.
-impl<F, T, E> Unpin for GroupSpawn<'_, F, T, E> {}
-
-impl<F, T, E> fmt::Debug for GroupSpawn<'_, F, T, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupSpawn").field("site", &self.site).finish_non_exhaustive()
-    }
-}
-
-impl<F, T, E> Future for GroupSpawn<'_, F, T, E>
-where
-    F: Future<Output = Result<T, E>> + 'static,
-    T: 'static,
-    E: Interruptible + 'static,
-{
-    type Output = Member;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Member> {
-        let GroupSpawn { group, site, stage } = &mut *self;
-        if let Some(Spawning::Deadline { call, .. }) = stage {
-            let deadline = match ready!(call.poll(cx, || Request::Deadline)) {
-                Ok(Answer::Deadline(found)) => found.map(|found| found.deadline),
-                Ok(other) => wrong_answer(&other),
-                Err(failure) => never_fails(&failure),
-            };
-            let Some(Spawning::Deadline { name, future, .. }) = stage.take() else {
-                unreachable!("looked at above")
-            };
-            let slot = group.slots.len();
-            group.slots.push(Slot::Empty);
-            let body = Body::new(future, deadline, site, &group.ends, slot);
-            *stage = Some(Spawning::Task { slot, spawn: Spawn::new(name, site, body) });
-        }
-        let Some(Spawning::Task { slot, spawn }) = stage else {
-            unreachable!("rule: a future is not polled after it was ready")
-        };
-        let task = ready!(Pin::new(spawn).poll(cx));
-        let member = Member { task: task.task_ref(), local: PhantomData };
-        group.slots[*slot] = Slot::Member(task);
-        *stage = None;
-        Poll::Ready(member)
-    }
-}
-
-impl<F, T: 'static, E: 'static> Drop for GroupSpawn<'_, F, T, E> {
+impl Drop for Reporter {
     fn drop(&mut self) {
-        // Made, and nobody was told: it is a member all the same.
-        if let Some(Spawning::Task { slot, spawn }) = &mut self.stage
-            && let Some(task) = spawn.salvage()
-        {
-            self.group.slots[*slot] = Slot::Member(task);
+        self.report.failed |= thread::panicking();
+        self.to.alive.set(self.to.alive.get() - 1);
+        self.to.ended.borrow_mut().push_back(self.report);
+        self.to.line.wake_soon(1);
+    }
+}
+
+impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
+    /// Makes a new task that runs `future` as a member, under the deadline in force here.
+    /// *Answers*: which deadline that is. Costs what a [`spawn`](crate::spawn) does besides, and a
+    /// place in the group; a scope in the member if there is a deadline.
+    #[track_caller]
+    pub fn spawn<F>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        future: F,
+    ) -> impl Future<Output = Member>
+    where
+        F: Future<Output = Result<T, E>> + 'static,
+    {
+        let (name, site) = (name.into(), Location::caller());
+        async move {
+            let deadline = in_force(site).await.map(|found| found.deadline);
+            let (number, mut reporter) = Reporter::new(&self.reports);
+            let member = async move {
+                // `future` is named first, so what it holds is dropped before the group hears.
+                let result = match deadline {
+                    Some(point) => TimeoutAfter::new(Limit::At(point), site, future).await,
+                    None => future.await,
+                };
+                reporter.set_failed(result.as_ref().is_err_and(|error| {
+                    !error.interrupt().is_some_and(Interrupt::is_own_cancellation)
+                }));
+                result
+            };
+            let task = Spawn::new(name, site, member).make();
+            let member = Member { name: task.name(), local: PhantomData };
+            self.members.insert(number, task);
+            member
         }
     }
 }
@@ -114,7 +123,7 @@ impl<F, T: 'static, E: 'static> Drop for GroupSpawn<'_, F, T, E> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
-    task: TaskRef,
+    name: Name,
     local: PhantomData<Rc<()>>,
 }
 
@@ -122,33 +131,35 @@ impl Member {
     /// The task's number.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        self.task.id()
+        self.name.id
     }
 
-    /// Waits for the end of the member and takes nothing from its group (defect D6). *Blocks*
-    /// unless it has ended.
+    /// Waits for the end of the member and takes nothing from its group. *Blocks* unless it has
+    /// ended.
     ///
     /// # Errors
     ///
     /// The interrupt that ended the wait.
     #[track_caller]
-    pub fn wait(&self) -> WaitTask<'_> {
-        WaitTask::new(self.task, Location::caller())
+    pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> + use<> {
+        self.name.wait(Location::caller())
     }
 
-    /// Cancels the member and waits for its end. Its group does not fail by that (rule G5).
+    /// Cancels the member and waits for its end. Its group does not fail by that.
     ///
     /// # Errors
     ///
     /// The interrupt that ended the wait; the request stands.
     #[track_caller]
-    pub fn cancel(&self, reason: &'static str) -> Cancel<'_> {
-        Cancel::new(self.task, reason, Location::caller())
+    pub fn cancel(
+        &self,
+        reason: &'static str,
+    ) -> impl Future<Output = Result<(), Interrupt>> + use<> {
+        self.name.cancel(reason, Location::caller())
     }
 
-    /// Cancels the member and does not wait. *Answers.*
-    #[track_caller]
-    pub fn cancel_now(&self, reason: &'static str) -> CancelNow<'_> {
-        CancelNow::new(self.task, reason, Location::caller())
+    /// Cancels the member and does not wait. *A post*: ready at once.
+    pub fn cancel_now(&self, reason: &'static str) -> impl Future<Output = ()> + use<> {
+        self.name.cancel_now(reason)
     }
 }

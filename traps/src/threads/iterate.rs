@@ -8,20 +8,18 @@ use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use super::{LimiterCore, RunInThread, ThreadError, caught};
 use crate::combine::Either;
-use crate::outside::Wait;
+use crate::outside::{OutsideWaker, Wait};
 use crate::protocol::Site;
-
-use super::item_slot::{Look, NextJob, Slot, look};
-use super::{LimiterCore, RunInThread, ThreadError};
 
 /// Makes a source of the items of an iterator that blocks, as one that reads a file piece by piece
 /// does. Each item is a job of its own, as with [`run_in_thread`](crate::run_in_thread()): it takes
-/// a token while it is made, and between items the source has none (row F21). So many slow readers
-/// share few threads.
+/// a token while it is made, and between items the source has none. So many slow readers share few
+/// threads.
 ///
 /// Does nothing yet; the iterator is called when an item is asked for, and no item is made ahead.
 ///
@@ -47,32 +45,54 @@ use super::{LimiterCore, RunInThread, ThreadError};
 /// # }
 /// ```
 #[must_use]
-pub fn iterate_in_thread<I>(iterator: I) -> IterateInThread<I>
-where
-    I: Iterator + Send + 'static,
-    I::Item: Send + 'static,
-{
+pub fn iterate_in_thread<I: Iterator<Item: Send> + Send + 'static>(
+    iterator: I,
+) -> IterateInThread<I> {
     IterateInThread::new(iterator, None)
 }
 
 /// The source that [`iterate_in_thread`] makes.
 pub struct IterateInThread<I: Iterator> {
-    slot: Arc<Slot<I>>,
+    slot: Slot<I>,
     limiter: Option<Rc<LimiterCore>>,
 }
 
-impl<I> IterateInThread<I>
-where
-    I: Iterator + Send + 'static,
-    I::Item: Send + 'static,
-{
+/// What the source and its jobs share. Nothing foreign is called or dropped under the lock.
+type Slot<I> = Arc<Mutex<State<I>>>;
+
+struct State<I: Iterator> {
+    /// `None` while a job has it, and when it has ended.
+    iterator: Option<I>,
+    /// An item, or the message of a panic, that a job has left here.
+    found: Option<Result<I::Item, String>>,
+    source: Source,
+    /// Of the source, while it waits for a job of an earlier call.
+    waker: Option<OutsideWaker>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Source {
+    Idle,
+    /// It has asked for an item, and the job has not ended.
+    Asks,
+    /// It was dropped, and with it all that was in the slot.
+    Gone,
+}
+
+fn lock<I: Iterator>(slot: &Slot<I>) -> MutexGuard<'_, State<I>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
     pub(super) fn new(iterator: I, limiter: Option<Rc<LimiterCore>>) -> IterateInThread<I> {
-        IterateInThread { slot: Arc::new(Slot::new(iterator)), limiter }
+        let iterator = Some(iterator);
+        let state = State { iterator, found: None, source: Source::Idle, waker: None };
+        IterateInThread { slot: Arc::new(Mutex::new(state)), limiter }
     }
 
     /// The next item, made on a worker thread; `None` when there is no more, and ever after.
-    /// *Blocks*, unless an earlier call that was interrupted has had the item made. Costs one
-    /// allocation and two wake-ups of a thread.
+    /// *Blocks*, unless an earlier call that was interrupted has had the item made. Costs two
+    /// allocations and two wake-ups of a thread.
     ///
     /// The job sees the deadline and the inherited locals of the call that began it. It counts as
     /// abandoned ([`is_abandoned`](super::ThreadDeadline::is_abandoned)) when that call is
@@ -83,33 +103,53 @@ where
     /// [`ThreadError::Interrupt`]: nothing is lost. A job that has its token goes on, and the next
     /// call gives its item; one that has none is withdrawn, and the iterator was not called. The
     /// same holds when the future is dropped. The job's late end is an `orphan` line of
-    /// the log; the kernel's hook for orphans does not hear of it (row X8).
+    /// the log; the kernel's hook for orphans does not hear of it.
     ///
     /// [`ThreadError::Panicked`], once: the iterator panicked, which ends it.
     /// [`ThreadError::WouldNest`] inside a job: call the iterator right there.
     #[track_caller]
     #[expect(clippy::should_implement_trait, reason = "a source is no iterator: it waits")]
     pub fn next(&mut self) -> NextItem<'_, I> {
-        NextItem { items: self, site: Location::caller(), stage: Stage::Looks }
+        NextItem { items: self, site: Location::caller(), stage: Stage::Look }
+    }
+
+    /// What is in the slot; on the right, how to wait for it.
+    fn look(&self, site: Site) -> Either<Result<Option<I::Item>, String>, Stage> {
+        let mut state = lock(&self.slot);
+        if let Some(found) = state.found.take() {
+            return Either::Left(found.map(Some));
+        }
+        if state.source == Source::Asks {
+            return Either::Right(Stage::Wait(Wait::from("item", site)));
+        }
+        if state.iterator.is_none() {
+            return Either::Left(Ok(None));
+        }
+        state.source = Source::Asks;
+        let next = NextJob(Some(self.slot.clone()));
+        let job = move || next.make().map(Err);
+        Either::Right(Stage::Job(RunInThread::new(job, self.limiter.clone(), site)))
     }
 }
 
 impl<I: Iterator> Drop for IterateInThread<I> {
     fn drop(&mut self) {
-        self.slot.close();
+        let mut state = lock(&self.slot);
+        state.source = Source::Gone;
+        let left = (state.iterator.take(), state.found.take());
+        drop(state);
+        drop(left);
     }
 }
 
 impl<I: Iterator> fmt::Debug for IterateInThread<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IterateInThread")
-            .field("state", &self.slot.state_name())
-            .field("limiter", &self.limiter.as_ref().map(|limiter| limiter.name))
-            .finish()
+        f.debug_struct("IterateInThread").field("limiter", &self.limiter).finish_non_exhaustive()
     }
 }
 
 /// The future of [`IterateInThread::next`].
+#[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct NextItem<'a, I: Iterator> {
     items: &'a mut IterateInThread<I>,
@@ -117,64 +157,113 @@ pub struct NextItem<'a, I: Iterator> {
     stage: Stage,
 }
 
-/// How far it is.
+#[derive(Debug)]
 enum Stage {
-    /// At the slot.
-    Looks,
-    /// In a job of its own.
-    Asks(RunInThread<()>),
-    /// For a job of an earlier call.
-    Waits(Wait),
-}
-
-impl<I: Iterator> fmt::Debug for NextItem<'_, I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NextItem").field("items", &self.items).finish_non_exhaustive()
-    }
+    /// Look into the slot.
+    Look,
+    /// Wait for a job of its own.
+    Job(RunInThread<()>),
+    /// Wait for a job of an earlier call.
+    Wait(Wait),
 }
 
 impl<I: Iterator> Unpin for NextItem<'_, I> {}
 
-impl<I> Future for NextItem<'_, I>
-where
-    I: Iterator + Send + 'static,
-    I::Item: Send + 'static,
-{
+impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
     type Output = Result<Option<I::Item>, ThreadError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let NextItem { items, site, stage } = &mut *self;
         loop {
-            let ended = match stage {
-                Stage::Looks => {
-                    *stage = match look(&items.slot) {
-                        Look::There(item) => {
-                            return Poll::Ready(item.map_err(ThreadError::Panicked));
-                        }
-                        Look::Ask(job) => Stage::Asks(ask(job, items.limiter.clone(), site)),
-                        Look::Busy => Stage::Waits(Wait::at("item", site)),
-                    };
-                    continue;
-                }
-                Stage::Asks(job) => ready!(Pin::new(job).poll(cx)),
-                Stage::Waits(wait) => match ready!(wait.poll(cx, |waker| items.slot.join(waker))) {
-                    Either::Left(()) => Ok(()),
-                    Either::Right(ended) => ended.map_err(ThreadError::Interrupt),
+            match stage {
+                Stage::Look => match items.look(site) {
+                    Either::Left(found) => {
+                        return Poll::Ready(found.map_err(ThreadError::Panicked));
+                    }
+                    Either::Right(next) => *stage = next,
                 },
-            };
-            *stage = Stage::Looks;
-            if let Err(error) = ended {
-                return Poll::Ready(Err(error));
+                Stage::Job(job) => {
+                    let ended = ready!(Pin::new(job).poll(cx));
+                    *stage = Stage::Look;
+                    match ended {
+                        // What came of the job is in the slot.
+                        Ok(()) | Err(ThreadError::Panicked(_)) => {}
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
+                }
+                Stage::Wait(wait) => {
+                    let ended = ready!(wait.poll(cx, |waker| leave_waker(&items.slot, waker)));
+                    *stage = Stage::Look;
+                    if let Either::Right(woken) = ended {
+                        woken?;
+                    }
+                }
             }
         }
     }
 }
 
-fn ask<I>(job: NextJob<I>, limiter: Option<Rc<LimiterCore>>, site: Site) -> RunInThread<()>
-where
-    I: Iterator + Send + 'static,
-    I::Item: Send + 'static,
-{
-    // What came of it lies in the slot.
-    RunInThread::new(Box::new(job), limiter, |_| Ok(()), site)
+/// Leaves the waker where the job finds it. `Some`: there is no job to wait for any more.
+fn leave_waker<I: Iterator>(slot: &Slot<I>, waker: OutsideWaker) -> Option<()> {
+    let mut state = lock(slot);
+    if state.source != Source::Asks {
+        return Some(());
+    }
+    let earlier = state.waker.replace(waker);
+    drop(state);
+    drop(earlier);
+    None
+}
+
+/// The job of one item. Dropped before it has begun, it leaves the iterator as it was.
+struct NextJob<I: Iterator>(Option<Slot<I>>);
+
+impl<I: Iterator> NextJob<I> {
+    /// Has the iterator make its next item. Does not panic; gives the message of a panic that the
+    /// source will not hear of.
+    fn make(mut self) -> Option<String> {
+        let slot = self.0.take()?;
+        let mut iterator = lock(&slot).iterator.take()?;
+        let (iterator, found) = match caught(|| iterator.next()) {
+            Ok(Some(item)) => (Some(iterator), Some(Ok(item))),
+            // A file is closed here, not when the source is dropped, and not on its thread.
+            Ok(None) => (None, caught(|| drop(iterator)).err().map(Err)),
+            Err(message) => {
+                // What its drop may say comes after what ended it.
+                let _ = caught(|| drop(iterator));
+                (None, Some(Err(message)))
+            }
+        };
+        let mut state = lock(&slot);
+        if state.source == Source::Gone {
+            drop(state);
+            return match found {
+                Some(Err(message)) => Some(message),
+                found => caught(|| drop((iterator, found))).err(),
+            };
+        }
+        (state.iterator, state.found) = (iterator, found);
+        finish(state);
+        None
+    }
+}
+
+/// The job is over: whoever waits for it is woken.
+fn finish<I: Iterator>(mut state: MutexGuard<'_, State<I>>) {
+    if state.source == Source::Asks {
+        state.source = Source::Idle;
+    }
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl<I: Iterator> Drop for NextJob<I> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.take() {
+            finish(lock(&slot));
+        }
+    }
 }

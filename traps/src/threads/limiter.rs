@@ -3,17 +3,17 @@
 //! Plain counts and a line of job numbers; the kernel keeps them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::BTreeSet;
 use std::panic::Location;
 use std::rc::Rc;
 
-use super::{IterateInThread, RunInThread, run_in_thread_at};
+use super::{IterateInThread, RunInThread};
+use crate::gate;
 
 /// Bounds how many jobs of one class have a thread at one time, so that a slow class leaves the
 /// others their threads. Jobs above the bound wait in its own line, first in, first out, and not in
 /// the pool's. That line has no bound: who is to be refused rather than wait meets a
-/// [`Gate`](crate::admission::Gate) first (row X9).
+/// [`Limit`](crate::admission::Limit) first.
 ///
 /// A job takes a token here and one of the pool, and keeps both until its thread has really ended,
 /// even if its caller was answered before. Clones are the same limiter; it belongs to one kernel
@@ -28,21 +28,15 @@ use super::{IterateInThread, RunInThread, run_in_thread_at};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Limiter(pub(super) Rc<LimiterCore>);
 
 impl Limiter {
     /// A limiter with so many tokens; 0 becomes 1. The name is one word, for the log.
     #[must_use]
     pub fn new(name: &'static str, tokens: usize) -> Limiter {
-        Limiter(Rc::new(LimiterCore {
-            name,
-            tokens: tokens.max(1),
-            in_use: Cell::new(0),
-            peak: Cell::new(0),
-            line: RefCell::default(),
-            home: Cell::new(0),
-        }))
+        let tokens = tokens.max(1);
+        Limiter(Rc::new(LimiterCore { name, tokens, ..LimiterCore::default() }))
     }
 
     /// [`run_in_thread`](crate::run_in_thread()), within this limit. *Blocks*.
@@ -60,7 +54,7 @@ impl Limiter {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        run_in_thread_at(closure, Some(self.0.clone()), Location::caller())
+        RunInThread::new(move || Some(Ok(closure())), Some(self.0.clone()), Location::caller())
     }
 
     /// [`iterate_in_thread`](crate::iterate_in_thread()), with each item within this limit.
@@ -69,24 +63,11 @@ impl Limiter {
     ///
     /// As [`run_in_thread`](Limiter::run_in_thread), when an item is awaited.
     #[must_use]
-    pub fn iterate_in_thread<I>(&self, iterator: I) -> IterateInThread<I>
-    where
-        I: Iterator + Send + 'static,
-        I::Item: Send + 'static,
-    {
+    pub fn iterate_in_thread<I: Iterator<Item: Send> + Send + 'static>(
+        &self,
+        iterator: I,
+    ) -> IterateInThread<I> {
         IterateInThread::new(iterator, Some(self.0.clone()))
-    }
-
-    /// As named when it was made.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.0.name
-    }
-
-    /// How many tokens there are.
-    #[must_use]
-    pub fn tokens(&self) -> usize {
-        self.0.tokens
     }
 
     /// Tokens that jobs have now, abandoned ones too.
@@ -108,18 +89,8 @@ impl Limiter {
     }
 }
 
-impl fmt::Debug for Limiter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limiter")
-            .field("name", &self.0.name)
-            .field("tokens", &self.0.tokens)
-            .field("in_use", &self.0.in_use.get())
-            .finish_non_exhaustive()
-    }
-}
-
 /// A limiter as the kernel keeps it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LimiterCore {
     /// Its name in the log.
     pub name: &'static str,
@@ -129,14 +100,19 @@ pub struct LimiterCore {
     pub in_use: Cell<usize>,
     /// The most that had.
     pub peak: Cell<usize>,
-    /// The jobs that wait: their numbers, which are in the order of their coming, and where their
-    /// kernel keeps them.
-    pub line: RefCell<BTreeMap<u64, u32>>,
+    /// The jobs that wait: their numbers, which are in the order of their coming.
+    pub line: RefCell<BTreeSet<u64>>,
     /// The kernel whose jobs these are; 0 for none.
     pub home: Cell<u32>,
 }
 
 impl LimiterCore {
+    pub(super) fn assert_here(&self) {
+        let home = self.home.get();
+        let here = home == 0 || home == gate::epoch() || self.is_unused();
+        assert!(here, "rule: a limiter that has jobs of one kernel cannot be used in another");
+    }
+
     /// Whether it has no job at all.
     #[must_use]
     pub fn is_unused(&self) -> bool {

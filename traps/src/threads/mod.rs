@@ -2,87 +2,64 @@
 //!
 //! A job runs where no kernel is: what it may know of its task is in `context`. How many may run is
 //! the kernel's matter, and a `limiter`'s. For programs: [`run_in_thread`], [`iterate_in_thread`],
-//! [`Limiter`], [`thread_deadline`] and their errors; [`Work`], [`ThreadContext`], [`Outlook`] and
-//! [`LimiterCore`] are what a kernel gets.
+//! [`Limiter`], [`thread_deadline`] and their errors; [`Work`], [`Outcome`],
+//! [`ThreadContext`], [`ThreadClock`] and [`LimiterCore`] are what a kernel gets.
 
 mod context;
-mod item_slot;
 mod iterate;
 mod limiter;
 
 use std::any::Any;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::thread;
 
-use crate::call::Call;
+use crate::call::{Call, only_interrupt};
 use crate::cancellable::NotStarted;
-use crate::error::wrong_answer;
 use crate::gate;
 use crate::interrupt::{Interrupt, carries_interrupt};
-use crate::protocol::{Answer, Failure, Post, Request, Site, TaskRef};
+use crate::protocol::{Owned, Post, Request, Site};
 
-pub use context::{NobodyWaits, Outlook, ThreadContext, ThreadDeadline, thread_deadline};
+pub use context::{NobodyWaits, ThreadClock, ThreadContext, ThreadDeadline, thread_deadline};
 pub(crate) use context::{crossed, is_in_job};
 pub use iterate::{IterateInThread, NextItem, iterate_in_thread};
 pub use limiter::{Limiter, LimiterCore};
 
-/// A job for a worker thread: it runs once and keeps its own result.
+/// A job for a worker thread: it runs once and keeps what comes of it.
 pub trait Work: Send {
     /// Runs the job in its context; catches its panic.
     fn run(&mut self, context: ThreadContext);
-    /// The job itself, to get the result out.
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
-    /// Its value, or the message of its panic, for whoever hears of jobs that nobody waits for;
-    /// `None` if there is nothing to hear, for it has kept elsewhere what came of it.
-    fn into_outcome(self: Box<Self>) -> Option<Result<Box<dyn Any>, String>>;
+    /// What came of it.
+    fn into_outcome(self: Box<Self>) -> Outcome;
 }
 
-impl fmt::Debug for dyn Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Work")
-    }
-}
+/// What comes of a job: its value, or the message of its panic. `None` if it did not run, or if it
+/// has left elsewhere what came of it.
+pub type Outcome = Option<Result<Box<dyn Any + Send>, String>>;
 
-struct Job<F, T> {
+struct Job<F> {
     closure: Option<F>,
-    result: Option<thread::Result<T>>,
+    outcome: Outcome,
 }
 
-impl<F, T> Work for Job<F, T>
+impl<F, T> Work for Job<F>
 where
-    F: FnOnce() -> T + Send + 'static,
+    F: FnOnce() -> Option<Result<T, String>> + Send,
     T: Send + 'static,
 {
     fn run(&mut self, context: ThreadContext) {
         if let Some(closure) = self.closure.take() {
-            let job = AssertUnwindSafe(|| context.run(closure));
-            self.result = Some(catch_unwind(job));
+            let ended = context.run(closure).unwrap_or_else(|message| Some(Err(message)));
+            self.outcome = ended.map(|ended| ended.map(|value| Box::new(value) as Box<_>));
         }
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-
-    fn into_outcome(self: Box<Self>) -> Option<Result<Box<dyn Any>, String>> {
-        Some(match value_of(self.result) {
-            Ok(value) => Ok(Box::new(value)),
-            Err(message) => Err(message),
-        })
-    }
-}
-
-/// What came of a job, or the message of its panic.
-fn value_of<T>(result: Option<thread::Result<T>>) -> Result<T, String> {
-    match result {
-        Some(Ok(value)) => Ok(value),
-        Some(Err(panic)) => Err(into_panic_message(panic)),
-        None => Err("the job did not run to its end".to_owned()),
+    fn into_outcome(self: Box<Self>) -> Outcome {
+        self.outcome
     }
 }
 
@@ -94,7 +71,7 @@ pub enum ThreadError {
     /// The job panicked, with this message.
     Panicked(String),
     /// It was asked for from inside a job, which has no kernel around it: run it right there, or
-    /// give what comes of the job to a task that asks for the next one (row R1).
+    /// give what comes of the job to a task that asks for the next one.
     WouldNest,
     /// The job was not begun: see [`cancellable`](crate::cancellable()).
     NotStarted(NotStarted),
@@ -135,7 +112,7 @@ impl From<ThreadError> for std::io::Error {
 }
 
 /// Runs `closure` on a worker thread and waits for its value. *Blocks* the task, always, and never
-/// the kernel. Costs one allocation and two wake-ups of a thread.
+/// the kernel. Costs three allocations and two wake-ups of a thread.
 ///
 /// As many jobs run at one time as the kernel's option `threads` says; others wait in one line,
 /// first in, first out. The job knows the deadline of its caller ([`thread_deadline`]) and
@@ -145,7 +122,7 @@ impl From<ThreadError> for std::io::Error {
 ///
 /// [`ThreadError`]. After an interrupt, a job that has no token yet never runs; one that has keeps
 /// it until it ends, also where its thread has yet to begin it, and its value goes to the kernel's
-/// hook for orphans (row X8). So does a value that came and was not read, as that of a branch that
+/// hook for orphans. So does a value that came and was not read, as that of a branch that
 /// lost a race.
 #[track_caller]
 pub fn run_in_thread<F, T>(closure: F) -> RunInThread<T>
@@ -153,24 +130,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    run_in_thread_at(closure, None, Location::caller())
-}
-
-fn run_in_thread_at<F, T>(
-    closure: F,
-    limiter: Option<Rc<LimiterCore>>,
-    site: Site,
-) -> RunInThread<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    let work = Box::new(Job { closure: Some(closure), result: None });
-    let result = |work: Box<dyn Work>| {
-        let job = work.into_any().downcast::<Job<F, T>>().expect("a job comes back as it went");
-        value_of(job.result)
-    };
-    RunInThread::new(work, limiter, result, site)
+    RunInThread::new(move || Some(Ok(closure())), None, Location::caller())
 }
 
 /// The future of [`run_in_thread`].
@@ -178,32 +138,25 @@ where
 pub struct RunInThread<T> {
     work: Option<Box<dyn Work>>,
     limiter: Option<Rc<LimiterCore>>,
-    result: fn(Box<dyn Work>) -> Result<T, String>,
     call: Call,
-    /// Who asked.
-    task: Option<TaskRef>,
+    output: PhantomData<fn() -> T>,
 }
 
-impl<T> RunInThread<T> {
-    /// `result` gets the value out of the job, or the message of its panic.
-    fn new(
-        work: Box<dyn Work>,
-        limiter: Option<Rc<LimiterCore>>,
-        result: fn(Box<dyn Work>) -> Result<T, String>,
-        site: Site,
-    ) -> RunInThread<T> {
-        RunInThread { work: Some(work), limiter, result, call: Call::at(site), task: None }
+impl<T: Send + 'static> RunInThread<T> {
+    /// The closure gives what comes of the job, or `None` if it leaves that elsewhere.
+    fn new<F>(closure: F, limiter: Option<Rc<LimiterCore>>, site: Site) -> RunInThread<T>
+    where
+        F: FnOnce() -> Option<Result<T, String>> + Send + 'static,
+    {
+        let work = Box::new(Job { closure: Some(closure), outcome: None });
+        RunInThread { work: Some(work), limiter, call: Call::from(site), output: PhantomData }
     }
 }
 
 impl<T> Drop for RunInThread<T> {
     fn drop(&mut self) {
-        if !self.call.is_filed() {
-            return;
-        }
         let site = self.call.site();
-        if let (Some(Ok(Answer::Job { job, work })), Some(task)) = (self.call.abandon(), self.task)
-        {
+        if let Some((_, Some(Owned::Job { job, task, work }))) = self.call.abandon() {
             gate::post(Post::Orphan { job, task, site, work });
         }
     }
@@ -215,58 +168,66 @@ impl<T> fmt::Debug for RunInThread<T> {
     }
 }
 
-impl<T> Unpin for RunInThread<T> {}
-
-impl<T> Future for RunInThread<T> {
+impl<T: 'static> Future for RunInThread<T> {
     type Output = Result<T, ThreadError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let RunInThread { work, limiter, result, call, task } = &mut *self;
+        let RunInThread { work, limiter, call, .. } = &mut *self;
         if !call.is_filed() {
-            *task = gate::task();
             if is_in_job() {
                 return Poll::Ready(Err(ThreadError::WouldNest));
             }
-            let elsewhere = |limiter: &Rc<LimiterCore>| {
-                let home = limiter.home.get();
-                home != 0 && home != gate::epoch() && !limiter.is_unused()
-            };
-            let rule = "rule: a limiter that has jobs of one kernel cannot be used in another";
-            assert!(!limiter.as_ref().is_some_and(elsewhere), "{rule}");
+            limiter.iter().for_each(|limiter| limiter.assert_here());
         }
         let request = || {
             let work = work
                 .take()
                 .expect("rule: a job is offered once; the task or the kernel that had it is gone");
-            Request::Offload { work, limiter: limiter.clone() }
+            gate::attach(Owned::Offload(work, limiter.clone()));
+            Request::Offload
         };
-        call.poll(cx, request).map(|answer| match answer {
-            Ok(Answer::Job { work, .. }) => result(work).map_err(ThreadError::Panicked),
-            Ok(other) => wrong_answer(&other),
-            Err(Failure::Interrupt(interrupt)) => Err(ThreadError::Interrupt(interrupt)),
-            Err(other) => unreachable!("rule: a job is not refused by {other:?}"),
+        call.poll(cx, request).map(|reply| match reply.open() {
+            Err(Owned::Job { work, .. }) => match work.into_outcome() {
+                Some(Ok(value)) => {
+                    Ok(*value.downcast().expect("rule: a job comes back as it went"))
+                }
+                Some(Err(message)) => Err(ThreadError::Panicked(message)),
+                None => Err(ThreadError::Panicked("the job has no value".to_owned())),
+            },
+            Err(owned) => Err(ThreadError::Interrupt(only_interrupt(owned))),
+            Ok(_) => reply.wrong(),
         })
     }
+}
+
+/// Runs foreign code; the message of its panic, if that happens.
+pub(crate) fn caught<R>(code: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(into_panic_message)
+}
+
+/// Runs foreign code, such as a waker; a panic of it goes no further.
+pub fn quietly(code: impl FnOnce()) {
+    // The panic hook has told of it. To drop its payload may panic again.
+    let _ = catch_unwind(AssertUnwindSafe(code)).map_err(mem::forget);
+}
+
+/// Drops a foreign value; a panic of it goes no further.
+pub fn drop_quietly<T>(value: T) {
+    quietly(move || drop(value));
 }
 
 /// The message of a panic, as far as it is text.
 #[must_use]
 pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    if let Some(text) = panic.downcast_ref::<&'static str>() {
-        text
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text
-    } else {
-        "a panic without a message"
-    }
+    let string = || panic.downcast_ref::<String>().map(String::as_str);
+    let text = panic.downcast_ref::<&str>().copied().or_else(string);
+    text.unwrap_or("a panic without a message")
 }
 
 /// The same of a payload that nobody else wants, and whose own drop may panic.
 #[must_use]
 pub fn into_panic_message(panic: Box<dyn Any + Send>) -> String {
     let message = panic_message(&*panic).to_owned();
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        mem::forget(another);
-    }
+    drop_quietly(panic);
     message
 }

@@ -1,31 +1,28 @@
-//! The universal queue: a handle of its [two locks](super::locked), and the operations on it.
+//! The universal queue: items, and the two lines of those who wait.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+#[cfg(not(all(test, loom)))]
+use std::sync::Mutex;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::core::Refusal;
 use super::error::{PutError, QueueError};
-use super::locked::Locked;
-use super::operations::{Getting, Putting, Shared};
-use super::waiter::{TaskWait, after, block};
+use super::waiting::{Ended, Kind, Operation, Output, Waiter, Waiting, block};
 
 /// A bounded queue between tasks and threads, in both directions: first in, first out.
 ///
 /// Clones are the same queue; send one to a thread. Tasks await [`put`](UniversalQueue::put) and
 /// [`get`](UniversalQueue::get); threads block in [`put_blocking`](UniversalQueue::put_blocking)
 /// and [`get_blocking`](UniversalQueue::get_blocking). An operation that need not wait makes no
-/// trap and no system call: it takes one operation from the task's budget, and a lock, which
-/// whoever puts and whoever takes mostly do not share.
+/// trap and no system call: it takes one operation from the task's budget, and a lock.
 ///
 /// Tasks and threads stand in one line for items and one for room. What comes is handed to the
-/// first in line, and nobody overtakes (Curio S4, S5). An item counts until it is in its taker's
-/// hands, so the bound is exact. An item is lost to no interrupt: a get that gives up gives back
-/// what it was handed, to where it was in the order (so it may come after a younger one that
-/// somebody else was handed meanwhile); a put that gives up has its item in the error.
-/// Whoever gives up leaves nothing in the line (Curio D12).
+/// first in line, and nobody overtakes. An item counts until it is in its taker's hands, so the
+/// bound is exact. An item is lost to no interrupt: a get that gives up gives back what it was
+/// handed, to where it was in the order (so it may come after a younger one that somebody else was
+/// handed meanwhile); a put that gives up has its item in the error. Whoever gives up leaves
+/// nothing in the line.
 ///
 /// On the simulated machine a wait for a real thread is marked with
 /// [`external`](Get::external), so that the virtual clock stands still; between tasks of one
@@ -50,19 +47,18 @@ use super::waiter::{TaskWait, after, block};
 /// # }
 /// ```
 pub struct UniversalQueue<T> {
-    shared: Arc<Shared<T>>,
+    queue: Arc<Shared<T>>,
 }
 
 impl<T> Clone for UniversalQueue<T> {
     fn clone(&self) -> UniversalQueue<T> {
-        UniversalQueue { shared: self.shared.clone() }
+        UniversalQueue { queue: self.queue.clone() }
     }
 }
 
 impl<T> fmt::Debug for UniversalQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (len, closed) = self.shared.work(|core, _, _| (core.len(), core.is_closed()));
-        f.debug_struct("UniversalQueue").field("len", &len).field("closed", &closed).finish()
+        f.debug_struct("UniversalQueue").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -75,13 +71,13 @@ impl<T> UniversalQueue<T> {
     #[must_use]
     pub fn bounded(n: usize) -> UniversalQueue<T> {
         assert!(n > 0, "rule: a queue has room for one item at least");
-        UniversalQueue { shared: Arc::new(Locked::new(n)) }
+        UniversalQueue { queue: Arc::new(Shared::new(n)) }
     }
 
     /// Items that were put and not taken; those on their way to a get that waited count.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.work(|core, _, _| core.len())
+        self.queue.with(|state| state.len())
     }
 
     /// Whether there is none.
@@ -93,19 +89,24 @@ impl<T> UniversalQueue<T> {
     /// How many puts and gets wait. For tests and reports: it may have changed meanwhile.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.shared.work(|core, _, _| core.waiting())
+        self.queue.with(|state| state.puts.len() + state.gets.len())
     }
 
     /// Whether it was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.shared.work(|core, _, _| core.is_closed())
+        self.queue.with(|state| state.closed)
     }
 
     /// Takes no put any more. Puts that wait get their items back; gets take what is there, and
     /// are refused once that is taken. Closing twice is closing once.
     pub fn close(&self) {
-        self.shared.work(|core, _, after| core.close(after));
+        self.queue.with(|state| state.closed = true);
+    }
+
+    /// Takes puts again.
+    pub(super) fn reopen(&self) {
+        self.queue.with(|state| state.closed = false);
     }
 
     /// Puts an item if there is room. From anywhere; never blocks.
@@ -114,11 +115,9 @@ impl<T> UniversalQueue<T> {
     ///
     /// The item, and [`QueueError::Full`] or [`QueueError::Closed`].
     pub fn try_put(&self, item: T) -> Result<(), PutError<T>> {
-        let mut item = Some(item);
-        self.shared.offer(&mut item).map_err(|refusal| {
-            let full = refusal == Refusal::Wait;
-            PutError { item, why: if full { QueueError::Full } else { QueueError::Closed } }
-        })
+        let mut put = Operation::put(item);
+        let ended = self.queue.with(|state| state.attempt(&mut put));
+        put_output(put.item, ended)
     }
 
     /// Takes the oldest item that is nobody's yet. From anywhere; never blocks.
@@ -127,10 +126,9 @@ impl<T> UniversalQueue<T> {
     ///
     /// [`QueueError::Empty`] or [`QueueError::Closed`].
     pub fn try_get(&self) -> Result<T, QueueError> {
-        self.shared.take().map_err(|refusal| match refusal {
-            Refusal::Wait => QueueError::Empty,
-            Refusal::Closed => QueueError::Closed,
-        })
+        let mut get = Operation::get();
+        let ended = self.queue.with(|state| state.attempt(&mut get));
+        get_output(get.item, ended)
     }
 
     /// Puts an item. *Blocks* the task while there is no room.
@@ -143,8 +141,7 @@ impl<T> UniversalQueue<T> {
     /// The item, and [`QueueError::Interrupt`] or [`QueueError::Closed`].
     #[track_caller]
     pub fn put(&self, item: T) -> Put<T> {
-        let operation = Putting::new(self.shared.clone(), item);
-        Put { wait: TaskWait::here("queue_put"), operation }
+        Waiting::new("queue_put", &self.queue, Operation::put(item), put_output)
     }
 
     /// Takes the oldest item. *Blocks* the task while there is none.
@@ -154,8 +151,13 @@ impl<T> UniversalQueue<T> {
     /// [`QueueError::Interrupt`] or [`QueueError::Closed`].
     #[track_caller]
     pub fn get(&self) -> Get<T> {
-        let operation = Getting::new(self.shared.clone());
-        Get { wait: TaskWait::here("queue_get"), operation }
+        self.get_as("queue_get", get_output)
+    }
+
+    /// A get that the log calls `what`.
+    #[track_caller]
+    pub(super) fn get_as<R>(&self, what: &'static str, output: Output<T, R>) -> Waiting<T, R> {
+        Waiting::new(what, &self.queue, Operation::get(), output)
     }
 
     /// Puts an item. Blocks this thread while there is no room.
@@ -168,7 +170,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// Inside a task; and if it has to wait on a thread on which a kernel runs.
     pub fn put_blocking(&self, item: T) -> Result<(), PutError<T>> {
-        block(&mut Putting::new(&*self.shared, item), None)
+        block(&self.queue, Operation::put(item), put_output, None)
     }
 
     /// The same, for no longer than `span`, in real time.
@@ -181,7 +183,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// As [`UniversalQueue::put_blocking`].
     pub fn put_blocking_timeout(&self, item: T, span: Duration) -> Result<(), PutError<T>> {
-        block(&mut Putting::new(&*self.shared, item), after(span))
+        block(&self.queue, Operation::put(item), put_output, Some(span))
     }
 
     /// Takes the oldest item. Blocks this thread while there is none.
@@ -194,7 +196,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// As [`UniversalQueue::put_blocking`].
     pub fn get_blocking(&self) -> Result<T, QueueError> {
-        block(&mut Getting::new(&*self.shared), None)
+        block(&self.queue, Operation::get(), get_output, None)
     }
 
     /// The same, for no longer than `span`, in real time.
@@ -207,60 +209,160 @@ impl<T> UniversalQueue<T> {
     ///
     /// As [`UniversalQueue::put_blocking`].
     pub fn get_blocking_timeout(&self, span: Duration) -> Result<T, QueueError> {
-        block(&mut Getting::new(&*self.shared), after(span))
+        block(&self.queue, Operation::get(), get_output, Some(span))
     }
 }
 
-macro_rules! future {
-    ($(#[$doc:meta])* $name:ident, $operation:ty, $output:ty) => {
-        $(#[$doc])*
-        ///
-        /// Dropped while it waits, it leaves the line as if it had never been in it.
-        #[must_use = "futures do nothing unless awaited"]
-        pub struct $name<T> {
-            wait: TaskWait,
-            operation: $operation,
-        }
+/// The future of [`UniversalQueue::put`].
+pub type Put<T> = Waiting<T, Result<(), PutError<T>>>;
 
-        impl<T> $name<T> {
-            /// A real thread will end the wait: a virtual clock stands still until one does.
-            pub fn external(mut self) -> $name<T> {
-                self.wait.external();
-                self
-            }
-        }
+/// The future of [`UniversalQueue::get`].
+pub type Get<T> = Waiting<T, Result<T, QueueError>>;
 
-        impl<T> Unpin for $name<T> {}
-
-        impl<T> fmt::Debug for $name<T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).field("wait", &self.wait).finish_non_exhaustive()
-            }
-        }
-
-        impl<T> Future for $name<T> {
-            type Output = $output;
-
-            fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-                let $name { wait, operation } = &mut *self;
-                wait.poll(cx, operation)
-            }
-        }
-
-        impl<T> Drop for $name<T> {
-            fn drop(&mut self) {
-                self.wait.forget(&mut self.operation);
-            }
-        }
-    };
+fn put_output<T>(item: Option<T>, ended: Ended) -> Result<(), PutError<T>> {
+    ended.map_err(|why| PutError { item, why })
 }
 
-future! {
-    /// The future of [`UniversalQueue::put`].
-    Put, Putting<T>, Result<(), PutError<T>>
+fn get_output<T>(item: Option<T>, ended: Ended) -> Result<T, QueueError> {
+    ended.map(|()| item.expect("rule: a get that is done has an item"))
 }
 
-future! {
-    /// The future of [`UniversalQueue::get`].
-    Get, Getting<Arc<Shared<T>>>, Result<T, QueueError>
+/// A queue behind its lock. Under it nothing foreign is called or dropped, so a poisoned lock still
+/// guards what is whole.
+pub struct Shared<T>(Mutex<State<T>>);
+
+impl<T> Shared<T> {
+    pub(super) fn new(room: usize) -> Shared<T> {
+        let (items, puts, gets) = (Numbered::new(), Numbered::new(), Numbered::new());
+        Shared(Mutex::new(State { room, closed: false, last: 0, items, puts, gets }))
+    }
+
+    /// Works under the lock, and wakes after it whom that concerns.
+    pub(super) fn with<R>(&self, work: impl FnOnce(&mut State<T>) -> R) -> R {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut state);
+        let woken = state.hand_over();
+        drop(state);
+        woken.into_iter().for_each(Waiter::wake);
+        result
+    }
 }
+
+/// Things in the order of their numbers.
+pub(super) type Numbered<X> = VecDeque<(u64, X)>;
+
+/// Those who wait, in the order in which they came. Whoever was woken has no waiter any more, and
+/// stays here until it looks.
+pub(super) type Line = Numbered<Option<Waiter>>;
+
+pub(super) fn find<X>(things: &Numbered<X>, number: u64) -> Option<usize> {
+    things.binary_search_by_key(&number, |(found, _)| *found).ok()
+}
+
+pub(super) fn remove<X>(things: &mut Numbered<X>, number: u64) -> Option<X> {
+    things.remove(find(things, number)?).map(|(_, thing)| thing)
+}
+
+/// What is in a queue, and who waits for it.
+///
+/// The items of puts that wait for room stand behind the items that are in. Of those that are in,
+/// the oldest are reserved for the gets that stand in line: the first item for the first get, and
+/// so on. So a get that gives up passes its item on just by leaving the line, and whoever comes
+/// later finds only what is left over.
+pub(super) struct State<T> {
+    pub(super) room: usize,
+    pub(super) closed: bool,
+    /// The number that was given out last, to an item or to a get.
+    last: u64,
+    pub(super) items: Numbered<T>,
+    /// Puts that wait for room, by the number of their item; in a closed queue, those refused.
+    pub(super) puts: Line,
+    /// Gets that wait for an item.
+    pub(super) gets: Line,
+}
+
+impl<T> State<T> {
+    /// How many items are in.
+    pub(super) fn len(&self) -> usize {
+        self.items.len() - self.puts.len()
+    }
+
+    /// How many of them are reserved for gets in line.
+    pub(super) fn reserved(&self) -> usize {
+        self.len().min(self.gets.len())
+    }
+
+    /// Lets puts in for which there is room, and ends waits that are over. Gives those who are to
+    /// be woken, in order.
+    fn hand_over(&mut self) -> Vec<Waiter> {
+        let mut woken = Vec::new();
+        if self.puts.is_empty() && self.gets.is_empty() {
+            // Mostly: a short way out keeps the lock short.
+            return woken;
+        }
+        if self.closed {
+            woken.extend(self.puts.iter_mut().filter_map(|(_, waiter)| waiter.take()));
+        } else {
+            let let_in = self.puts.len().min(self.room - self.len());
+            woken.extend(self.puts.drain(..let_in).filter_map(|(_, waiter)| waiter));
+        }
+        let is_over = self.closed && self.len() == 0;
+        let served = if is_over { self.gets.len() } else { self.reserved() };
+        woken.extend(self.gets.range_mut(..served).filter_map(|(_, waiter)| waiter.take()));
+        woken
+    }
+
+    /// Does an operation. `Full` or `Empty`: it has to wait, and nothing was done.
+    pub(super) fn attempt(&mut self, operation: &mut Operation<T>) -> Ended {
+        match operation.kind {
+            Kind::Put if self.closed => Err(QueueError::Closed),
+            Kind::Put if self.len() >= self.room => Err(QueueError::Full),
+            Kind::Put => {
+                self.last += 1;
+                self.items.extend(operation.item.take().map(|item| (self.last, item)));
+                Ok(())
+            }
+            Kind::Get if self.len() > self.reserved() => {
+                operation.item = self.items.remove(self.reserved()).map(|(_, item)| item);
+                Ok(())
+            }
+            Kind::Get if self.closed && self.len() == 0 => Err(QueueError::Closed),
+            Kind::Get => Err(QueueError::Empty),
+        }
+    }
+
+    /// An operation that has to wait goes to the end of its line.
+    pub(super) fn enqueue(&mut self, operation: &mut Operation<T>, waiter: Waiter) {
+        self.last += 1;
+        let number = *operation.number.insert(self.last);
+        self.items.extend(operation.item.take().map(|item| (number, item)));
+        self.line(operation.kind).push_back((number, Some(waiter)));
+    }
+
+    pub(super) fn line(&mut self, kind: Kind) -> &mut Line {
+        match kind {
+            Kind::Put => &mut self.puts,
+            Kind::Get => &mut self.gets,
+        }
+    }
+
+    /// What has become of an operation that was in line and need not wait any more.
+    pub(super) fn outcome(&mut self, operation: &mut Operation<T>, number: u64) -> Ended {
+        let Some(place) = find(self.line(operation.kind), number) else {
+            // A put that was let in.
+            return Ok(());
+        };
+        let is_served = operation.kind == Kind::Get && place < self.len();
+        self.line(operation.kind).remove(place);
+        if is_served {
+            operation.item = self.items.remove(place).map(|(_, item)| item);
+            return Ok(());
+        }
+        // Only a put has an item under its own number.
+        operation.item = remove(&mut self.items, number);
+        Err(QueueError::Closed)
+    }
+}
+
+#[cfg(all(test, loom))]
+use super::model_tests::Mutex;

@@ -1,0 +1,82 @@
+//! The log of a server: lines on standard error, all of one form.
+//!
+//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`.
+
+use std::fmt::{Display, Write as _};
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+/// The target of the lines of an access log, which bring their own time along.
+pub const ACCESS: &str = "access";
+
+/// Whether lines begin with the time.
+static TIME: AtomicBool = AtomicBool::new(false);
+
+/// Says how lines look. With `RUST_LOG` the log starts at once; else an error before the server
+/// listens is the only line.
+pub fn prepare(time: bool) {
+    TIME.store(time || io::stderr().is_terminal(), Ordering::Relaxed);
+    if std::env::var_os("RUST_LOG").is_some() {
+        start();
+    }
+}
+
+/// Starts the log, at `info` unless `RUST_LOG` says otherwise. A second call does nothing.
+pub fn start() {
+    let level = env_logger::Env::default().default_filter_or("info");
+    let mut builder = env_logger::Builder::from_env(level);
+    builder.format(|out, record| {
+        // The hook of a kernel says what the watchdog found, and knows which worker it is about.
+        if std::thread::current().name() == Some("trapline-watchdog") {
+            return Ok(());
+        }
+        let time = if record.target() == ACCESS { String::new() } else { now() };
+        writeln!(out, "{time}{}{}", worker(), record.args())
+    });
+    // It fails if the log has started.
+    let _ = builder.try_init();
+}
+
+/// Writes a message, which may have several lines, in one piece.
+pub fn say(worker: &str, message: &impl Display) {
+    let now = now();
+    let mut text = String::new();
+    for line in message.to_string().lines() {
+        let _ = writeln!(text, "{now}{worker}{line}");
+    }
+    // A closed standard error is no error.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// What the lines of this thread begin with: `worker-2: ` for a worker, nothing for the only one.
+pub fn worker() -> String {
+    let thread = std::thread::current();
+    let name = thread.name().filter(|name| name.starts_with("worker-"));
+    name.map_or(String::new(), |name| format!("{name}: "))
+}
+
+/// `2026-01-31 23:59:59Z ` if lines begin with the time.
+fn now() -> String {
+    if !TIME.load(Ordering::Relaxed) {
+        return String::new();
+    }
+    let [day, month, year, time] = date();
+    let months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let month = months.find(&month).unwrap_or(0) / 3 + 1;
+    format!("{year}-{month:02}-{day} {time}Z ")
+}
+
+/// The time as an access log has it: `31/Jan/2026:23:59:59 +0000`.
+pub fn access_time() -> String {
+    let [day, month, year, time] = date();
+    format!("{day}/{month}/{year}:{time} +0000")
+}
+
+/// Day, month by name, year and time of day, in UTC.
+fn date() -> [String; 4] {
+    // `Sat, 31 Jan 2026 23:59:59 GMT`
+    let text = httpdate::fmt_http_date(SystemTime::now());
+    let mut words = text.split(' ').skip(1).map(str::to_owned);
+    std::array::from_fn(|_| words.next().unwrap_or_default())
+}

@@ -1,0 +1,223 @@
+//! A server's command line and its workers: one kernel, or several that share the port, each on a
+//! thread of its own.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+
+use kernel::{Kernel, Policy, Real, Remote};
+use net::TcpListener;
+use net::http::Config;
+use net::listener::Options;
+use traps::Signal;
+use traps::limits::Bound;
+
+use super::values::{address, between};
+use super::{Common, Outcome, fail, log, outcome, report, run};
+
+/// How long a signal may take to reach all workers: a busy one looks for it now and then.
+const SPREAD: Duration = Duration::from_millis(100);
+
+/// The options that every server has.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Server {
+    /// Where to listen; port 0 picks a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
+    addr: SocketAddr,
+    /// Threads that share the port, each with its own kernel
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = between(1_u32, 64))]
+    workers: u32,
+    /// Connections that may wait to be accepted
+    #[arg(long, value_name = "N", default_value_t = Options::default().backlog,
+          value_parser = between(1, i32::MAX as u32))]
+    backlog: u32,
+    /// When to unregister a descriptor: lazy, next-sleep or eager
+    #[arg(long, value_name = "NAME", default_value = "lazy")]
+    policy: Policy,
+    /// Begin each line of the log with the time, as on a terminal
+    #[arg(long)]
+    log_time: bool,
+    #[command(flatten)]
+    common: Common,
+    /// Worker threads for blocking jobs, if a kernel needs more than it has by default.
+    #[arg(skip)]
+    threads: usize,
+}
+
+impl Server {
+    /// Checks the options, prints the list that was asked for, and prepares the log. `threads` is
+    /// how many blocking jobs run at a time, and `bounds` what the server's own options bound.
+    pub fn ready(mut self, config: &Config, threads: usize, bounds: Vec<Bound>) -> Server {
+        self.threads = threads;
+        self.common.print_lists(&self.options(), &self.listener(), config, bounds);
+        if self.workers > 1 && self.common.trace.as_deref() == Some("-") {
+            fail("error: --trace -: each worker has a trace of its own; expected a file");
+        }
+        log::prepare(self.log_time);
+        self
+    }
+
+    fn options(&self) -> kernel::Options {
+        let options = self.common.options().policy(self.policy);
+        let threads = self.threads.max(options.threads);
+        options.threads(threads).shutdown_on(&[Signal::Interrupt, Signal::Terminate])
+    }
+
+    fn listener(&self) -> Options {
+        Options { backlog: self.backlog, ..Options::default() }
+    }
+
+    fn kernel(&self) -> io::Result<Kernel<Real>> {
+        self.common.kernel(Real::new()?, self.options())
+    }
+
+    /// The options of one of several workers, whose traces are in files of their own.
+    fn of_worker(&self, number: u32) -> Server {
+        let mut worker = self.clone();
+        worker.common.trace = self.common.trace.as_ref().map(|path| format!("{path}.{number}"));
+        worker
+    }
+}
+
+/// Says `listening on ADDR` on standard output, for whoever waits for it.
+fn say_listening(addr: SocketAddr) {
+    let mut out = io::stdout().lock();
+    // A closed standard output is no error.
+    let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
+}
+
+/// What a worker tells the main thread.
+enum News {
+    Listening(SocketAddr, Remote),
+    /// With what went wrong.
+    Ended(Option<String>),
+}
+
+/// Where a server listens.
+pub struct Place {
+    addr: SocketAddr,
+    options: Options,
+    /// `None` if there is one worker, which says on standard output that it listens.
+    news: Option<(Sender<News>, Remote)>,
+    /// Standard output is the trace's, so only the log says it.
+    quiet: bool,
+}
+
+impl Place {
+    /// Listens, starts the log, and says where.
+    pub fn listen(self) -> io::Result<TcpListener> {
+        let listener = TcpListener::bind_with(self.addr, self.options)?;
+        let addr = listener.local_addr()?;
+        let (asked, backlog) = (self.options.backlog, listener.backlog());
+        log::start();
+        ::log::info!("listening on {addr} backlog={backlog} asked={asked}");
+        match self.news {
+            None if self.quiet => {}
+            None => say_listening(addr),
+            // The main thread outlives its workers.
+            Some((news, remote)) => news.send(News::Listening(addr, remote)).unwrap_or(()),
+        }
+        Ok(listener)
+    }
+}
+
+/// Runs a server in each of `--workers` threads; they end together. Says where they listen when all
+/// of them do. One that cannot start ends them all.
+pub fn serve<M, F>(args: &Server, main: M) -> ExitCode
+where
+    M: Fn(Place) -> F + Clone + Send + 'static,
+    F: Future + 'static,
+    F::Output: Outcome,
+{
+    let mut options = args.listener();
+    if args.workers == 1 {
+        let quiet = args.common.trace.as_deref() == Some("-");
+        return run(args.kernel(), main(Place { addr: args.addr, options, news: None, quiet }));
+    }
+    options.reuse_port = true;
+    let (tell, news) = mpsc::channel();
+    let mut workers = Workers { news, remotes: Vec::new(), running: 0, failed: None };
+    let mut addr = args.addr;
+    for number in 1..=args.workers {
+        let (args, tell, main) = (args.of_worker(number), tell.clone(), main.clone());
+        let work = move || {
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                let kernel = args.kernel();
+                let remote = kernel.as_ref().ok().map(kernel::Kernel::remote);
+                let news = remote.map(|remote| (tell.clone(), remote));
+                outcome(kernel, main(Place { addr, options, news, quiet: false }))
+            }));
+            let error = ended.unwrap_or_else(|_| Some("it panicked".to_owned()));
+            tell.send(News::Ended(error.map(|error| format!("worker {number}: {error}"))))
+        };
+        let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(work);
+        if let Err(error) = thread {
+            workers.failed = Some(report(Some(format!("worker {number}: {error}"))));
+            return workers.end();
+        }
+        workers.running += 1;
+        match workers.hear() {
+            // Port 0 is chosen for the first; the others share it.
+            Some(found) => addr = found,
+            None => return workers.end(),
+        }
+    }
+    say_listening(addr);
+    workers.end_with_the_first()
+}
+
+/// The threads, as the main one sees them.
+struct Workers {
+    news: mpsc::Receiver<News>,
+    /// Those that listen, to shut them down.
+    remotes: Vec<Remote>,
+    running: u32,
+    failed: Option<ExitCode>,
+}
+
+impl Workers {
+    /// Waits for the next news: where one listens, or `None` if one has ended. Says at once what
+    /// went wrong.
+    fn hear(&mut self) -> Option<SocketAddr> {
+        match self.news.recv().expect("a worker that runs has news to come") {
+            News::Listening(addr, remote) => {
+                self.remotes.push(remote);
+                Some(addr)
+            }
+            News::Ended(error) => {
+                self.running -= 1;
+                if error.is_some() {
+                    self.failed = Some(report(error));
+                }
+                None
+            }
+        }
+    }
+
+    fn end_with_the_first(mut self) -> ExitCode {
+        // All of them listen, so this is an end.
+        self.hear();
+        self.end()
+    }
+
+    /// Ends all of them: a signal that came while they started may not have reached each.
+    fn end(mut self) -> ExitCode {
+        if self.failed.is_none() {
+            // A worker that we shut down before the signal reaches it would take that for a second
+            // signal, which cuts off its answers.
+            thread::sleep(SPREAD);
+        }
+        while self.running > 0 {
+            for remote in self.remotes.drain(..) {
+                // It fails if that one has ended.
+                let _ = remote.shut_down("another_worker_ended");
+            }
+            self.hear();
+        }
+        self.failed.unwrap_or(ExitCode::SUCCESS)
+    }
+}

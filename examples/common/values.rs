@@ -1,0 +1,65 @@
+//! Values of options: each parser says what it expected.
+
+use std::fmt::{self, Display};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Parses a number within bounds.
+pub fn between<N>(least: N, most: N) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync
+where
+    N: FromStr + PartialOrd + Display + Copy + Send + Sync + 'static,
+{
+    move |text| {
+        let found = text.parse().ok().filter(|count| (least..=most).contains(count));
+        found.ok_or_else(|| format!("expected a number from {least} to {most}"))
+    }
+}
+
+/// Parses a span in milliseconds, from 1.
+pub fn millis(text: &str) -> Result<Duration, String> {
+    let found = text.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis);
+    found.ok_or("expected a number of milliseconds from 1".to_owned())
+}
+
+/// Parses the first address of a host and a port. The host is a number or a name.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.ok_or("expected an address such as 127.0.0.1:8080".to_owned())
+}
+
+/// Parses `on` or `off`.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".to_owned()),
+    }
+}
+
+/// A deadline on a command line: milliseconds, or `off` for one that never passes.
+#[derive(Clone, Copy, Debug)]
+pub struct Span(pub Duration);
+
+impl Span {
+    /// Parses a span of at least so many milliseconds.
+    pub fn from(least: u64) -> impl Fn(&str) -> Result<Span, String> + Clone + Send + Sync {
+        move |text| {
+            if text == "off" {
+                return Ok(Span(Duration::MAX));
+            }
+            let found = text.parse().ok().filter(|millis| *millis >= least);
+            let found = found.map(|millis| Span(Duration::from_millis(millis)));
+            found.ok_or_else(|| format!("expected a number of milliseconds from {least}, or off"))
+        }
+    }
+}
+
+impl Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Duration::MAX => f.write_str("off"),
+            span => write!(f, "{}", span.as_millis()),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What lives in a trace, and the steps that each life may take.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use traps::protocol::Direction;
+
+use super::Report;
+use crate::trace::{Alias, Event, Line, Op, Outcome, Phase, Timer};
+
+/// Whose life it is: the rule about its kind, and its name in the log.
+type Life = (&'static str, String);
+
+/// Where a life stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    New,
+    Open,
+    /// A scope that is open and has a deadline of its own.
+    Limited,
+    /// A timer that something other than an `arm` line has set.
+    Set,
+    /// A timer that an `arm` line has armed.
+    Armed,
+    /// A job that waits for a token.
+    Queued,
+    /// A job that has a token.
+    Running,
+    /// A job that has a token, and whose caller was answered first.
+    Abandoned,
+    /// A job whose value was handed to its caller, who may yet leave it unread.
+    Done,
+    /// A registration after the poller refused something: it may be open or not.
+    Unsure,
+    Ended,
+    /// A ticket that has ended, and that a run has answered.
+    Answered,
+}
+use State::*;
+
+fn life(rule: &'static str, name: impl Display) -> Life {
+    (rule, name.to_string())
+}
+
+fn task(line: &Line<'_>) -> Life {
+    life("life", format_args!("task {}", line.task))
+}
+
+/// A ticket and its timer have the same name, and so have a scope and its.
+fn ticket(number: u64) -> Life {
+    life("ticket", Timer::Sleep(number))
+}
+
+/// A step of a life: from one of these states to that.
+type Step = (Life, &'static [State], State);
+
+/// The step that a line takes in the life of a task, a ticket or a scope.
+fn step(line: &Line<'_>, tokens: u32) -> Option<Step> {
+    Some(match &line.event {
+        Event::Spawn { .. } => (task(line), &[New], Open),
+        Event::Exit { .. } => (task(line), &[Open], Ended),
+        Event::Block { ticket: Some(number), .. } => (ticket(*number), &[New], Open),
+        Event::Wake { ticket: Some(number), .. }
+        | Event::Deliver { ticket: number, .. }
+        | Event::Withdraw { ticket: number } => (ticket(*number), &[Open], Ended),
+        Event::Trap { op: Op::UnsetTimeout { scope }, .. } => {
+            (life("scope", Timer::Scope(*scope)), &[Open, Limited], Ended)
+        }
+        Event::Trap { op, outcome: Outcome::Scope(scope), .. } => {
+            let to = match op {
+                Op::SetTimeout { until: Some(_), .. } => Limited,
+                Op::SetTimeout { .. } | Op::Guard { .. } | Op::Branch | Op::Shield => Open,
+                _ => return None,
+            };
+            (life("scope", Timer::Scope(*scope)), &[New], to)
+        }
+        event => return machine_step(event, tokens),
+    })
+}
+
+/// The same for a registration, a timer or a job.
+fn machine_step(event: &Event<'_>, tokens: u32) -> Option<Step> {
+    let job = |number| life("job", format_args!("o{number}"));
+    Some(match event {
+        Event::Register { alias } => (life("register", alias), &[New, Ended, Unsure], Open),
+        Event::Unregister { alias, .. } => (life("register", alias), &[Open, Unsure], Ended),
+        Event::Refuse { alias, .. } => {
+            (life("register", alias), &[New, Open, Ended, Unsure], Unsure)
+        }
+        // Only a connection deadline may be armed again while it is armed.
+        Event::Arm { timer: timer @ Timer::Deadline(_), .. } => {
+            (life("timer", timer), &[New, Set, Ended, Armed], Armed)
+        }
+        Event::Arm { timer, .. } => (life("timer", timer), &[New, Set, Ended], Armed),
+        Event::Disarm { timer } | Event::Fire { timer, .. } => {
+            (life("timer", timer), &[Set, Armed], Ended)
+        }
+        Event::Offload { job: number, running, .. } => {
+            (job(*number), &[New], if *running == tokens + 1 { Running } else { Queued })
+        }
+        Event::OffloadStarts { job: number, .. } => (job(*number), &[Queued], Running),
+        Event::Done { job: number } => (job(*number), &[Running], Done),
+        Event::Abandon { job: number } => (job(*number), &[Running], Abandoned),
+        // One that comes back in the turn of a deadline that wins has a caller still.
+        Event::Orphan { job: number } => (job(*number), &[Running, Abandoned, Done], Ended),
+        Event::Drop { what } => {
+            let name = what.strip_suffix("_before_it_ran").unwrap_or(what);
+            let number = name.strip_prefix('o')?.parse().ok()?;
+            (job(number), &[Queued, Running, Abandoned], Ended)
+        }
+        _ => return None,
+    })
+}
+
+#[derive(Default)]
+pub(super) struct Lives {
+    states: BTreeMap<Life, State>,
+    /// The descriptor and the direction that a ticket waits for, or a task that has no ticket.
+    waiters: BTreeMap<Life, (Alias, bool)>,
+    /// How many jobs wait for a token.
+    queued: u32,
+    /// How many jobs have a token.
+    running: u32,
+}
+
+impl Lives {
+    pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
+        if let Some((life, from, to)) = step(line, self.running) {
+            let again = matches!(line.event, Event::Exit { .. }) && self.state(&life) == Ended;
+            self.must_be(report, if again { "exit" } else { life.0 }, &life, from);
+            self.go(life, to);
+        }
+        match &line.event {
+            Event::Run { answered, .. } => {
+                self.must_be(report, "life", &task(line), &[Open]);
+                self.waiters.remove(&task(line));
+                for each in answered.iter() {
+                    self.must_be(report, "answer", &ticket(each.ticket), &[Ended]);
+                    self.go(ticket(each.ticket), Answered);
+                }
+            }
+            Event::Block { op, ticket: number, .. } => {
+                self.must_be(report, "life", &task(line), &[Open]);
+                self.block(report, op, number.map_or_else(|| task(line), ticket));
+            }
+            Event::Phase(Phase::Drain { .. }) => self.set(Timer::Drain.to_string()),
+            Event::Phase(Phase::Cancel { .. }) => self.set(Timer::Grace.to_string()),
+            Event::Offload { running, queued, .. }
+            | Event::OffloadStarts { running, queued, .. } => {
+                let Lives { running: ours, queued: also_ours, .. } = self;
+                if (*running, *queued) != (*ours, *also_ours) {
+                    report("job", format!("running={ours} queued={also_ours} by the lines before"));
+                }
+            }
+            Event::Halt { tasks, tickets, timers, threads, .. } => {
+                self.halt(report, *tasks, *tickets, *timers);
+                let left = self.queued + self.running;
+                if u64::from(left) != *threads {
+                    report("job", format!("{left} have not ended, threads={threads}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, report: &mut Report<'_>, op: &Op<'_>, waiter: Life) {
+        match op {
+            Op::Sleep { .. } if waiter.0 == "ticket" => self.set(waiter.1),
+            Op::Io { alias, direction } => {
+                let side = (*alias, *direction == Direction::Read);
+                if self.waiters.values().any(|other| *other == side) {
+                    report("one-waiter", format!("{op} has one already"));
+                }
+                self.waiters.insert(waiter, side);
+            }
+            _ => {}
+        }
+    }
+
+    fn state(&self, life: &Life) -> State {
+        self.states.get(life).copied().unwrap_or(New)
+    }
+
+    fn must_be(&self, report: &mut Report<'_>, rule: &'static str, life: &Life, states: &[State]) {
+        match self.state(life) {
+            state if states.contains(&state) => {}
+            New => report(rule, format!("{} was not opened", life.1)),
+            state => report(rule, format!("{} is {state:?}", life.1)),
+        }
+    }
+
+    /// A life goes on to this state, and what hangs on it follows: the counts of jobs, and the
+    /// waiter and the timer of that name.
+    fn go(&mut self, life: Life, to: State) {
+        let was = self.states.insert(life.clone(), to);
+        self.queued += u32::from(to == Queued);
+        self.queued -= u32::from(was == Some(Queued));
+        self.running += u32::from(matches!(to, Running | Abandoned));
+        self.running -= u32::from(matches!(was, Some(Running | Abandoned)));
+        match (life.0, to) {
+            ("scope", Limited) => self.set(life.1),
+            ("scope" | "ticket", Ended) => {
+                self.waiters.remove(&life);
+                // What an `arm` line armed must end by a line of its own, what is set need not.
+                if let Some(state @ Set) = self.states.get_mut(&("timer", life.1)) {
+                    *state = Ended;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Something other than an `arm` line sets this timer.
+    fn set(&mut self, timer: String) {
+        let state = self.states.entry(("timer", timer)).or_insert(Set);
+        *state = if *state == Armed { Armed } else { Set };
+    }
+
+    /// What a kernel that ends does not count must have ended.
+    fn halt(&self, report: &mut Report<'_>, tasks: u64, tickets: u64, timers: u64) {
+        for ((rule, name), state) in &self.states {
+            let counted = match (*rule, state) {
+                ("ticket", Open) => tickets,
+                // The timer of a sleep ends with its ticket.
+                ("timer", Armed) if !name.starts_with("k=") => timers,
+                ("scope", Limited) => tasks,
+                _ => continue,
+            };
+            if counted == 0 {
+                report(rule, format!("{name} is {state:?}"));
+            }
+        }
+    }
+}

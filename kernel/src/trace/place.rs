@@ -1,0 +1,76 @@
+//! Places: in the user's source, and among the descriptors.
+
+use super::event::Text;
+use super::form::*;
+use super::words::{stop, word};
+
+/// A place in the user's source: `file:line`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site<'a> {
+    /// As the compiler was given it.
+    pub file: Text<'a>,
+    /// From 1.
+    pub line: u32,
+}
+
+/// Where a task stands between two runs: `sleep@FILE:LINE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop<'a> {
+    /// The trap, its words joined by `_`, as in `io_c1_read`; or `spawn`, `waker`, `exit`.
+    pub trap: Text<'a>,
+    /// Where it was made in the user's source.
+    pub at: Option<Site<'a>>,
+}
+
+/// A dense name for a descriptor: a letter for its kind, a number in order of first use (`c1`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Alias {
+    /// `l` listener, `c` connection, `p` pipe, `e` event, `f` any other.
+    pub kind: char,
+    /// From 1, per letter.
+    pub number: u32,
+}
+
+impl<'a> Form<Site<'a>> for Own {
+    fn write(&self, site: &Site<'a>, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", word(&site.file), site.line)
+    }
+
+    fn read(&self, line: &mut Reader<'_>) -> Parsed<Site<'a>> {
+        line.word("FILE:LINE", |word| {
+            let (file, line) = word.rsplit_once(':')?;
+            Some(Site { file: file.to_owned().into(), line: line.parse().ok()? })
+        })
+    }
+}
+
+impl<'a> Form<Stop<'a>> for Own {
+    fn write(&self, Stop { trap, at }: &Stop<'a>, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&stop(trap))?;
+        Opt(Own).put("@", at, f)
+    }
+
+    fn read(&self, line: &mut Reader<'_>) -> Parsed<Stop<'a>> {
+        let trap = line.peek().split('@').next().unwrap_or_default();
+        line.skip(trap);
+        Ok(Stop { trap: trap.to_owned().into(), at: Opt(Own).get("@", line)? })
+    }
+}
+
+impl Form<Alias> for Own {
+    fn write(&self, alias: &Alias, f: &mut Formatter<'_>) -> fmt::Result {
+        let kind = if alias.kind.is_ascii_lowercase() { alias.kind } else { 'f' };
+        write!(f, "{kind}{}", alias.number)
+    }
+
+    fn read(&self, line: &mut Reader<'_>) -> Parsed<Alias> {
+        line.word("a descriptor, such as c1", |word| {
+            let kind = word.chars().next().filter(char::is_ascii_lowercase)?;
+            Some(Alias { kind, number: word[1..].parse().ok()? })
+        })
+    }
+}
+
+display!(Site<'a>);
+display!(Stop<'a>);
+display!(Alias);

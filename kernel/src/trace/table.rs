@@ -1,0 +1,103 @@
+//! The macro behind the tables of `event.rs` and `op.rs`. A table is the one place that says what
+//! an event or an operation looks like: its type, its text and its parser are made from it.
+
+/// Defines enums whose values are printed as a word and then fields. A row is
+///
+/// ```text
+/// Variant = "word" { field " before=": Type = form, ... } "last word"
+/// Variant(name " before=": Type = form) = "word"
+/// ```
+///
+/// The second is for a tuple. Everything behind the first word may be missing. `" before="` is what
+/// is printed before the field: a space if it is missing. `form` says how the field is written and
+/// read: by the own form of its type if it is missing. A form may use the fields before it. Two
+/// rows may have the same word if their fields tell them apart.
+///
+/// Behind the name of an enum stand the method that gives the word, the width of its column if it
+/// has one, and what the parser says it expected where no row fits. A module with a table imports
+/// all names of `form.rs`.
+macro_rules! table {
+    ($($(#[$meta:meta])* pub enum $name:ident $(<$a:lifetime>)?,
+    $getter:ident $(, width $width:literal)?, $expected:literal {
+        $($(#[$doc:meta])* $variant:ident
+        $(($inner:ident $($prefix:literal)?: $payload:ty $(= $shape:expr)?))? = $word:literal $({
+            $($(#[$note:meta])* $field:ident $($before:literal)?: $type:ty $(= $form:expr)?),* $(,)?
+        })? $($end:literal)?),* $(,)?
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $name $(<$a>)? {
+            $($(#[$doc])* $variant $(($payload))? $({
+                $($(#[$note])*
+                #[doc = given!("Positional." $(, concat!("Behind `", $before, "`."))?)]
+                $field: $type),*
+            })?),*
+        }
+
+        impl $(<$a>)? $name $(<$a>)? {
+            /// Its first word, if it has one.
+            #[must_use]
+            pub fn $getter(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $word),*
+                }
+            }
+        }
+
+        impl $(<$a>)? Form<$name $(<$a>)?> for Own {
+            fn write(&self, value: &$name $(<$a>)?, f: &mut Formatter<'_>) -> fmt::Result {
+                write_column(value.$getter(), 0 $(+ $width)?, f)?;
+                match value {
+                    $($name::$variant { $(0: $inner)? $($($field),*)? } => {
+                        $(given!(Own $(, $shape)?).put(given!(" " $(, $prefix)?), $inner, f)?;)?
+                        $($(given!(Own $(, $form)?).put(given!(" " $(, $before)?), $field, f)?;)*)?
+                        $(f.write_str(concat!(" ", $end))?;)?
+                    })*
+                }
+                Ok(())
+            }
+
+            fn read(&self, line: &mut Reader<'_>) -> Parsed<$name $(<$a>)?> {
+                line.one_of($expected, &[$(($word, |_line| {
+                    $(let $inner: $payload =
+                        given!(Own $(, $shape)?).get(given!(" " $(, $prefix)?), _line)?;)?
+                    $($(let $field: $type =
+                        given!(Own $(, $form)?).get(given!(" " $(, $before)?), _line)?;)*)?
+                    $(_line.expect($end)?;)?
+                    Ok($name::$variant { $(0: $inner)? $($($field),*)? })
+                })),*])
+            }
+        }
+        display!($name $(<$a>)?);
+
+        #[cfg(test)]
+        $crate::trace::any_event_tests::any_row!($name $(<$a>)? { $($variant = $word {
+            $(0, $inner: $payload = given!(Own $(, $shape)?))?
+            $($($field, $field: $type = given!(Own $(, $form)?)),*)?
+        }),* });
+    )*};
+}
+pub(super) use table;
+
+/// What is given, or else the default.
+macro_rules! given {
+    ($default:expr) => {
+        $default
+    };
+    ($default:expr, $given:expr) => {
+        $given
+    };
+}
+pub(super) use given;
+
+/// Shows a type by its own form.
+macro_rules! display {
+    ($name:ident $(<$a:lifetime>)?) => {
+        impl $(<$a>)? fmt::Display for $name $(<$a>)? {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                Own.write(self, f)
+            }
+        }
+    };
+}
+pub(super) use display;

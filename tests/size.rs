@@ -1,0 +1,262 @@
+//! The budgets of the source, asserted like behaviour: how much there is, and how long its pieces
+//! are. Lines are lines of code: no blank lines, no comments, no tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of code in `traps` and `kernel`.
+const TRAPS_AND_KERNEL: usize = 13_750;
+/// Lines of code in `net`.
+const NET: usize = 7_350;
+/// Lines of code that a trap passes through: the files of [`WAY`].
+const WAY_OF_A_TRAP: usize = 3_100;
+/// Lines of code in a file.
+const FILE: usize = 300;
+/// Lines of code in a function, its signature included.
+const FUNCTION: usize = 40;
+/// Columns of a line, comments included.
+const COLUMNS: usize = 100;
+/// How many lines are wider.
+const WIDER: usize = 0;
+/// How often [`BY_HAND`] may be used in `traps` and `kernel`.
+const TUNED_BY_HAND: usize = 60;
+
+/// Attributes and calls that are there for speed alone.
+const BY_HAND: [&str; 3] = ["#[cold]", "#[inline(never)]", "mem::forget"];
+
+/// What a trap passes through, from the protocol to the machine's door and back. A folder stands
+/// for its files.
+const WAY: [&str; 16] = [
+    "traps/src/protocol",
+    "traps/src/gate",
+    "traps/src/call.rs",
+    "kernel/src/kernel.rs",
+    "kernel/src/turn.rs",
+    "kernel/src/run.rs",
+    "kernel/src/answers.rs",
+    "kernel/src/completion.rs",
+    "kernel/src/ready.rs",
+    "kernel/src/table.rs",
+    "kernel/src/task.rs",
+    "kernel/src/waits.rs",
+    "kernel/src/scopes.rs",
+    "kernel/src/timers.rs",
+    "kernel/src/registrations.rs",
+    "kernel/src/wake.rs",
+];
+
+/// Files that are longer than [`FILE`], and how long they may be.
+const LONGER_FILES: &[(&str, usize)] = &[];
+
+/// Functions that are longer than [`FUNCTION`], by file and name, and how long they may be.
+const LONGER_FUNCTIONS: &[(&str, usize)] = &[
+    // One arm each, and no arm is long.
+    ("kernel/src/table.rs:dispatch", 58),
+    ("kernel/src/posts.rs:heed", 47),
+    ("net/src/http/status.rs:line", 49),
+    // Lists.
+    ("kernel/src/kernel.rs:with_options", 47),
+    ("kernel/src/limits.rs:limits", 53),
+    ("net/src/limits.rs:requests", 46),
+    ("net/src/limits.rs:fixed", 41),
+    // To be shorter.
+    ("traps/src/deadline/guard.rs:poll", 44),
+    ("kernel/src/testing/mod.rs:live", 41),
+    ("kernel/src/turn.rs:wait", 42),
+    ("net/src/http/chunked.rs:step", 47),
+    ("net/src/http/client.rs:read_head", 48),
+    ("net/src/http/fields.rs:field", 49),
+    ("net/src/http/files.rs:answer", 43),
+    ("net/src/http/head.rs:inspect", 49),
+    ("net/src/http/plain.rs:plain", 47),
+    ("net/src/http/reading.rs:next_in_pieces", 49),
+    ("net/src/http/server.rs:serve", 45),
+];
+
+const CRATES: [&str; 3] = ["traps/src", "kernel/src", "net/src"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every source file at or below a path, from the root, with its text.
+fn sources(path: &str) -> Vec<(String, String)> {
+    fn walk(path: &Path, found: &mut Vec<(String, String)>) {
+        if path.is_dir() {
+            // What fuzzing and building leave behind is not ours.
+            if !path.ends_with("target") {
+                let entries = fs::read_dir(path).unwrap();
+                entries.for_each(|entry| walk(&entry.unwrap().path(), found));
+            }
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+            found.push((name, fs::read_to_string(path).unwrap()));
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(path), &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "no sources in {path}");
+    found
+}
+
+/// The lines of code of a file, with their numbers. A file of tests has none, and other files end
+/// where their unit tests begin.
+fn code<'t>(name: &str, text: &'t str) -> Vec<(usize, &'t str)> {
+    if name.ends_with("_tests.rs") {
+        return Vec::new();
+    }
+    let mut code = Vec::new();
+    let mut is_for_tests = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let trimmed = line.trim_start();
+        if std::mem::take(&mut is_for_tests) {
+            if line.starts_with("mod ") && line.ends_with('{') {
+                break;
+            }
+            // A file of tests that is declared here, say.
+            continue;
+        }
+        is_for_tests = line.starts_with("#[cfg(test") || line.starts_with("#[cfg(all(test");
+        if !is_for_tests && !trimmed.is_empty() && !trimmed.starts_with("//") {
+            code.push((number, line));
+        }
+    }
+    code
+}
+
+fn lines_in(paths: &[&str]) -> usize {
+    let files = paths.iter().flat_map(|path| sources(path));
+    files.map(|(name, text)| code(&name, &text).len()).sum()
+}
+
+/// What may be longer than others, or the common bound.
+fn bound(longer: &[(&str, usize)], name: &str, common: usize) -> usize {
+    longer.iter().find(|(other, _)| *other == name).map_or(common, |(_, bound)| *bound)
+}
+
+/// Says all that is too long, not the first thing only.
+#[track_caller]
+fn none_of(wrong: &[String]) {
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn the_crates_keep_to_their_budgets() {
+    for (paths, most) in
+        [(&CRATES[..2], TRAPS_AND_KERNEL), (&CRATES[2..], NET), (&WAY[..], WAY_OF_A_TRAP)]
+    {
+        let lines = lines_in(paths);
+        println!("{}: {lines} of {most} lines", paths.join(" "));
+        assert!(lines <= most, "{paths:?} have {lines} lines of code, and {most} is the most");
+    }
+}
+
+#[test]
+fn files_are_short() {
+    let mut wrong = Vec::new();
+    for (name, text) in CRATES.iter().flat_map(|path| sources(path)) {
+        let (lines, most) = (code(&name, &text).len(), bound(LONGER_FILES, &name, FILE));
+        if lines > most {
+            wrong.push(format!("{name} has {lines} lines of code, and {most} is the most"));
+        }
+    }
+    none_of(&wrong);
+}
+
+#[test]
+fn functions_are_short() {
+    let mut wrong = Vec::new();
+    for (file, text) in CRATES.iter().flat_map(|path| sources(path)) {
+        for (name, line, lines) in functions(&code(&file, &text)) {
+            let most = bound(LONGER_FUNCTIONS, &format!("{file}:{name}"), FUNCTION);
+            if lines > most {
+                wrong.push(format!("{file}:{line}: {name} has {lines} lines, {most} is the most"));
+            }
+        }
+    }
+    none_of(&wrong);
+}
+
+/// The functions in lines of code: name, where it begins, and its length.
+fn functions<'t>(code: &[(usize, &'t str)]) -> Vec<(&'t str, usize, usize)> {
+    let mut found = Vec::new();
+    for (start, (number, line)) in code.iter().enumerate() {
+        let Some((before, after)) = line.split_once("fn ") else { continue };
+        let is_word = |word: &str| {
+            ["const", "async", "unsafe", "extern"].contains(&word) || word.starts_with("pub")
+        };
+        // Not `fn` in a type, in a macro or in a string.
+        if !before.split_whitespace().all(is_word) {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let rest = &code[start..];
+        let ends = |(_, line): &(usize, &str)| line.ends_with([';', '{', '}']);
+        let signature = rest.iter().position(ends).unwrap_or(0);
+        let lines = if rest[signature].1.ends_with('{') {
+            let close = format!("{}}}", " ".repeat(indent));
+            let end = rest.iter().position(|(_, line)| *line == close);
+            end.unwrap_or_else(|| panic!("line {number}: {line}: no end")) + 1
+        } else {
+            signature + 1
+        };
+        found.push((after.split(['(', '<']).next().unwrap(), *number, lines));
+    }
+    found
+}
+
+#[test]
+fn tuning_by_hand_is_rare() {
+    let files = CRATES[..2].iter().flat_map(|path| sources(path));
+    let lines = files.flat_map(|(name, text)| {
+        let code = code(&name, &text);
+        code.into_iter().map(|(_, line)| line.to_owned()).collect::<Vec<_>>()
+    });
+    let tuned = lines.filter(|line| BY_HAND.iter().any(|word| line.contains(word))).count();
+    println!("{tuned} of {TUNED_BY_HAND} uses of {BY_HAND:?}");
+    assert!(tuned <= TUNED_BY_HAND, "{tuned} uses of {BY_HAND:?}");
+}
+
+#[test]
+fn lines_are_narrow() {
+    let mut wrong = Vec::new();
+    for (name, text) in CRATES.iter().chain(&["examples", "tests"]).flat_map(|path| sources(path)) {
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.chars().count() > COLUMNS {
+                wrong.push(format!("{name}:{number} is wider than {COLUMNS} columns"));
+            }
+        }
+    }
+    assert!(wrong.len() <= WIDER, "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn a_file_is_counted_as_it_is_read() {
+    let text = "\
+//! A file.
+
+#[cfg(test)]
+mod some_tests;
+
+pub fn one() {
+    // Why.
+    two();
+}
+
+fn decl(
+    a: u8,
+) -> u8;
+fn short() {}
+
+#[cfg(test)]
+mod tests {
+    fn not_this() {
+    }
+}
+";
+    let lines = code("x.rs", text);
+    assert_eq!(lines.len(), 7);
+    assert_eq!(functions(&lines), [("one", 6, 3), ("decl", 11, 3), ("short", 14, 1)]);
+    assert!(code("x_tests.rs", text).is_empty());
+}

@@ -1,0 +1,224 @@
+//! Random programs against a queue: items are conserved, and the lines are fair.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use super::error::QueueError;
+use super::queue::{Shared, State};
+use super::waiting::{Ended, Operation, Waiter};
+
+/// A generator that is the same everywhere (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % sides as u64).unwrap()
+    }
+}
+
+/// A queue, and the books that are kept of it.
+struct World {
+    queue: Shared<u64>,
+    closed: bool,
+    /// The item that is put next: ascending, so the order can be seen.
+    next: u64,
+    /// Items that came out, at either end.
+    out: BTreeSet<u64>,
+    /// Those who stand in line, first come first.
+    puts: Vec<Operation<u64>>,
+    gets: Vec<Operation<u64>>,
+    /// Somebody took what it was handed, perhaps late, or gave up: after that an older item may
+    /// come behind a younger one.
+    mixed: bool,
+    /// What was taken last, before that.
+    last: u64,
+}
+
+fn waiter() -> Option<Waiter> {
+    Some(Waiter::Thread(thread::current()))
+}
+
+impl World {
+    fn new(room: usize) -> World {
+        World {
+            queue: Shared::new(room),
+            closed: false,
+            next: 1,
+            out: BTreeSet::new(),
+            puts: Vec::new(),
+            gets: Vec::new(),
+            mixed: false,
+            last: 0,
+        }
+    }
+
+    fn look<R>(&self, look: impl FnOnce(&State<u64>) -> R) -> R {
+        self.queue.with(|state| look(state))
+    }
+
+    fn came_out(&mut self, item: u64) {
+        assert!(self.out.insert(item), "{item} came out twice");
+    }
+
+    fn got(&mut self, item: u64) {
+        if !self.mixed {
+            assert!(item > self.last, "{item} after {}", self.last);
+            self.last = item;
+        }
+        self.came_out(item);
+    }
+
+    fn put(&mut self) {
+        let mut put = Operation::put(self.next);
+        self.next += 1;
+        match put.advance(&self.queue, waiter()) {
+            Some(ended) => self.end_put(put, ended),
+            None => self.puts.push(put),
+        }
+    }
+
+    fn get(&mut self) {
+        let mut get = Operation::get();
+        match get.advance(&self.queue, waiter()) {
+            Some(ended) => self.end_get(get, ended),
+            None => self.gets.push(get),
+        }
+    }
+
+    fn end_put(&mut self, put: Operation<u64>, ended: Ended) {
+        assert_eq!(ended.is_ok(), put.item.is_none());
+        assert!(ended.is_ok() || self.closed);
+        put.item.into_iter().for_each(|item| self.came_out(item));
+    }
+
+    fn end_get(&mut self, get: Operation<u64>, ended: Ended) {
+        assert_eq!(ended.is_ok(), get.item.is_some());
+        assert!(ended.is_ok() || self.closed && self.look(State::len) == 0);
+        get.item.into_iter().for_each(|item| self.got(item));
+    }
+
+    /// One of those in line looks, be it woken or not, perhaps with another waiter.
+    fn look_at_put(&mut self, place: usize, dice: &mut Dice) {
+        let number = self.puts[place].number.unwrap();
+        let waits = self.look(|state| {
+            state.puts.iter().any(|(found, waiter)| *found == number && waiter.is_some())
+        });
+        let ended = self.puts[place].advance(&self.queue, waiter().filter(|_| dice.roll(2) == 0));
+        assert_eq!(ended.is_none(), waits, "who is woken has an outcome");
+        if let Some(ended) = ended {
+            let put = self.puts.remove(place);
+            self.end_put(put, ended);
+        }
+    }
+
+    fn look_at_get(&mut self, place: usize, dice: &mut Dice) {
+        let number = self.gets[place].number.unwrap();
+        let waits = self.look(|state| {
+            state.gets.iter().any(|(found, waiter)| *found == number && waiter.is_some())
+        });
+        self.mixed = true;
+        let ended = self.gets[place].advance(&self.queue, waiter().filter(|_| dice.roll(2) == 0));
+        assert_eq!(ended.is_none(), waits, "who is woken has an outcome");
+        if let Some(ended) = ended {
+            let get = self.gets.remove(place);
+            self.end_get(get, ended);
+        }
+    }
+
+    fn leave(&mut self, dice: &mut Dice) {
+        self.mixed = true;
+        let place = dice.roll(self.puts.len() + self.gets.len());
+        if place >= self.puts.len() {
+            let mut get = self.gets.remove(place - self.puts.len());
+            get.leave(&self.queue, false);
+            return assert!(get.item.is_none());
+        }
+        let mut put = self.puts.remove(place);
+        let number = put.number.unwrap();
+        let (is_free, waits) = self.look(|state| {
+            let place = state.items.iter().position(|(found, _)| *found == number);
+            (place.is_some_and(|place| place >= state.reserved()), place >= Some(state.len()))
+        });
+        if dice.roll(2) == 0 {
+            let ended = put.give_up(&self.queue, QueueError::TimedOut);
+            assert_eq!(ended.is_err(), is_free, "it comes back if nobody has it");
+        } else {
+            put.leave(&self.queue, false);
+            assert_eq!(put.item.is_some(), waits, "it comes back if it was not in");
+        }
+        put.item.into_iter().for_each(|item| self.came_out(item));
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.queue.with(|state| state.closed = true);
+    }
+
+    fn check(&self) {
+        self.look(|state| {
+            let (len, reserved) = (state.len(), state.reserved());
+            assert!(len <= state.room, "the bound is exact");
+            assert!(state.items.iter().map(|(number, _)| number).is_sorted());
+            assert!(state.puts.is_empty() || state.closed || len == state.room);
+            assert!(state.puts.iter().all(|(_, waiter)| waiter.is_some() != state.closed));
+            // First come, first served: those for whom there is an item, and no others, are woken.
+            let served = if state.closed && len == 0 { state.gets.len() } else { reserved };
+            let woken = state.gets.iter().map(|(_, waiter)| waiter.is_none());
+            assert!(woken.eq((0..state.gets.len()).map(|place| place < served)));
+            // Each item that ever came is inside or came out.
+            let came = usize::try_from(self.next - 1).unwrap();
+            assert_eq!(state.items.len() + self.out.len(), came);
+            assert_eq!(state.puts.len(), self.puts.len().min(state.puts.len()));
+            assert_eq!(state.gets.len(), self.gets.len());
+        });
+    }
+}
+
+#[test]
+fn whatever_happens_in_whatever_order_items_are_conserved_and_lines_are_fair() {
+    for seed in 0..4_000 {
+        let mut dice = Dice(seed);
+        let mut world = World::new(1 + dice.roll(3));
+        let patient = dice.roll(2) == 0;
+        for _ in 0..80 {
+            match dice.roll(16) {
+                0..=4 => world.put(),
+                5..=9 => world.get(),
+                10 | 11 if !world.puts.is_empty() => {
+                    let place = dice.roll(world.puts.len());
+                    world.look_at_put(place, &mut dice);
+                }
+                12 | 13 if !world.gets.is_empty() => {
+                    let place = dice.roll(world.gets.len());
+                    world.look_at_get(place, &mut dice);
+                }
+                14 if !patient && world.puts.len() + world.gets.len() > 0 => {
+                    world.leave(&mut dice);
+                }
+                15 if dice.roll(30) == 0 => world.close(),
+                _ => {}
+            }
+            world.check();
+        }
+        // All who were woken look, until nobody is left who was.
+        world.close();
+        while !world.gets.is_empty() || !world.puts.is_empty() {
+            (0..world.puts.len()).rev().for_each(|place| world.look_at_put(place, &mut dice));
+            (0..world.gets.len()).rev().for_each(|place| world.look_at_get(place, &mut dice));
+            if world.look(State::len) > 0 {
+                world.get();
+            }
+            world.check();
+        }
+        while world.look(State::len) > 0 {
+            world.get();
+        }
+        let left = world.look(|state| state.puts.len() + state.gets.len());
+        assert_eq!(left, 0, "who gave up left nothing");
+        assert_eq!(world.out.len() as u64, world.next - 1, "every item came out");
+    }
+}

@@ -1,0 +1,245 @@
+//! A put or a get under way, and how a task and a thread wait for it: the same steps on both sides.
+
+use std::fmt;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+#[cfg(not(all(test, loom)))]
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::error::QueueError;
+use super::queue::{Shared, find, remove};
+use crate::combine::Either;
+use crate::gate;
+use crate::interrupt::Interrupt;
+use crate::outside::{OutsideWaker, Wait};
+use crate::protocol::Post;
+use crate::verbs::{Budget, budget};
+
+/// Who waits, to be woken from any thread.
+#[derive(Debug)]
+pub enum Waiter {
+    Task(OutsideWaker),
+    Thread(Thread),
+}
+
+impl Waiter {
+    pub(super) fn wake(self) {
+        match self {
+            Waiter::Task(waker) => waker.wake(),
+            Waiter::Thread(thread) => thread.unpark(),
+        }
+    }
+}
+
+/// How a put or a get ended.
+pub(super) type Ended = Result<(), QueueError>;
+
+/// A put or a get under way.
+pub struct Operation<T> {
+    pub(super) kind: Kind,
+    /// Of a put, until it is in the queue or in the line; of a get, once it has it.
+    pub(super) item: Option<T>,
+    /// Its number, from when it joins the line until it hears of its end.
+    pub(super) number: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Put,
+    Get,
+}
+
+impl<T> Operation<T> {
+    pub(super) fn put(item: T) -> Operation<T> {
+        Operation { kind: Kind::Put, item: Some(item), number: None }
+    }
+
+    pub(super) fn get() -> Operation<T> {
+        Operation { kind: Kind::Get, item: None, number: None }
+    }
+
+    /// Does it, or finds what has become of it. If it has to wait, it stands in line with that
+    /// waiter, if there is one.
+    pub(super) fn advance(&mut self, queue: &Shared<T>, waiter: Option<Waiter>) -> Option<Ended> {
+        // What is left here, this one or the one that stood in line, is dropped after the lock.
+        let mut waiter = waiter;
+        queue.with(|state| {
+            let Some(number) = self.number else {
+                let ended = state.attempt(self);
+                if matches!(ended, Err(QueueError::Full | QueueError::Empty)) {
+                    state.enqueue(self, waiter.take()?);
+                    return None;
+                }
+                return Some(ended);
+            };
+            let line = state.line(self.kind);
+            if let Some(waits) = find(line, number).and_then(|place| line[place].1.as_mut()) {
+                waiter.iter_mut().for_each(|waiter| mem::swap(waits, waiter));
+                return None;
+            }
+            self.number = None;
+            Some(state.outcome(self, number))
+        })
+    }
+
+    /// Fails for that reason, unless it is a put and somebody has its item.
+    pub(super) fn give_up(&mut self, queue: &Shared<T>, why: QueueError) -> Ended {
+        self.leave(queue, true);
+        let is_done = self.kind == Kind::Put && self.item.is_none();
+        if is_done { Ok(()) } else { Err(why) }
+    }
+
+    /// Leaves the line; a put that waited has its item again. If its item is in, that stays in,
+    /// unless the put is to be undone and nobody has it.
+    pub(super) fn leave(&mut self, queue: &Shared<T>, undo: bool) {
+        let Some(number) = self.number.take() else { return };
+        let left = queue.with(|state| {
+            let reserved = state.reserved();
+            let left = remove(state.line(self.kind), number);
+            let is_free = find(&state.items, number).is_some_and(|place| place >= reserved);
+            if is_free && (left.is_some() || undo) {
+                self.item = remove(&mut state.items, number);
+            }
+            left
+        });
+        drop(left);
+    }
+}
+
+/// A task's wait for an operation on a queue of `T`: a [`Put`](super::Put), a [`Get`](super::Get)
+/// or a [`WaitEvent`](super::WaitEvent).
+///
+/// Dropped while it waits, it leaves the line as if it had never been in it.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Waiting<T, R> {
+    queue: Arc<Shared<T>>,
+    operation: Operation<T>,
+    /// `None` once it was granted.
+    budget: Option<Budget>,
+    wait: Wait,
+    output: Output<T, R>,
+}
+
+/// Makes the output from what the operation has and how it ended.
+pub(super) type Output<T, R> = fn(Option<T>, Ended) -> R;
+
+impl<T, R> Waiting<T, R> {
+    #[track_caller]
+    pub(super) fn new(
+        what: &'static str,
+        queue: &Arc<Shared<T>>,
+        operation: Operation<T>,
+        output: Output<T, R>,
+    ) -> Waiting<T, R> {
+        let (budget, wait) = (Some(budget()), Wait::here(what));
+        Waiting { queue: queue.clone(), operation, budget, wait, output }
+    }
+
+    /// A real thread will end the wait: a virtual clock stands still until one does.
+    pub fn external(mut self) -> Waiting<T, R> {
+        self.wait.external = true;
+        self
+    }
+
+    /// `Err`: the wait was interrupted.
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ended, Interrupt>> {
+        let Waiting { queue, operation, budget, wait, .. } = self;
+        if let Some(asked) = budget {
+            // A queue that other threads fill is as bad as a socket: it may never be empty.
+            ready!(Pin::new(asked).poll(cx))?;
+            *budget = None;
+            if let Some(ended) = operation.advance(queue, None) {
+                return Poll::Ready(Ok(ended));
+            }
+        }
+        let stand_in_line = |waker| operation.advance(queue, Some(Waiter::Task(waker)));
+        Poll::Ready(match ready!(wait.poll(cx, stand_in_line)) {
+            Either::Left(ended) => Ok(ended),
+            Either::Right(woken) => woken.map(|()| {
+                let ended = operation.advance(queue, None);
+                ended.expect("rule: whoever is woken finds what it waited for")
+            }),
+        })
+    }
+}
+
+impl<T, R> fmt::Debug for Waiting<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("wait", &self.wait).finish_non_exhaustive()
+    }
+}
+
+impl<T, R> Unpin for Waiting<T, R> {}
+
+impl<T, R> Future for Waiting<T, R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        let ended = ready!(self.poll_ended(cx));
+        let Waiting { queue, operation, output, .. } = &mut *self;
+        let ended = ended.unwrap_or_else(|interrupt| {
+            let ended = operation.give_up(queue, QueueError::Interrupt(interrupt.clone()));
+            if let (Ok(()), Some(task)) = (&ended, gate::task()) {
+                // The operation is done, so this is for the task's next blocking trap.
+                gate::post(Post::Unread(task, interrupt));
+            }
+            ended
+        });
+        Poll::Ready(output(operation.item.take(), ended))
+    }
+}
+
+impl<T, R> Drop for Waiting<T, R> {
+    fn drop(&mut self) {
+        self.wait.abandon();
+        self.operation.leave(&self.queue, false);
+    }
+}
+
+/// Does an operation on this thread, which waits for it no longer than `span`.
+///
+/// # Panics
+///
+/// Inside a task, and where a kernel would have to wait.
+pub(super) fn block<T, R>(
+    queue: &Shared<T>,
+    mut operation: Operation<T>,
+    output: Output<T, R>,
+    span: Option<Duration>,
+) -> R {
+    let rule = "rule: a task does not block its kernel's thread; await the operation";
+    assert!(gate::task().is_none(), "{rule}");
+    let mut ended = operation.advance(queue, None);
+    if ended.is_none() {
+        let rule =
+            "rule: a thread does not block while a kernel runs on it, which may have to wake it";
+        assert!(gate::epoch() == 0, "{rule}");
+        ended = operation.advance(queue, Some(Waiter::Thread(thread::current())));
+    }
+    let deadline = span.and_then(|span| Instant::now().checked_add(span));
+    let mut in_time = true;
+    while ended.is_none() && in_time {
+        in_time = park(deadline);
+        ended = operation.advance(queue, None);
+    }
+    let ended = ended.unwrap_or_else(|| operation.give_up(queue, QueueError::TimedOut));
+    output(operation.item, ended)
+}
+
+/// Parks this thread, at most until `deadline`; whether that has not come. May return early.
+#[cfg(not(all(test, loom)))]
+fn park(deadline: Option<Instant>) -> bool {
+    match deadline {
+        None => thread::park(),
+        Some(deadline) => {
+            thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+        }
+    }
+    deadline.is_none_or(|deadline| Instant::now() < deadline)
+}
+
+#[cfg(all(test, loom))]
+use super::model_tests::{Thread, park, thread};
