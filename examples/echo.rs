@@ -24,9 +24,11 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
 }
 
 async fn serve(mut listener: TcpListener) -> io::Result<()> {
+    let mut accepted = 0;
     while let Some(stream) = listener.accept_until_shutdown().await? {
-        // Nobody joins it: an error ends its own connection only.
-        spawn("conn", echo(stream)).detached().await;
+        accepted += 1;
+        // Nobody joins it: a connection that fails ends alone.
+        spawn(format!("conn-{accepted}"), echo(stream)).detached().await;
     }
     Ok(())
 }

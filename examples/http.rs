@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::http_flags::HttpFlags;
+use common::kernel_page;
 use common::log::{ACCESS, access_time};
 use common::server::{self, Place, Server};
 use net::Stream;
@@ -35,6 +36,8 @@ enum Route {
     File,
     Blocking,
     Gate,
+    Kernel,
+    KernelEvents,
 }
 
 #[derive(clap::Args)]
@@ -73,6 +76,10 @@ impl App {
             .form(Form::Json)
             .get("/gate", Route::Gate)
             .form(Form::Text);
+        let routes = match flags.kernel_page {
+            true => routes.get("/kernel", Route::Kernel).get("/kernel/events", Route::KernelEvents),
+            false => routes,
+        };
         // As many threads as the gate lets in, so that nobody who is in waits for one.
         let behind = threads("gate", gate.limit());
         let entrance = Entrance::new(gate).or_else(too_busy);
@@ -99,6 +106,8 @@ impl App {
             Route::Echo => Box::pin(echo(request)).await,
             Route::Stream => Box::pin(stream(request)).await,
             Route::Events => Box::pin(events(request)).await,
+            Route::Kernel => Box::pin(kernel_page::page()).await,
+            Route::KernelEvents => Box::pin(kernel_page::feed(request)).await,
             Route::File => match &self.files {
                 Some(files) => {
                     let name = found.rest(request).to_owned();
@@ -267,6 +276,7 @@ fn main() -> ExitCode {
                 /files/NAME, /blocking?ms=N, /gate?ms=N";
     let Args { server, http } = common::parse("http", what);
     let server = server.ready(&http.config(), http.threads(), http.bounds());
+    let server = if http.kernel_page { server.with_kernel_page() } else { server };
     // One for all workers: what it guards is scarce for the process.
     let gate = Limit::new("gate", http.gate);
     server::serve(&server, move |place| main_task(place, http.clone(), gate.clone()))

@@ -19,15 +19,6 @@ use traps::{Error, Time, sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
-#[derive(clap::Args)]
-struct Args {
-    /// When to unregister a descriptor: lazy, next-sleep or eager
-    #[arg(long, value_name = "NAME", default_value = "lazy")]
-    policy: Policy,
-    #[command(flatten)]
-    lesson: Lesson,
-}
-
 /// Waits twice in a row for the same descriptor, sleeps, and waits for it again.
 pub async fn linger<S: Source>(reader: Io<S>, mut take: impl FnMut(&Io<S>)) -> Result<(), Error> {
     for _ in 0..2 {
@@ -54,6 +45,15 @@ async fn with_a_socket() -> std::io::Result<()> {
     .await;
     linger(Io::new(ours), |reader| _ = (&**reader).read(&mut [0])).await?;
     writer.join().await?
+}
+
+#[derive(clap::Args)]
+struct Args {
+    /// When to unregister a descriptor: lazy, next-sleep or eager
+    #[arg(long, value_name = "NAME", default_value = "lazy")]
+    policy: Policy,
+    #[command(flatten)]
+    lesson: Lesson,
 }
 
 fn main() -> ExitCode {

@@ -652,9 +652,15 @@ fn life(seed: u64) -> String {
     trace
 }
 
+/// How many random programs a test makes; `CHAOS_SEEDS=60000` asks for more.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let asked = std::env::var("CHAOS_SEEDS").ok();
+    0..asked.map_or(usual, |seeds| seeds.parse().expect("CHAOS_SEEDS is a number"))
+}
+
 #[test]
 fn whatever_a_program_does_nothing_is_left_and_the_trace_is_sound() {
-    for seed in 0..600 {
+    for seed in seeds(300) {
         let lived = catch_unwind(|| life(seed));
         if let Err(panic) = lived {
             eprintln!("seed {seed}");
@@ -721,7 +727,7 @@ fn told(seed: u64, listens: Listens) -> Vec<Told> {
 /// kernel told of most scopes. One that comes or goes in the midst of it changes nothing either.
 #[test]
 fn d19_what_is_stored_comes_to_the_same_as_what_is_told() {
-    for seed in 0..2_000 {
+    for seed in seeds(800) {
         let stored = told(seed, Listens::Nobody);
         assert_eq!(stored, told(seed, Listens::Somebody), "seed {seed}");
         assert_eq!(stored, told(seed, Listens::InParts), "seed {seed}, in parts");
@@ -731,7 +737,7 @@ fn d19_what_is_stored_comes_to_the_same_as_what_is_told() {
 #[test]
 fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_nothing() {
     let mut swept = 0;
-    for seed in 0..150 {
+    for seed in 0..60 {
         let program = || {
             let machine = machine();
             let clock = machine.clock();
@@ -755,5 +761,5 @@ fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_noth
         let hangs = failures.contains(designed[0]);
         assert!(!hangs || trace.contains(" shield "), "seed {seed}: {said}");
     }
-    assert!(swept > 100, "most programs come through: {swept}");
+    assert!(swept > 40, "most programs come through: {swept}");
 }

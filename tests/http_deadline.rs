@@ -303,7 +303,12 @@ fn d24_each_cause_has_its_answer_or_silence_and_its_line() {
             &["200", "408"],
             "name=head_wait limit=10s conn=1",
         ),
-        ("no body", vec![(0, POST.to_vec())], &[], "name=body_rate limit=240 window=5s conn=1"),
+        (
+            "no body",
+            vec![(0, POST.to_vec())],
+            &["408"],
+            "name=body_rate limit=240 window=5s conn=1",
+        ),
         ("the end at once", vec![(0, vec![])], &[], ""),
         ("the end in a head", vec![(0, bytes("GET / HT")), (1, vec![])], &["400"], ""),
         ("the end in a body", vec![(0, POST.to_vec()), (1, vec![])], &["400"], ""),

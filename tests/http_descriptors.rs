@@ -28,7 +28,7 @@ impl Handler for App {
 }
 
 /// The process with few descriptors.
-fn be_the_server() {
+fn be_the_server(config: Config) {
     let warnings = Rc::new(RefCell::new(Vec::new()));
     let heard = warnings.clone();
     let options = Options::new().shutdown_on(&[Signal::Terminate]);
@@ -41,7 +41,7 @@ fn be_the_server() {
     let served = kernel.run(async {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         println!("\nlistening on {}", listener.local_addr().unwrap());
-        serve(listener, Rc::new(App), Rc::new(Config::default())).await
+        serve(listener, Rc::new(App), Rc::new(config)).await
     });
     served.unwrap().unwrap();
     kernel.shutdown().unwrap();
@@ -75,7 +75,7 @@ fn answer(stream: &mut StdStream) -> String {
 #[test]
 fn honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors() {
     if limited::is_server() {
-        return be_the_server();
+        return be_the_server(Config::default());
     }
     let test = "honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors";
     let (mut server, lines, addr) = limited::start(test, LIMIT);
@@ -98,6 +98,41 @@ fn honest_clients_are_served_by_a_server_that_has_run_out_of_descriptors() {
         assert!(answer(stream).starts_with("HTTP/1.1 200 OK\r\n"));
     }
     drop(held);
+    let kill = format!("kill -TERM {}", server.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(server.wait().unwrap().success(), "{rest:#?}");
+}
+
+#[test]
+fn as_many_idle_connections_close_as_are_needed_and_the_longest_idle_first() {
+    if limited::is_server() {
+        let mut config = Config::default();
+        config.deadlines.idle = Duration::from_secs(600);
+        return be_the_server(config);
+    }
+    let test = "as_many_idle_connections_close_as_are_needed_and_the_longest_idle_first";
+    let (mut server, lines, addr) = limited::start(test, LIMIT);
+    let is_closed = |mut stream: &StdStream| {
+        stream.set_nonblocking(true).unwrap();
+        let read = stream.read(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        matches!(read, Ok(0))
+    };
+    let (mut idle, mut came_since) = (Vec::new(), 0);
+    while came_since < 6 {
+        let mut stream = connect(&addr);
+        stream.write_all(GET).unwrap();
+        assert!(answer(&mut stream).starts_with("HTTP/1.1 200 OK\r\n"));
+        idle.push(stream);
+        let closed = idle.iter().filter(|stream| is_closed(stream)).count();
+        assert_eq!(idle.iter().take_while(|stream| is_closed(stream)).count(), closed);
+        came_since += usize::from(closed > 0);
+        // One, and twice as many each time that this was not enough.
+        assert!(closed <= 2 * came_since, "{closed} for {came_since}");
+        assert!(idle.len() < 100, "nobody closes");
+    }
+    drop(idle);
     let kill = format!("kill -TERM {}", server.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     let rest: Vec<String> = lines.map(Result::unwrap).collect();

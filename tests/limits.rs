@@ -141,20 +141,15 @@ fn f29_each_option_is_on_the_page_once_and_each_name_too() {
     assert_eq!(names.len(), count, "{names:?}");
     // The fields of each struct of options, by its source.
     for (file, head, prefix, unbounded) in [
-        (
-            "kernel/src/options.rs",
-            "pub struct Options {",
-            "Options",
-            &["policy", "shutdown_on"][..],
-        ),
+        ("kernel/src/options.rs", "options! {", "Options", &["policy"][..]),
         (
             "net/src/listener.rs",
             "pub struct Options {",
             "listener::Options",
             &["reuse_address", "reuse_port"],
         ),
-        ("net/src/http/config.rs", "pub struct Limits {", "Limits", &[]),
-        ("net/src/http/config.rs", "pub struct Deadlines {", "Deadlines", &[]),
+        ("net/src/http/limits.rs", "pub struct Limits {", "Limits", &[]),
+        ("net/src/http/deadlines.rs", "pub struct Deadlines {", "Deadlines", &[]),
     ] {
         let text = fs::read_to_string(root().join(file)).unwrap();
         let body = text.split(head).nth(1).unwrap().split("\n}").next().unwrap();

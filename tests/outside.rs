@@ -175,7 +175,8 @@ fn an_outside_wait_that_nobody_can_end_is_a_hang_and_named() {
     let mut kernel = Kernel::new(Sim::new());
     match kernel.run(async { outside("the_other_side", |_| true).await }) {
         Err(Error::Hang(report)) => {
-            assert!(report.contains("parked in outside the_other_side at tests/outside.rs:"));
+            assert!(report.contains(" main parked outside the_other_side "), "{report}");
+            assert!(report.contains(" tests/outside.rs:"), "{report}");
         }
         other => panic!("{other:?}"),
     }

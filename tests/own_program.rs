@@ -1,4 +1,4 @@
-//! The README's "Your own program" compiles, and does what it says.
+//! "Your own program" in the guide compiles, and does what it says.
 
 use std::time::Duration;
 use traps::{Interrupt, JoinError, sleep, spawn};
@@ -17,16 +17,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-const README: &str = include_str!("../README.md");
+const PAGE: &str = include_str!("../kernel/src/guide/start.md");
 
 /// The block behind that remark.
 fn block(remark: &str) -> &'static str {
-    let block = README.split(remark).nth(1).expect("it is there").split("```").nth(1).unwrap();
+    let block = PAGE.split(remark).nth(1).expect("it is there").split("```").nth(1).unwrap();
     block.split_once('\n').unwrap().1
 }
 
 #[test]
-fn the_program_of_the_readme_is_the_one_above() {
+fn the_program_of_the_guide_is_the_one_above() {
     assert!(
         include_str!("own_program.rs").contains(block("<!-- program: tests/own_program.rs -->"))
     );
@@ -35,7 +35,7 @@ fn the_program_of_the_readme_is_the_one_above() {
 }
 
 #[test]
-fn the_packages_of_the_readme_are_called_so() {
+fn the_packages_of_the_guide_are_called_so() {
     let manifest = block("## Your own program");
     let packages = [
         ("traps", include_str!("../traps/Cargo.toml")),

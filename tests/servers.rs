@@ -157,6 +157,23 @@ fn http_answers_each_of_its_paths_and_ends_at_sigint() {
     server.stop("INT");
 }
 
+#[test]
+fn http_echo_answers_a_client_that_sends_all_before_it_reads() {
+    let server = start("http", "http_echo");
+    let post = |length: usize| {
+        let fields = format!("Host: here\r\nContent-Length: {length}\r\nConnection: close");
+        let body = "x".repeat(length);
+        server.ask(&format!("POST /echo HTTP/1.1\r\n{fields}\r\n\r\n{body}"))
+    };
+    let most = 8 << 20;
+    let answer = post(most);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert_eq!(body.len(), most);
+    assert!(post(most + 1).starts_with("HTTP/1.1 413 "), "one byte more");
+    server.end("TERM");
+}
+
 /// The trace of a worker.
 fn of_worker(trace: &Path, number: u32) -> PathBuf {
     PathBuf::from(format!("{}.{number}", trace.display()))
@@ -177,7 +194,8 @@ fn several_workers_share_a_port_and_end_together() {
         }
         server.end(signal);
         let texts = [1, 2].map(|number| assert_sound(&of_worker(&trace, number)));
-        let served = texts.map(|text| text.matches(" conn     exit ").count());
+        let is_end = |line: &&str| line.contains(" conn-") && line.contains(" exit ");
+        let served = texts.map(|text| text.lines().filter(is_end).count());
         assert!(served.iter().all(|connections| *connections > 0), "{name}: {served:?}");
         assert_eq!(served[0] + served[1], 64, "{name}");
     }
@@ -453,7 +471,7 @@ fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
     for _ in 0..2 {
         server.send("USR1");
         let mut table = log.by_ref().map(Result::unwrap).skip_while(|line| !line.contains("since"));
-        for (name, parked) in [("main", "io l1 read"), ("conn", "io c1 read")] {
+        for (name, parked) in [("main", "io l1 read"), ("conn-1", "io c1 read")] {
             let _head = if name == "main" { table.next() } else { None };
             let row = table.next().unwrap();
             let words: Vec<&str> = row.split_whitespace().collect();
@@ -469,6 +487,39 @@ fn f26_sigusr1_prints_the_task_table_while_the_server_runs() {
 }
 
 /// The body of a whole answer.
+#[test]
+fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
+    let off = start("http", "no_kernel_page");
+    assert!(off.ask(&get("/kernel")).starts_with("HTTP/1.1 404 "), "it is off by default");
+    off.stop("TERM");
+    let server = start_with("http", "kernel_page", &["--kernel-page"]);
+    let page = server.ask(&get("/kernel"));
+    assert!(page.contains("text/html") && page.contains("The kernel, live"), "{page}");
+    // The second connection, so it is of the task `conn-2`.
+    let mut feed = server.connect();
+    feed.write_all(b"GET /kernel/events HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(&feed).lines().map(Result::unwrap);
+    let mut next = || lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned));
+    next().unwrap();
+    server.ask(&get("/plaintext"));
+    // What happened meanwhile; only another connection makes it say something again.
+    let mut said = String::new();
+    while !said.contains("conn-3 exit") {
+        let text = next().unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let events = value["events"].as_array().unwrap();
+        for event in events {
+            let words: Vec<&str> = event.as_str().unwrap().split_whitespace().collect();
+            said += &(words.join(" ") + "\n");
+        }
+        let tasks = value["tasks"].as_array().unwrap();
+        assert!(tasks.iter().all(|task| task[1] != "conn-2"), "{text}");
+    }
+    assert!(said.contains("conn-3 io c3 read = ") && !said.contains(" conn-2 "), "{said}");
+    drop(feed);
+    server.stop("TERM");
+}
+
 fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("it has a head").1
 }

@@ -31,5 +31,6 @@ fn a_signal_ends_the_wait_for_it_and_one_between_two_waits_is_kept() {
         (first, second, wait_signal(&[Signal::User1]).await.unwrap())
     });
     assert_eq!(ends, (Signal::User1, Signal::User1, Signal::User1));
-    assert_lines(&trace, "SIGUSR1", 3);
+    assert_lines(&trace, "arrive   SIGUSR1", 3);
+    assert_lines(&trace, "= SIGUSR1", 3);
 }

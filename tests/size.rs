@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lines of code in `traps` and `kernel`.
-const TRAPS_AND_KERNEL: usize = 13_750;
+const TRAPS_AND_KERNEL: usize = 13_360;
 /// Lines of code in `net`.
-const NET: usize = 7_350;
+const NET: usize = 7_200;
 /// Lines of code that a trap passes through: the files of [`WAY`].
 const WAY_OF_A_TRAP: usize = 3_100;
 /// Lines of code in a file.
@@ -16,8 +16,6 @@ const FILE: usize = 300;
 const FUNCTION: usize = 40;
 /// Columns of a line, comments included.
 const COLUMNS: usize = 100;
-/// How many lines are wider.
-const WIDER: usize = 0;
 /// How often [`BY_HAND`] may be used in `traps` and `kernel`.
 const TUNED_BY_HAND: usize = 60;
 
@@ -42,7 +40,7 @@ const WAY: [&str; 16] = [
     "kernel/src/scopes.rs",
     "kernel/src/timers.rs",
     "kernel/src/registrations.rs",
-    "kernel/src/wake.rs",
+    "kernel/src/outside/queue.rs",
 ];
 
 /// Files that are longer than [`FILE`], and how long they may be.
@@ -52,7 +50,7 @@ const LONGER_FILES: &[(&str, usize)] = &[];
 const LONGER_FUNCTIONS: &[(&str, usize)] = &[
     // One arm each, and no arm is long.
     ("kernel/src/table.rs:dispatch", 58),
-    ("kernel/src/posts.rs:heed", 47),
+    ("kernel/src/posts.rs:heed", 51),
     ("net/src/http/status.rs:line", 49),
     // Lists.
     ("kernel/src/kernel.rs:with_options", 47),
@@ -69,7 +67,8 @@ const LONGER_FUNCTIONS: &[(&str, usize)] = &[
     ("net/src/http/files.rs:answer", 43),
     ("net/src/http/head.rs:inspect", 49),
     ("net/src/http/plain.rs:plain", 47),
-    ("net/src/http/reading.rs:next_in_pieces", 49),
+    ("net/src/http/read_head.rs:next_in_pieces", 41),
+    ("net/src/http/connection.rs:live", 52),
     ("net/src/http/server.rs:serve", 45),
 ];
 
@@ -223,12 +222,13 @@ fn lines_are_narrow() {
     let mut wrong = Vec::new();
     for (name, text) in CRATES.iter().chain(&["examples", "tests"]).flat_map(|path| sources(path)) {
         for (number, line) in (1..).zip(text.lines()) {
-            if line.chars().count() > COLUMNS {
+            let is_table = line.trim_start().starts_with("//! |");
+            if !is_table && line.chars().count() > COLUMNS {
                 wrong.push(format!("{name}:{number} is wider than {COLUMNS} columns"));
             }
         }
     }
-    assert!(wrong.len() <= WIDER, "\n{}\n", wrong.join("\n"));
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
 #[test]

@@ -576,10 +576,10 @@ fn a_hang_names_each_blocked_task_and_its_traps() {
     });
     let Err(Error::Hang(report)) = error else { panic!("{error:?}") };
     for line in [
-        "task 2 main: parked in join 3 at tests/tasks.rs:",
-        "task 3 waiter: parked in wait q1 at tests/tasks.rs:",
-        "task 4 bare: parked on a waker alone",
-        "task 5 reader: parked in io f1 read at tests/tasks.rs:",
+        " 2 main   parked join 3     0.000000 -     tests/tasks.rs:",
+        " 3 waiter parked wait q1    0.000000 -     tests/tasks.rs:",
+        " 4 bare   parked waker      0.000000 -     tests/tasks.rs:",
+        " 5 reader parked io f1 read 0.000000 -     tests/tasks.rs:",
     ] {
         assert_eq!(report.matches(line).count(), 1, "{line}\n{report}");
     }

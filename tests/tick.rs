@@ -46,8 +46,8 @@ fn ticks(millis: u64) -> Options {
 
 #[test]
 fn d13_the_tick_of_the_owner_has_a_floor_and_a_default() {
-    assert_eq!(booted(Sim::new(), ticks(1)), ["0.01s"]);
-    assert_eq!(booted(Sim::new(), ticks(0)), ["0.01s"]);
+    assert_eq!(booted(Sim::new(), ticks(1)), ["10ms"]);
+    assert_eq!(booted(Sim::new(), ticks(0)), ["10ms"]);
     assert_eq!(booted(Sim::new(), ticks(700)), ["0.7s"]);
     assert_eq!(booted(Sim::new(), Options::new()), ["0.3s"]);
 }
@@ -84,11 +84,11 @@ fn said(environment: Option<&str>) -> Vec<String> {
 #[test]
 fn d13_the_tick_comes_from_the_environment_unless_the_owner_or_the_virtual_clock_knows_better() {
     for (environment, real) in
-        [(None, "0.3s"), (Some("250"), "0.25s"), (Some("1"), "0.01s"), (Some("0"), "0.01s")]
+        [(None, "0.3s"), (Some("250"), "0.25s"), (Some("1"), "10ms"), (Some("0"), "10ms")]
     {
         let wanted = [
             format!("real [\"{real}\"]"),
-            "owner [\"0.02s\"]".to_owned(),
+            "owner [\"20ms\"]".to_owned(),
             "virtual [\"0.3s\"]".to_owned(),
         ];
         assert_eq!(said(environment), wanted, "{environment:?}");

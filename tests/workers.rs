@@ -594,36 +594,6 @@ fn r1_a_job_that_asks_for_a_job_is_told_so() {
     assert!(text.contains("run it right there"), "{text}");
 }
 
-// ---- Threads that cannot be started ------------------------------------------------------------
-
-#[test]
-fn a_thread_that_cannot_be_started_is_said_and_tried_again_and_no_job_is_lost() {
-    let mut kernel = Traced::new(Sim::new().thread_starts_fail(3), Options::new());
-    let values = kernel.go(async {
-        let jobs = (0..3_u64).map(|n| run_in_thread(move || n));
-        let values = traps::join_all(jobs).await;
-        (values.into_iter().map(Result::unwrap).collect::<Vec<_>>(), clock().await)
-    });
-    // Tried at 0, 100 ms, 200 ms, and with success at 300 ms.
-    assert_eq!(values, (vec![0, 1, 2], at(ms(300))));
-    let trace = kernel.end();
-    assert_lines(&trace, "warn     no thread could be started", 1);
-    assert_lines(&trace, "warn     jobs find threads again", 1);
-}
-
-#[test]
-fn a_retry_that_nobody_needs_any_more_is_forgotten_and_says_nothing() {
-    let mut kernel = Traced::new(Sim::new().thread_starts_fail(1_000), Options::new());
-    kernel.go(async {
-        assert!(is_timeout(&timeout_after(ms(50), run_in_thread(|| ())).await));
-        sleep(ms(10)).await.unwrap();
-    });
-    assert!(kernel.is_quiescent(), "{}", kernel.outstanding());
-    let trace = kernel.end();
-    assert_lines(&trace, "warn     ", 1);
-    assert_lines(&trace, "timers=0", 1);
-}
-
 // ---- The end -----------------------------------------------------------------------------------
 
 /// Panics when it is dropped.

@@ -38,6 +38,9 @@ pub struct HttpFlags {
     /// Log each request, in the common log format
     #[arg(long)]
     pub access_log: bool,
+    /// Serve /kernel, a page that shows what the kernel does
+    #[arg(long)]
+    pub kernel_page: bool,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each example uses a part")]
 
 pub mod http_flags;
+pub mod kernel_page;
 pub mod log;
 pub mod server;
 pub mod values;

@@ -17,7 +17,7 @@ use traps::Signal;
 use traps::limits::Bound;
 
 use super::values::{address, between};
-use super::{Common, Outcome, fail, log, outcome, report, run};
+use super::{Common, Outcome, fail, kernel_page, log, outcome, report, run};
 
 /// How long a signal may take to reach all workers: a busy one looks for it now and then.
 const SPREAD: Duration = Duration::from_millis(100);
@@ -46,6 +46,9 @@ pub struct Server {
     /// Worker threads for blocking jobs, if a kernel needs more than it has by default.
     #[arg(skip)]
     threads: usize,
+    /// `/kernel` shows what the kernel does.
+    #[arg(skip)]
+    kernel_page: bool,
 }
 
 impl Server {
@@ -71,8 +74,18 @@ impl Server {
         Options { backlog: self.backlog, ..Options::default() }
     }
 
+    /// Lets [`kernel_page`] see the events of each kernel.
+    pub fn with_kernel_page(mut self) -> Server {
+        self.kernel_page = true;
+        self
+    }
+
     fn kernel(&self) -> io::Result<Kernel<Real>> {
-        self.common.kernel(Real::new()?, self.options())
+        let mut kernel = self.common.kernel(Real::new()?, self.options())?;
+        if self.kernel_page {
+            kernel_page::watch(&mut kernel);
+        }
+        Ok(kernel)
     }
 
     /// The options of one of several workers, whose traces are in files of their own.

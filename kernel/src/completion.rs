@@ -108,9 +108,11 @@ impl<M: Machine> Kernel<M> {
         let task = &mut self.tasks[index];
         if task.state == State::Parked {
             task.state = State::Ready;
-            task.since = self.log.now;
+            let left = mem::replace(&mut task.since, self.log.now);
             if self.log.listening {
-                task.rare().told.cause = cause;
+                let has_run = task.runs > 0;
+                let told = &mut task.rare().told;
+                (told.cause, told.left) = (cause, has_run.then_some(left));
             }
             self.ready.push(index);
         } else if task.state == State::Running {

@@ -1,5 +1,6 @@
 //! Descriptors: waits for them, what arrives, and when a registration ends.
 
+use std::mem;
 use std::os::fd::OwnedFd;
 
 use traps::protocol::{Answer, Direction, HandleId, Owned, Ticket};
@@ -12,7 +13,7 @@ use crate::machine::{Arrival, Machine};
 use crate::ops::UNKNOWN;
 use crate::registrations::Policy;
 use crate::table::Asker;
-use crate::trace::{Event, Op, Seq, WakeOp, Why};
+use crate::trace::{self, Event, Need, Op, Reg, Seq, WakeOp, Why};
 use crate::waits::On;
 
 const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
@@ -30,20 +31,22 @@ impl<M: Machine> Kernel<M> {
             return self.answer(asker, Answer::Busy, op);
         }
         registration.unwanted = 0;
-        let is_ready = std::mem::take(&mut registration.ready[side]);
+        let is_ready = mem::take(&mut registration.ready[side]);
         let closed = registration.closed && direction == Direction::Read;
         if is_ready || closed && self.is_closed_still(handle.index) {
             return self.answer(asker, Answer::Done, op);
         }
-        if self.options.policy == Policy::NextSleep {
-            self.keep_or_undefer(asker.task, handle.index, direction);
-        }
+        let changed = self.options.policy == Policy::NextSleep
+            && self.keep_or_undefer(asker.task, handle.index, direction);
         let registration = self.registrations.get(handle.index).expect("found above");
         registration.waiting[side] = Some(asker.ticket());
-        if registration.registered {
-            emit!(self, asker.task, Event::Reuse { alias, direction });
-        } else if let Err(refused) = self.register(asker, handle.index) {
+        let kept = registration.registered;
+        if !kept && let Err(refused) = self.register(asker, handle.index) {
             return self.answer_owned(asker, refused, op);
+        }
+        if self.log.listening {
+            let reg = if kept { Reg::Kept } else { Reg::New };
+            self.log.reg = Some(if changed { Reg::Changed } else { reg });
         }
         self.park(asker, On::Io(handle.index, direction), op);
     }
@@ -65,9 +68,11 @@ impl<M: Machine> Kernel<M> {
         match self.machine.register(registration.descriptor, token) {
             Ok(()) => {
                 registration.registered = true;
+                let again = mem::replace(&mut registration.was_registered, true);
                 self.registrations.registered += 1;
                 self.counts.registers += 1;
-                emit!(self, asker.task, Event::Register { alias });
+                let why = if again { Need::Again } else { Need::First };
+                emit!(self, asker.task, Event::Register { alias, why });
                 Ok(())
             }
             Err(error) => {
@@ -93,55 +98,56 @@ impl<M: Machine> Kernel<M> {
         let (writer, new_write) =
             if arrival.writable { registration.meet(Direction::Write) } else { none };
         if let Some(ticket) = reader {
-            self.wake_io(index, ticket, Direction::Read);
+            let cause = self.tell_arrival(index, Direction::Read);
+            self.wake_io(index, ticket, Direction::Read, cause);
         }
         if let Some(ticket) = writer {
-            self.wake_io(index, ticket, Direction::Write);
+            let cause = self.tell_arrival(index, Direction::Write);
+            self.wake_io(index, ticket, Direction::Write, cause);
         }
         if reader.is_none() && writer.is_none() {
             self.remember(index, arrival, new_read || new_write);
         }
     }
 
-    /// Wakes a waiter and leaves the registration as the policy says.
     #[inline]
-    fn wake_io(&mut self, index: u32, ticket: Ticket, direction: Direction) {
-        self.complete(ticket, On::IoReady(index, direction), |kernel| {
-            let alias = kernel.registrations.alias(index).unwrap_or(UNKNOWN);
-            (WakeOp::Io { alias, direction }, kernel.block_line(ticket))
-        });
-        if self.options.policy != Policy::Lazy && self.leave_at_wake(index, ticket.task, direction)
-        {
-            return;
-        }
-        emit!(self, ticket.task, {
+    fn tell_arrival(&mut self, index: u32, direction: Direction) -> Seq {
+        emit_for!(self, KERNEL, {
             let alias = self.registrations.alias(index).unwrap_or(UNKNOWN);
-            Event::Defer { alias, direction }
-        });
+            Event::Arrive(trace::Arrival::Io { alias, direction })
+        })
     }
 
-    /// Whether the policy ends a registration at a wake; else the task may have to, later.
-    fn leave_at_wake(&mut self, index: u32, task: u32, direction: Direction) -> bool {
+    /// Wakes a waiter and leaves the registration as the policy says.
+    #[inline]
+    fn wake_io(&mut self, index: u32, ticket: Ticket, direction: Direction, cause: Seq) {
+        self.complete(ticket, On::IoReady(index, direction), |kernel| {
+            let alias = kernel.registrations.alias(index).unwrap_or(UNKNOWN);
+            (WakeOp::Io { alias, direction }, cause)
+        });
+        if self.options.policy != Policy::Lazy {
+            self.leave_at_wake(index, ticket.task, direction);
+        }
+    }
+
+    /// The policy ends a registration at a wake, or the task may have to, later.
+    fn leave_at_wake(&mut self, index: u32, task: u32, direction: Direction) {
         if self.options.policy == Policy::NextSleep {
             if self.deferred(task).is_some_and(|(other, _)| other != index) {
                 // It wakes for two at once, and keeps one.
                 self.undefer(task, Why::Other);
             }
             self.tasks[task].rare().deferred = Some((index, direction));
-            return false;
-        }
-        let ends = self.registrations.get(index).is_some_and(|it| it.nobody_waits());
-        if ends {
+        } else if self.registrations.get(index).is_some_and(|it| it.nobody_waits()) {
             self.unregister(index, Why::Wake);
         }
-        ends
     }
 
     /// A wake that was not read is for the next who waits.
-    pub(crate) fn give_back(&mut self, index: u32, direction: Direction) {
+    pub(crate) fn give_back(&mut self, index: u32, direction: Direction, cause: Seq) {
         let Some(registration) = self.registrations.get(index) else { return };
         match registration.meet(direction) {
-            (Some(ticket), _) => self.wake_io(index, ticket, direction),
+            (Some(ticket), _) => self.wake_io(index, ticket, direction, cause),
             (None, _) => {
                 let (alias, n) = (registration.alias, u32::from(registration.unwanted));
                 emit_for!(self, KERNEL, Event::Remember { alias, direction, n });
@@ -182,7 +188,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn unregister(&mut self, index: u32, why: Why) {
         let Some(registration) = self.registrations.get(index) else { return };
         registration.unwanted = 0;
-        if !std::mem::take(&mut registration.registered) {
+        if !mem::take(&mut registration.registered) {
             return;
         }
         let (alias, descriptor) = (registration.alias, registration.descriptor);
@@ -206,15 +212,16 @@ impl<M: Machine> Kernel<M> {
         self.tasks[task].rare.as_ref()?.deferred
     }
 
-    /// Policy NextSleep, at a wait: the same one goes on, another one ends the deferred one.
-    fn keep_or_undefer(&mut self, task: u32, index: u32, direction: Direction) {
-        match self.deferred(task) {
-            Some(deferred) if deferred == (index, direction) => {
-                self.tasks[task].rare().deferred = None;
-            }
-            Some(_) => self.undefer(task, Why::Other),
-            None => {}
+    /// Policy NextSleep, at a wait: the same one goes on, another one ends the deferred one; says
+    /// whether it did.
+    fn keep_or_undefer(&mut self, task: u32, index: u32, direction: Direction) -> bool {
+        let deferred = self.deferred(task);
+        if deferred == Some((index, direction)) {
+            self.tasks[task].rare().deferred = None;
+            return false;
         }
+        self.undefer(task, Why::Other);
+        deferred.is_some()
     }
 
     /// Policy NextSleep: ends the registration that the task's last wake left in place.

@@ -13,24 +13,23 @@ use traps::gate::{Gate, Shared};
 use traps::protocol::{Direction, Site};
 use traps::threads::drop_quietly;
 
-use crate::inject::Inject;
 use crate::jobs::Jobs;
 use crate::log::{Activation, Log, Writer};
 use crate::longrun::Longrun;
 use crate::machine::{Arrivals, Machine, Real};
 use crate::options::{Error, Options};
+use crate::outside::{Inbox, SpareWaker, WakeQueue, Wakeup};
 use crate::ready::ReadyQueue;
 use crate::registrations::Registrations;
 use crate::scopes::Scopes;
 use crate::shutdown::Ending;
 use crate::signals::Signals;
 use crate::task::Tasks;
+use crate::testing::inject::Inject;
 use crate::timers::Timers;
 use crate::trace;
 use crate::turn::{Running, Skipped};
-use crate::wake::WakeQueue;
-use crate::waker::{Inbox, SpareWaker};
-use crate::wakeup::Wakeup;
+use crate::view::Counters;
 use crate::watchdog::Watchdog;
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
@@ -58,7 +57,8 @@ pub struct Kernel<M: Machine> {
     pub(crate) longrun: Longrun,
     pub(crate) watchdog: Watchdog,
     pub(crate) skipped: Skipped,
-    pub(crate) counts: Counts,
+    /// What is counted as it happens; [`Kernel::counters`] adds the rest.
+    pub(crate) counts: Counters,
     /// The last scan of the deadline table.
     pub(crate) scanned: traps::Time,
     /// A point at which a wait ends also without a timer.
@@ -87,20 +87,6 @@ pub struct Kernel<M: Machine> {
     // Buffers that are used again, so that no turn allocates.
     pub(crate) arrivals: Arrivals,
     pub(crate) due: Vec<Due>,
-}
-
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) polls: u64,
-    pub(crate) registers: u64,
-    pub(crate) unregisters: u64,
-    pub(crate) traps: u64,
-    pub(crate) scans: u64,
-    /// Messages of other threads that were heeded, and how often there were any.
-    pub(crate) wakes: u64,
-    pub(crate) batches: u64,
-    /// Outside wakes that came too late.
-    pub(crate) stale: u64,
 }
 
 impl<M: Machine> Kernel<M> {
@@ -138,7 +124,7 @@ impl<M: Machine> Kernel<M> {
             longrun: Longrun::new(options.longrun),
             watchdog: Watchdog::default(),
             skipped: Skipped::default(),
-            counts: Counts::default(),
+            counts: Counters::default(),
             scanned: traps::Time::ZERO,
             bound: None,
             external: 0,

@@ -16,9 +16,9 @@
 //! assert_eq!(both.unwrap().unwrap().as_micros(), 1_000_000);
 //! ```
 //!
-//! What an owner does with a [`Kernel`]: run ([`Kernel::run`], [`Kernel::run_until_quiescent`],
-//! [`Kernel::turn_once`]), observe ([`Kernel::trace_to`], [`Kernel::task_table`],
-//! [`Kernel::jobs`], [`Kernel::counters`], [`Kernel::outstanding`]), hear of what happens
+//! What an owner does with a [`Kernel`]: run ([`Kernel::run`], [`Kernel::run_until_quiescent`]),
+//! observe ([`Kernel::trace_to`], [`Kernel::task_table`], [`Kernel::jobs`], [`Kernel::counters`],
+//! [`Kernel::is_quiescent`]), hear of what happens
 //! ([`Kernel::on_signal`], [`Kernel::on_orphan`], [`Kernel::on_stuck`]), hand it to other threads
 //! ([`Kernel::remote`]) and end it ([`Kernel::shutdown`]). [`Options`] are what it chooses;
 //! [`limits()`] lists every number. The [`guide`] tells how to read the log, and has the five
@@ -43,12 +43,11 @@
 //! | `registrations.rs`, `io.rs` | descriptors |
 //! | `queues.rs` | lines of waiters, and joins |
 //! | `ends.rs` | how a task ends |
-//! | `wake.rs`, `wakeup.rs`, `waker.rs` | what other threads see of the kernel |
+//! | `outside/` | what other threads see of the kernel: the wake queue, wakers, [`Remote`] |
 //!
-//! Then its services: `jobs.rs`, `tokens.rs` and `threads.rs` (worker threads), `signals.rs`,
-//! `shutdown.rs`, `remote.rs`, `longrun.rs`, `watchdog.rs`; `quiescence.rs`, `view.rs` and
-//! `task_table.rs` (what an owner sees); `log.rs`, `ops.rs` and `trace/` (the log); `machine/` (the
-//! world below); `options.rs` and `limits.rs`; [`testing`] and `inject.rs`.
+//! Then its services: `jobs/` (worker threads), `signals.rs`, `shutdown.rs`, `longrun.rs`,
+//! `watchdog.rs`; `view/` (what an owner sees); `log.rs`, `ops.rs` and `trace/` (the log);
+//! `machine/` (the world below); `options.rs` and `limits.rs`; [`testing`].
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map.
 
@@ -59,10 +58,16 @@ mod completion;
 mod delivery;
 mod ends;
 pub mod guide {
-    //! Pages to read: what the log says of [`time`], and of what comes from [`outside`] with the
-    //! five rules for new code; what it all costs, [`speed`]; and which test holds which of the
-    //! [`rows`].
+    //! Pages to read: how to [`start`]; how to read a trace, [`reading`]; what the log says of
+    //! [`time`], and of what comes from [`outside`], with five rules for new code; what it all
+    //! costs, [`speed`]; and which test checks which promise, [`rows`].
 
+    pub mod start {
+        #![doc = include_str!("guide/start.md")]
+    }
+    pub mod reading {
+        #![doc = include_str!("guide/reading.md")]
+    }
     pub mod time {
         #![doc = include_str!("guide/time.md")]
     }
@@ -76,7 +81,6 @@ pub mod guide {
         #![doc = include_str!("guide/rows.md")]
     }
 }
-mod inject;
 mod interrupts;
 mod io;
 mod jobs;
@@ -87,30 +91,23 @@ mod longrun;
 mod machine;
 mod ops;
 mod options;
+mod outside;
 mod posts;
 mod queues;
-mod quiescence;
 mod ready;
 mod registrations;
-mod remote;
 mod run;
 mod scopes;
 mod shutdown;
 mod signals;
 mod table;
 mod task;
-mod task_table;
 pub mod testing;
-mod threads;
 mod timers;
-mod tokens;
 pub mod trace;
 mod turn;
 mod view;
 mod waits;
-mod wake;
-mod waker;
-mod wakeup;
 mod watchdog;
 
 pub use jobs::{JobView, Orphan};
@@ -119,9 +116,7 @@ pub use limits::limits;
 pub use log::Activation;
 pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
 pub use options::{Error, Options};
-pub use quiescence::Outstanding;
+pub use outside::{Remote, RemoteError, RemoteTask};
 pub use registrations::Policy;
-pub use remote::{Remote, RemoteError, RemoteTask};
-pub use task_table::TaskTable;
-pub use view::{Counters, ParkedView, TaskView};
+pub use view::{Counters, Outstanding, ParkedView, TaskTable, TaskView};
 pub use watchdog::Stuck;

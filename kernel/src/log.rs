@@ -13,7 +13,7 @@ use traps::protocol::{self, Answer, Left, Owned};
 use traps::{Interrupt, Time};
 
 use crate::task::{Task, ToldWait};
-use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
+use crate::trace::{Event, Line, Outcome, Reg, Seq, Site, Timed};
 use crate::waits::On;
 
 /// Gets every event, in order, as a typed [`Line`].
@@ -73,6 +73,8 @@ pub(crate) struct Log {
     /// Somebody wants every event. Nobody does in a build without the feature `trace`.
     pub(crate) listening: bool,
     pub(crate) timed: bool,
+    /// What the wait for a descriptor that is about to park did about its registration.
+    pub(crate) reg: Option<Reg>,
     /// The number of the last wait.
     waits: u64,
     /// The lines that armed connection deadlines, by number.
@@ -242,18 +244,18 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
             (Level::Trace, "kernel::trap")
         }
         Event::Wake { .. } => (Level::Trace, "kernel::wake"),
-        Event::Deliver { .. }
-        | Event::Cancel { .. }
-        | Event::Shield { .. }
-        | Event::Cleanup { .. } => (Level::Debug, "kernel::cancel"),
+        Event::Deliver { .. } | Event::Cancel { .. } | Event::Cleanup { .. } => {
+            (Level::Debug, "kernel::cancel")
+        }
         Event::Late { .. } | Event::Race { .. } => (Level::Debug, "kernel::time"),
         Event::Arm { .. } | Event::Disarm { .. } | Event::Fire { .. } | Event::Tick { .. } => {
             (Level::Trace, "kernel::time")
         }
         Event::Refuse { .. } => (Level::Warn, "kernel::io"),
-        Event::Register { .. }
-        | Event::Defer { .. }
-        | Event::Reuse { .. }
+        Event::Arrive(_)
+        | Event::Io { .. }
+        | Event::Accept { .. }
+        | Event::Register { .. }
         | Event::Remember { .. }
         | Event::Unregister { .. } => (Level::Trace, "kernel::io"),
         Event::Offload { .. } | Event::OffloadStarts { .. } | Event::Done { .. } => {

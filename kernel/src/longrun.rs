@@ -1,7 +1,7 @@
 //! Runs that are too long: who held the CPU, from which trap to which.
 //!
-//! Each run pays for one reading of the coarse clock and one comparison; all else is worked out
-//! when a run was too long. The watchdog is another thing: it looks from outside.
+//! Each run pays for one reading of the coarse clock and one comparison. The watchdog, in contrast,
+//! looks from outside and while the run lasts.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::task::State;
 use crate::trace::{Event, Stop};
 use crate::waits::{On, Wait};
 
-/// How long a run may be, and since when the present one lasts.
+/// How long a run may be, and when the present one began.
 pub(crate) struct Longrun {
     /// In nanoseconds; `u64::MAX`: nobody measures.
     limit: u64,
-    /// When the run before it ended, or the turn's wait: a mark of the machine's.
+    /// When the run before it ended, or the turn's wait, by [`Machine`]'s cheap clock.
     pub(crate) since: u64,
     /// The wait that the task has come back from, if it was in one.
     pub(crate) from: Option<Wait>,
@@ -53,25 +53,22 @@ fn word(on: On) -> &'static str {
 }
 
 impl<M: Machine> Kernel<M> {
-    /// Says so if the run that has just ended was surely too long.
+    /// Reports the run that has just ended if it was too long.
     #[inline]
     pub(crate) fn measure_run(&mut self) {
         if self.longrun.measures() {
             let mark = self.machine.mark();
-            if mark.wrapping_sub(self.longrun.since) > self.longrun.limit {
-                self.tell_long_run();
+            let ran = mark.wrapping_sub(self.longrun.since);
+            if ran > self.longrun.limit {
+                self.tell_long_run(Duration::from_nanos(ran));
             }
             self.longrun.since = mark;
         }
     }
 
     #[cold]
-    fn tell_long_run(&mut self) {
-        let ran = self.machine.passed(self.longrun.since);
+    fn tell_long_run(&mut self, ran: Duration) {
         let Some(task) = self.running else { return };
-        if ran <= Duration::from_nanos(self.longrun.limit) {
-            return;
-        }
         let (trap, at) = match self.longrun.from {
             Some(wait) if !wait.on.is_parked() => (word(wait.on), Some(log::site(wait.site))),
             _ if self.tasks[task].runs == 1 => ("spawn", None),
@@ -82,7 +79,7 @@ impl<M: Machine> Kernel<M> {
         announce!(self, self.tasks.label(task), Event::Longrun { ran, from, to });
     }
 
-    /// Where a run has led.
+    /// Where a run has ended: the trap that the task is in now.
     fn stands_at(&self, index: u32) -> Stop<'static> {
         let task = &self.tasks[index];
         let newest = task.waits().max_by_key(|wait| wait.serial);

@@ -4,55 +4,112 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use traps::limits::Bound;
 use traps::{Signal, SignalSet};
 
 use crate::limits::{LEAST_TICK, MOST_THREADS, TICK};
 use crate::registrations::Policy;
 use crate::trace::Span;
 
-/// How a kernel behaves. All of it has a default.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// When descriptors are unregistered.
-    pub policy: Policy,
+/// The second type, if there are two.
+macro_rules! either {
+    ($type:ty) => {
+        $type
+    };
+    ($type:ty, $from:ty) => {
+        $from
+    };
+}
+
+/// Declares [`Options`]: each with its default, what its setter takes if that is another
+/// type, and what it bounds if it does.
+macro_rules! options {
+    ($($(#[$doc:meta])* pub $name:ident: $type:ty $([$from:ty])? = $default:expr
+        $(, bounds $value:expr, $what:literal)?;)*) => {
+        /// How a kernel behaves. All of it has a default.
+        #[derive(Clone, Debug)]
+        #[non_exhaustive]
+        pub struct Options {
+            $($(#[$doc])* pub $name: $type,)*
+            /// Signals that begin a shutdown. None.
+            pub shutdown_on: SignalSet,
+        }
+
+        impl Default for Options {
+            fn default() -> Options {
+                Options { $($name: $default,)* shutdown_on: SignalSet::default() }
+            }
+        }
+
+        impl Options {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(mut self, $name: either!($type $(, $from)?)) -> Options {
+                    self.$name = $name.into();
+                    self
+                }
+            )*
+
+            /// The options that bound something, with the values in force.
+            #[allow(unused_variables)]
+            pub(crate) fn bounds(self) -> Vec<Bound> {
+                let Options { $($name,)* shutdown_on: _ } = self;
+                let mut bounds = Vec::new();
+                $($(
+                    let option = concat!("Options::", stringify!($name));
+                    let name = concat!("kernel.", stringify!($name));
+                    bounds.push(Bound::set(name, $value, option, $what));
+                )?)*
+                bounds
+            }
+        }
+    };
+}
+
+options! {
+    /// When descriptors are unregistered. [`Policy::Lazy`].
+    pub policy: Policy = Policy::Lazy;
+    /// Operations of I/O that never blocks, before a task gives way. 128; less than 2 becomes 2,
+    /// which is what it takes to look whether something is there and to read it.
+    pub budget: u32 = 128,
+        bounds (u64::from(budget), "operations"), "I/O that never blocks, before a task gives way";
     /// How often the table of connection deadlines is scanned at most; less than 10 ms becomes
     /// 10 ms. `None`: what `TRAPLINE_DEADLINE_TICK_MS` says ([`Real`](crate::Real) only), else
     /// 300 ms.
-    pub tick: Option<Duration>,
-    /// Operations that a task may do before it gives way. 128.
-    pub budget: u32,
-    /// How long clean-up may take at shutdown, in all. 5 s.
-    pub grace: Duration,
+    pub tick: Option<Duration> [Duration] = None,
+        bounds tick, "between two scans of the deadline table";
     /// How long a shutdown waits for what is held before it cancels. 10 s.
-    pub drain: Duration,
-    /// Signals that begin a shutdown. None.
-    pub shutdown_on: SignalSet,
-    /// Worker threads at most, and so jobs that run at one time: the tokens. 64.
-    pub threads: usize,
+    pub drain: Duration = Duration::from_secs(10),
+        bounds drain, "what is held up at shutdown, in all";
+    /// How long clean-up may take at shutdown, in all. 5 s.
+    pub grace: Duration = Duration::from_secs(5), bounds grace, "clean-up at shutdown, in all";
+    /// Worker threads at most, and so jobs that run at one time; further jobs wait in line. 64;
+    /// 0 becomes 1, more than 65,536 become that. Threads start when they are needed.
+    pub threads: usize = 64,
+        bounds (threads as u64, "threads"), "worker threads, those left behind included";
     /// How long an idle worker thread stays. 10 s.
-    pub idle: Duration,
-    /// A run that is longer is a `longrun` line. 50 ms; `None`: no clock is read for it.
-    pub longrun: Option<Duration>,
-    /// A run that lasts longer is said by a thread of its own while it lasts. `None`: no thread.
-    pub watchdog: Option<Duration>,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            policy: Policy::Lazy,
-            tick: None,
-            budget: 128,
-            grace: Duration::from_secs(5),
-            drain: Duration::from_secs(10),
-            shutdown_on: SignalSet::default(),
-            threads: 64,
-            idle: Duration::from_secs(10),
-            longrun: Some(Duration::from_millis(50)),
-            watchdog: None,
-        }
-    }
+    pub idle: Duration = Duration::from_secs(10),
+        bounds idle, "how long an idle worker thread stays";
+    /// A run that is longer has a `longrun` line, which names the task, the trap that it ran from
+    /// and the one that it ran to. 50 ms; `None`: no clock is read for it.
+    ///
+    /// On [`Real`](crate::Real) a run is measured by the coarse clock, once a run: to a tick of
+    /// that clock (at 250 ticks a second: 4 ms). On [`Sim`](crate::Sim) it is exact. Small work
+    /// that needs no thread, such as parsing a few kilobytes, is far below the default.
+    pub longrun: Option<Duration> = Some(Duration::from_millis(50)),
+        bounds longrun, "a run, before it is a line of the log";
+    /// A thread that looks from outside and says when a task holds the CPU for longer than this,
+    /// while it does: as a warning in the log and to
+    /// [`Kernel::on_stuck`](crate::Kernel::on_stuck); never in the trace. Less than 1 ms becomes
+    /// 1 ms. `None`: no thread.
+    ///
+    /// It looks four times a span, by the real clock, so it is late by a quarter. Each run pays for
+    /// a lock and two atomic stores. The thread starts with the first run and ends with the kernel.
+    /// What holds the CPU outside any run, in the kernel or between two calls of `run`, is not
+    /// seen.
+    pub watchdog: Option<Duration> = None,
+        bounds watchdog, "a run, before a thread says so while it lasts";
 }
 
 impl Options {
@@ -62,17 +119,12 @@ impl Options {
         Options::default()
     }
 
-    /// With another policy.
+    /// With a shutdown that begins when one of `signals` arrives, in that very turn; main is told
+    /// by [`traps::shutdown::begun`]. Another of them ends the drain. From the first run on they
+    /// do not end the process any more.
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Options {
-        self.policy = policy;
-        self
-    }
-
-    /// With another tick, whatever the environment says; less than 10 ms becomes 10 ms.
-    #[must_use]
-    pub fn tick(mut self, tick: Duration) -> Options {
-        self.tick = Some(tick);
+    pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
+        self.shutdown_on = signals.iter().copied().fold(self.shutdown_on, SignalSet::with);
         self
     }
 
@@ -103,81 +155,6 @@ impl Options {
              threads={threads} longrun={longrun} watchdog={watchdog}"
         )
     }
-
-    /// With another budget; less than 2 becomes 2, which is what it takes to look whether something
-    /// is there and to read it.
-    #[must_use]
-    pub fn budget(mut self, budget: u32) -> Options {
-        self.budget = budget;
-        self
-    }
-
-    /// With another grace.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Options {
-        self.grace = grace;
-        self
-    }
-
-    /// With another limit of the drain.
-    #[must_use]
-    pub fn drain(mut self, drain: Duration) -> Options {
-        self.drain = drain;
-        self
-    }
-
-    /// With a shutdown that begins when one of `signals` arrives, in that very turn; main is told
-    /// by [`traps::shutdown::begun`]. Another of them ends the drain. From the first run on they do
-    /// not end the process any more.
-    #[must_use]
-    pub fn shutdown_on(mut self, signals: &[Signal]) -> Options {
-        self.shutdown_on = signals.iter().copied().fold(self.shutdown_on, SignalSet::with);
-        self
-    }
-
-    /// With another number of worker threads, each of which is a token for a job; further jobs wait
-    /// in line. 0 becomes 1, more than 65,536 become that. Threads start when they are needed.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Options {
-        self.threads = threads;
-        self
-    }
-
-    /// With another span for which a worker thread without a job stays.
-    #[must_use]
-    pub fn idle(mut self, idle: Duration) -> Options {
-        self.idle = idle;
-        self
-    }
-
-    /// With another limit for a run, or none: one that is longer has a `longrun` line, which names
-    /// the task, the trap that it ran from and the one that it ran to.
-    ///
-    /// On [`Real`](crate::Real) a run is measured by the coarse clock, once a run: no line for one
-    /// that kept to the limit, and surely one for a run that was two ticks of that clock longer
-    /// (at 250 ticks a second: 8 ms). On [`Sim`](crate::Sim) it is exact. Small work that needs no
-    /// thread, such as parsing a few kilobytes, is far below the default.
-    #[must_use]
-    pub fn longrun(mut self, limit: Option<Duration>) -> Options {
-        self.longrun = limit;
-        self
-    }
-
-    /// With a thread, or none, that looks from outside and says when a task holds the CPU for
-    /// longer than `span`, while it does: as a warning in the log and to
-    /// [`Kernel::on_stuck`](crate::Kernel::on_stuck); never in the trace. Less than 1 ms becomes
-    /// 1 ms.
-    ///
-    /// It looks four times a span, by the real clock, while tasks run, so it is late by a quarter;
-    /// it sleeps while the kernel does. Each run pays for two atomic stores, and for a lock where
-    /// it is another task's than the run before. The thread starts with the first run and ends with
-    /// the kernel; it gets no signals. What holds the CPU outside any run, in the kernel or between
-    /// two calls of `run`, is not seen.
-    #[must_use]
-    pub fn watchdog(mut self, span: Option<Duration>) -> Options {
-        self.watchdog = span;
-        self
-    }
 }
 
 /// Why a kernel stopped without main's output.
@@ -186,8 +163,8 @@ impl Options {
 pub enum Error {
     /// The machine below failed; the kernel cannot go on.
     Machine(io::Error),
-    /// Every task is blocked and nothing is left that could wake one: the report names each task
-    /// and the traps that it is parked in. Only on [`Sim`](crate::Sim).
+    /// Every task is blocked and nothing is left that could wake one: the report is the table of
+    /// tasks. Only on [`Sim`](crate::Sim).
     Hang(String),
     /// The kernel was shut down, or it failed before.
     Shut,

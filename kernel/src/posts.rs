@@ -2,20 +2,23 @@
 //!
 //! Heeded after every poll and every drop of a future; may meet things that are gone already.
 
+use std::net::SocketAddr;
+
 use traps::protocol::{
-    Answer, DeadlineEvent, DeadlineNote, Left, NewTask, Note, Opening, Owned, Post, ROOT, ScopeId,
-    ScopeKind, Ticket,
+    Answer, DeadlineEvent, DeadlineNote, Direction, HandleId, Left, NewTask, Note, Opening, Owned,
+    Post, ROOT, ScopeId, ScopeKind, Ticket,
 };
 use traps::threads::drop_quietly;
 use traps::{TaskId, Time};
 
 use crate::kernel::Kernel;
-use crate::log::{self, KERNEL, announce, emit};
+use crate::log::{self, announce, emit, emit_for};
 use crate::machine::Machine;
+use crate::ops::UNKNOWN;
 use crate::scopes::Scope;
 use crate::shutdown::OVER;
 use crate::timers::Owner;
-use crate::trace::{Event, Op, Outcome, Seq, Timer};
+use crate::trace::{Alias, Event, Op, Outcome, Seq, Timer};
 use crate::waits::On;
 
 impl<M: Machine> Kernel<M> {
@@ -35,9 +38,11 @@ impl<M: Machine> Kernel<M> {
             | Post::Watch(task)
             | Post::Woken(task) => knows_task(*task),
             Post::Spawn(new) => knows_task(new.parent),
-            Post::Remember(handle, _) | Post::Close(handle) | Post::Release { handle, .. } => {
-                self.registrations.knows(*handle)
-            }
+            Post::Remember(handle, _)
+            | Post::Moved { handle, .. }
+            | Post::Accepted { handle, .. }
+            | Post::Close(handle)
+            | Post::Release { handle, .. } => self.registrations.knows(*handle),
             Post::Permit { queue, .. } | Post::Wake { queue, .. } => {
                 queue.home.get() == self.shared.epoch || queue.line.borrow().is_empty()
             }
@@ -67,10 +72,14 @@ impl<M: Machine> Kernel<M> {
             Post::Register { handle, descriptor, kind } => {
                 self.registrations.add(handle, descriptor, kind);
             }
-            Post::Remember(handle, direction) => self.give_back(handle.index, direction),
+            Post::Remember(handle, direction) => self.give_back(handle.index, direction, cause),
+            Post::Moved { handle, direction, bytes } => self.tell_moved(handle, direction, bytes),
+            Post::Accepted { handle, connection, peer } => {
+                self.tell_accepted(handle, connection, peer);
+            }
             Post::Close(handle) => self.close_handle(handle, cause),
             Post::Release { handle, owner, sole } => self.release(handle, owner, sole, cause),
-            Post::Keep(signal) => self.arrive_signal(signal),
+            Post::Keep(signal) => self.arrive_signal(signal, cause),
             Post::Orphan { job, task, site, work } => self.job_unheard(job, task, site, work),
             Post::Spawn(new) => self.spawn(new),
             Post::Detach(task) => {
@@ -94,9 +103,31 @@ impl<M: Machine> Kernel<M> {
                     Note::Warning(text) => Event::Warn { text: text.as_ref().into() },
                     Note::Cap(text) => Event::Cap { text: text.as_ref().into() },
                 };
-                announce!(self, self.acting().map_or(KERNEL, |task| self.tasks.label(task)), event);
+                announce!(self, self.tasks.label_of(self.acting()), event);
             }
         }
+    }
+
+    fn tell_moved(&mut self, handle: HandleId, direction: Direction, bytes: usize) {
+        let (alias, bytes) = (self.alias_of(handle), bytes as u64);
+        let event = Event::Io { alias, direction, bytes };
+        emit_for!(self, self.tasks.label_of(self.acting()), event);
+    }
+
+    fn tell_accepted(
+        &mut self,
+        handle: HandleId,
+        connection: HandleId,
+        peer: Option<Box<SocketAddr>>,
+    ) {
+        let (listener, connection) = (self.alias_of(handle), self.alias_of(connection));
+        let peer = peer.filter(|_| self.log.timed).map(|peer| peer.to_string().into());
+        let event = Event::Accept { listener, connection, peer };
+        emit_for!(self, self.tasks.label_of(self.acting()), event);
+    }
+
+    fn alias_of(&self, handle: HandleId) -> Alias {
+        self.registrations.alias(handle.index).unwrap_or(UNKNOWN)
     }
 
     /// The line behind a post: the run of the task that made it.
@@ -123,13 +154,13 @@ impl<M: Machine> Kernel<M> {
             return self.undo(ticket, wait.on);
         }
         match (wait.on, self.tasks[task].take_owned(ticket.serial)) {
-            (On::IoReady(index, direction), _) => self.give_back(index, direction),
+            (On::IoReady(index, direction), _) => self.give_back(index, direction, cause),
             (On::Granted { keep }, Some(Owned::Queue(queue))) => {
                 self.give_permit(&queue, keep, cause);
             }
             (On::Signalled(signal), Some(Owned::Stream(line))) => line.keep(signal),
             (On::Signalled(signal) | On::Answered(Answer::Signal(signal)), _) => {
-                self.arrive_signal(signal);
+                self.arrive_signal(signal, cause);
             }
             (On::Interrupted, Some(Owned::Interrupt(interrupt))) => {
                 self.unread(task, &interrupt);
@@ -184,9 +215,6 @@ impl<M: Machine> Kernel<M> {
             let (op, outcome) = (shown_scope(kind, deadline, self.log.now), Outcome::Scope(number));
             Event::Trap { op, outcome, cause: None, at: Some(log::site(site)) }
         });
-        if kind == ScopeKind::Shield {
-            emit!(self, task, Event::Shield { scope: number, open: true });
-        }
         let timer = (deadline != Time::NEVER)
             .then(|| self.timers.set(deadline, Owner::Scope(index), number));
         let scope = &mut self.scopes[index];
@@ -203,17 +231,15 @@ impl<M: Machine> Kernel<M> {
         if let Some(timer) = closed.timer {
             self.timers.cancel(timer);
         }
-        emit!(
-            self,
-            task,
-            match kind {
-                ScopeKind::Shield => Event::Shield { scope: number, open: false },
-                _ => {
-                    let (op, outcome) = (Op::UnsetTimeout { scope: number }, log::left(left));
-                    Event::Trap { op, outcome, cause: None, at: None }
-                }
-            }
-        );
+        emit!(self, task, {
+            let op = match kind {
+                ScopeKind::Guard { slot: Some(_), .. } => Op::Unguard { scope: number },
+                ScopeKind::Timeout | ScopeKind::Guard { .. } => Op::UnsetTimeout { scope: number },
+                ScopeKind::Branch => Op::Unbranch { scope: number },
+                ScopeKind::Shield => Op::Unshield { scope: number },
+            };
+            Event::Trap { op, outcome: log::left(left), cause: None, at: None }
+        });
         if let Left::Value(at) = left
             && deadline <= at
             && self.log.listening
@@ -234,7 +260,6 @@ impl<M: Machine> Kernel<M> {
 
     fn tell_deadline(&mut self, DeadlineNote { number, what, site }: DeadlineNote) {
         let timer = Timer::Deadline(u64::from(number));
-        let task = self.acting();
         let at = Some(log::site(site));
         let event = match what {
             DeadlineEvent::Made => {
@@ -244,9 +269,9 @@ impl<M: Machine> Kernel<M> {
             DeadlineEvent::Armed(until) => Event::Arm { timer, until, at },
             DeadlineEvent::Disarmed => Event::Disarm { timer },
         };
-        let who = task.map_or(KERNEL, |task| self.tasks.label(task));
+        let poster = self.acting();
+        emit_for!(self, self.tasks.label_of(poster), event);
         if self.log.listening {
-            self.log.write(who.0, who.1, event, None);
             self.log.arm(number, matches!(what, DeadlineEvent::Armed(_)));
         }
     }

@@ -1,5 +1,4 @@
-//! Who waits in line for others: in a scheduling queue, or for the end of a task. First come,
-//! first served.
+//! Lines of waits: in a scheduling queue, or for the end of a task. First in, first out.
 
 use std::rc::Rc;
 
@@ -60,13 +59,13 @@ impl<M: Machine> Kernel<M> {
         n.min(queue.line.borrow().len() as u64)
     }
 
-    /// Wakes at most `n`, from the head; gives how many.
+    /// Wakes at most `n` waits, from the head; returns how many.
     pub(crate) fn wake_queue(&mut self, queue: &Rc<QueueCore>, n: u64, cause: Seq) -> u64 {
         if queue.home.get() != self.shared.epoch {
-            // Whoever waits there waits in another kernel, and came after this was posted.
+            // Its waits are in another kernel, and came after this was posted.
             return 0;
         }
-        // No more than wait now: whoever is woken and waits again is at the tail.
+        // Not a task that is woken here and waits again.
         let most = self.will_wake(queue, n);
         let mut woken = 0;
         while woken < most {
@@ -80,7 +79,7 @@ impl<M: Machine> Kernel<M> {
         woken
     }
 
-    /// Hands a permit to the first in line, or keeps it.
+    /// Hands a permit to the first wait in line, or keeps it.
     pub(crate) fn give_permit(&mut self, queue: &Rc<QueueCore>, keep: bool, cause: Seq) {
         if self.wake_queue(queue, 1, cause) == 0 && keep {
             queue.keep_permit();
@@ -116,7 +115,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// What an ended task left for the task that waited for its end.
+    /// The result of a wait for the end of a task, once that has ended.
     pub(crate) fn joined_by(
         &mut self,
         joiner: u32,
@@ -138,7 +137,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// What an ended task left, taken out of it if so asked. A task whose output is taken is gone.
+    /// The output of an ended task, taken out of it if `take`. A task without its output is gone.
     fn take_output(&mut self, task: u32, take: bool) -> (Answer, Option<Owned>) {
         let ended = &mut self.tasks[task];
         match ended.state {
@@ -158,7 +157,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Wakes those who wait for the end of a task.
+    /// Wakes the waits for the end of a task.
     pub(crate) fn wake_joiners(&mut self, task: u32, exit: Seq) {
         let name = self.tasks.name_of(task);
         let ended = &mut self.tasks[task];
@@ -171,7 +170,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A wait for the end of a task ends otherwise.
+    /// A wait for the end of a task was interrupted or withdrawn.
     pub(crate) fn leave_joiners(&mut self, task: TaskRef, ticket: Ticket) {
         let Some(task) = self.tasks.find(task) else { return };
         let joined = &mut self.tasks[task];

@@ -54,6 +54,8 @@ pub(crate) struct Registration {
     pub(crate) ready: [bool; 2],
     /// The poller was told of it.
     pub(crate) registered: bool,
+    /// It has been, at any time: for the log.
+    pub(crate) was_registered: bool,
     /// The peer's end, or an error, was seen: readable as long as the system says so.
     pub(crate) closed: bool,
     /// Events since the last wait that served nobody, of which a few end the registration.
@@ -112,6 +114,7 @@ impl Registrations {
             waiting: [None; 2],
             ready: [false; 2],
             registered: false,
+            was_registered: false,
             closed: false,
             unwanted: 0,
         });

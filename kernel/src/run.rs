@@ -13,10 +13,10 @@ use traps::threads::drop_quietly;
 use crate::kernel::{Kernel, MainPoll};
 use crate::log::emit;
 use crate::machine::Machine;
+use crate::outside::SpareWaker;
 use crate::registrations::Policy;
 use crate::task::{End, State};
 use crate::trace::{Answered, Event, Op, Seq, Timed, Why};
-use crate::waker::SpareWaker;
 
 /// Step 5 of a turn.
 impl<M: Machine> Kernel<M> {
@@ -113,11 +113,12 @@ impl<M: Machine> Kernel<M> {
     /// The `run` line.
     fn tell_run(&mut self, index: u32) {
         let told = &mut self.tasks[index].rare().told;
-        let (cause, mut answered) = (told.cause, mem::take(&mut told.answered));
+        let (cause, left, mut answered) = (told.cause, told.left, mem::take(&mut told.answered));
         let waited = self.log.now.since(self.tasks[index].since);
         let timed = Some(Timed { waited: Some(waited), ..Timed::default() });
         let (id, name) = self.tasks.label(index);
-        let event = Event::Run { cause, answered: answered[..].into() };
+        let parked = left.map(|left| self.log.now.since(left));
+        let event = Event::Run { cause, parked, answered: answered[..].into() };
         let run = self.log.write(id, name, event, timed);
         let told = &mut self.tasks[index].rare().told;
         let is_answered = |ticket| answered.iter().any(|it: &Answered<'_>| it.ticket == ticket);
@@ -158,7 +159,7 @@ impl<M: Machine> Kernel<M> {
         let task = &mut self.tasks[index];
         let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref());
         let is_spare = own.is_none();
-        let waker = own.unwrap_or_else(|| self.spare.waker());
+        let waker = own.unwrap_or_else(|| self.spare.lend(name));
         self.gate.set_waker(waker);
         let mut cx = Context::from_waker(waker);
         self.is_polling = true;
@@ -168,7 +169,7 @@ impl<M: Machine> Kernel<M> {
         };
         self.is_polling = false;
         self.clear_away(index);
-        if is_spare && self.spare.was_used() {
+        if is_spare && self.spare.was_kept() {
             self.adopt_spare(index);
         }
         polled
@@ -177,11 +178,8 @@ impl<M: Machine> Kernel<M> {
     /// The poll kept the spare waker: it is the task's own from now on.
     #[cold]
     fn adopt_spare(&mut self, index: u32) {
-        let used = mem::replace(&mut self.spare, SpareWaker::new(&self.inbox));
-        let (waker, was_called) = used.adopt(self.tasks.name_of(index));
-        let task = &mut self.tasks[index];
-        task.rare().waker = Some(waker);
-        task.woken |= was_called;
+        let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.inbox));
+        self.tasks[index].rare().waker = Some(kept.into_waker());
     }
 
     // ---- What a poll has filed -------------------------------------------------------------
@@ -259,7 +257,7 @@ impl<M: Machine> Kernel<M> {
             let tickets = task.parked().count() as u64;
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
             let ran = self.ran(index);
-            emit!(self, index, Event::Block { op, ticket: None, at: None }, ran);
+            emit!(self, index, Event::Block { op, ticket: None, reg: None, at: None }, ran);
         }
         if self.options.policy == Policy::NextSleep {
             self.undefer(index, Why::Suspend);

@@ -1,7 +1,7 @@
 //! The end of a kernel, phase by phase: close, drain, cancel, cleanup, halt.
 //!
-//! Each has its line, and a step that fails does not skip the next. All together take no longer
-//! than the drain and one grace.
+//! Each phase has its line, and a phase that fails does not skip the next. All together take no
+//! longer than the drain and one grace.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -9,7 +9,6 @@ use std::time::Duration;
 use traps::{Signal, Time};
 
 use crate::kernel::Kernel;
-use crate::limits::BLIND_TURNS;
 use crate::log::{KERNEL, announce, emit};
 use crate::machine::Machine;
 use crate::options::Error;
@@ -20,11 +19,11 @@ use crate::trace::{After, Event, Phase, Seq, Timer};
 /// Why a future is dropped that would not end.
 pub(crate) const OVER: &str = "its_grace_is_over";
 
-/// How far the end has come.
+/// How far the shutdown has come.
 #[derive(Default)]
 pub(crate) struct Ending {
     stage: Stage,
-    /// What ended the drain, if it did not end by itself.
+    /// Why the drain is to end although a task may still hold it.
     over: Option<After>,
     /// The newest task that was cancelled.
     cancelled: u64,
@@ -33,8 +32,8 @@ pub(crate) struct Ending {
     /// The line of the phase, and the timer that ends it.
     line: Seq,
     pub(crate) timer: Option<TimerId>,
-    /// That timer has fired.
-    rang: bool,
+    /// The grace is over.
+    overdue: bool,
     /// The machine below has failed: there is no further run.
     pub(crate) failed: bool,
 }
@@ -56,9 +55,9 @@ fn nobody(_: &mut Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-/// How a shutdown begins, and goes on beside a run.
+/// How a shutdown begins, and what it does during a run.
 impl<M: Machine> Kernel<M> {
-    /// Whether it has begun, or is over, or the machine has failed.
+    /// Whether a shutdown has begun or the machine has failed: no new run begins.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         self.ending.stage != Stage::Open || self.ending.failed
@@ -68,17 +67,18 @@ impl<M: Machine> Kernel<M> {
         self.ending.stage == Stage::Halted
     }
 
-    /// One of the signals that shut the kernel down: the first begins it, another ends the drain.
-    pub(crate) fn shut_down_at(&mut self, signal: Signal) {
+    /// One of the signals that shut the kernel down has arrived: the first begins the shutdown,
+    /// another ends the drain.
+    pub(crate) fn shut_down_at(&mut self, signal: Signal, cause: Seq) {
         match self.ending.stage {
-            Stage::Open => self.begin_shutdown(&signal.to_string(), 0),
+            Stage::Open => self.begin_shutdown(&signal.to_string(), cause),
             Stage::Drain => self.ending.over = self.ending.over.or(Some(After::Signal)),
             Stage::Cleanup | Stage::Halted => {}
         }
     }
 
     /// Phase close, and the beginning of the drain. A second call does nothing. `cause` is the line
-    /// behind it, 0 if it came from outside.
+    /// that caused it, 0 if the owner did.
     pub(crate) fn begin_shutdown(&mut self, reason: &str, cause: Seq) {
         if self.ending.stage != Stage::Open {
             return;
@@ -108,7 +108,6 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn forget_phase_timer(&mut self) {
-        self.ending.rang = false;
         if let Some(timer) = self.ending.timer.take() {
             self.timers.cancel(timer);
         }
@@ -116,45 +115,40 @@ impl<M: Machine> Kernel<M> {
 
     /// The timer of the phase fires.
     pub(crate) fn end_phase(&mut self, deadline: Time) {
-        let timer = match self.ending.stage {
-            Stage::Drain => Timer::Drain,
-            Stage::Open | Stage::Cleanup | Stage::Halted => Timer::Grace,
+        self.ending.timer = None;
+        let timer = if self.ending.stage == Stage::Drain {
+            self.ending.over.get_or_insert(After::Limit);
+            Timer::Drain
+        } else {
+            self.ending.overdue = true;
+            Timer::Grace
         };
         self.tell_fire(timer, deadline, self.ending.line);
-        self.ending.timer = None;
-        self.ending.rang = true;
     }
 
     /// After a turn in which main did not end. True: main was cancelled, and its grace is over.
     pub(crate) fn end_main(&mut self, main: u32) -> bool {
-        match self.drain_was_ended() {
-            Some(after) => self.cancel_phase(after),
-            None if self.ending.stage == Stage::Cleanup => self.cancel_newer(),
-            None => {}
+        match (self.ending.stage, self.ending.over) {
+            (Stage::Drain, Some(after)) => self.cancel_phase(after),
+            (Stage::Cleanup, _) => self.cancel_newer(),
+            _ => {}
         }
-        let overdue = self.ending.stage == Stage::Cleanup && self.ending.rang;
-        if overdue {
+        if self.ending.overdue {
             let seq = emit!(self, main, Event::Drop { what: OVER.into() });
             self.end_task(main, End::Dropped, seq);
         }
-        overdue
+        self.ending.overdue
     }
 
-    /// Why the drain ends although somebody may still hold it.
-    fn drain_was_ended(&self) -> Option<After> {
-        let limit = self.ending.rang.then_some(After::Limit);
-        self.ending.over.or(limit).filter(|_| self.ending.stage == Stage::Drain)
-    }
-
-    /// Whether nobody holds the drain, or nobody is left who could let go. A task that has not run
-    /// yet may still take a hold.
+    /// Whether no task holds the drain, or none is left that could release it. A task that has not
+    /// run yet may still take a hold.
     fn is_drained(&self) -> bool {
         let is_new = |task: u32| self.tasks[task].runs == 0;
         let is_held = self.shared.closing.holds() > 0 && self.tasks.alive > 0;
         !is_held && !self.ready.iter().any(is_new)
     }
 
-    /// Cancels all that is left, newest first, and starts the grace.
+    /// Cancels all tasks, newest first, and starts the grace.
     fn cancel_phase(&mut self, after: After) {
         let tasks = self.tasks.alive as u64;
         self.ending.line = announce!(self, KERNEL, Event::Phase(Phase::Cancel { tasks, after }));
@@ -166,7 +160,7 @@ impl<M: Machine> Kernel<M> {
         announce!(self, KERNEL, Event::Phase(Phase::Cleanup { tasks, until }));
     }
 
-    /// Cancels those that are new since the last time: clean-up may spawn.
+    /// Cancels the tasks that were made since the last call: clean-up may spawn.
     fn cancel_newer(&mut self) {
         let newest = self.shared.tasks.get();
         let older = std::mem::replace(&mut self.ending.cancelled, newest);
@@ -205,12 +199,13 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn drain(&mut self) -> Result<(), Error> {
-        // Who was woken by the shutdown, or is new, may want to hold it.
+        // A task that the shutdown has woken, or a new one, may want to hold it.
         self.serve();
         let mut is_heard = self.ready.is_empty();
         while self.ending.stage == Stage::Drain {
             let drained = (is_heard && self.is_drained()).then_some(After::Drained);
-            if let Some(after) = self.drain_was_ended().or(drained) {
+            let failure = self.ending.failed.then_some(After::Failure);
+            if let Some(after) = self.ending.over.or(failure).or(drained) {
                 self.cancel_phase(after);
             } else if let Err(error) = self.turn(&mut nobody) {
                 self.cancel_phase(After::Failure);
@@ -221,60 +216,41 @@ impl<M: Machine> Kernel<M> {
         Ok(())
     }
 
+    /// Runs the tasks until they have ended, and drops those that are left when the grace is over.
+    /// If the machine fails, they are dropped at once.
     fn clean_up(&mut self) -> Result<(), Error> {
         let mut ended = Ok(());
-        loop {
+        self.cancel_newer();
+        while ended.is_ok() && self.tasks.alive > 0 && !self.ending.overdue && !self.ending.failed {
+            ended = self.turn(&mut nobody);
             self.cancel_newer();
-            if self.tasks.alive == 0 || self.ending.rang {
-                break;
-            }
-            if let Err(error) = self.turn(&mut nobody) {
-                ended = Err(error);
-                self.clean_up_without_machine();
-                break;
-            }
         }
         self.forget_phase_timer();
         if self.tasks.alive > 0 {
             let tasks = self.tasks.alive as u64;
             announce!(self, KERNEL, Event::Phase(Phase::Drop { tasks }));
-            self.drop_tasks(OVER);
+            self.drop_tasks(if self.ending.failed { "the_machine_has_failed" } else { OVER });
         }
         ended
     }
 
-    /// The machine has failed: what needs nothing of it still runs.
-    fn clean_up_without_machine(&mut self) {
-        for _ in 0..BLIND_TURNS {
-            if self.ready.is_empty() && self.inbox.queue.is_empty() {
-                break;
-            }
-            self.log.turn += 1;
-            self.run_wakeup();
-            self.serve();
-            self.run_ready(&mut nobody);
-            self.cancel_newer();
-        }
-    }
-
-    /// Waits for the threads with what is left of the grace, and says what is left.
+    /// Waits for the worker threads for the rest of the grace, and reports what is left.
     fn halt(&mut self) {
         self.ending.stage = Stage::Halted;
         self.log.now = self.machine.now();
-        // Whoever asks for something from now on is refused at once, not when the wait is over: it
-        // may be a job that is waited for.
+        // Other threads are refused at once, not when the wait is over: one of them may run a job
+        // that is waited for.
         self.inbox.queue.seal();
         self.run_wakeup();
         self.drop_queued_jobs();
         self.serve();
-        let on_threads = self.jobs.on_threads() > 0;
+        let on_threads = self.jobs.tokens.on_threads > 0;
         let left = if on_threads { self.ending.until.since(self.log.now) } else { Duration::ZERO };
         self.jobs.pool.wait_for_workers(left);
         self.log.now = self.machine.now();
         self.run_wakeup();
         self.serve();
-        self.drop_scripted_jobs();
-        let threads = self.jobs.on_threads() as u64;
+        let threads = self.jobs.tokens.on_threads as u64;
         if threads > 0 {
             let jobs: Vec<String> =
                 self.jobs().iter().map(|job| format!("o{}", job.number)).collect();

@@ -1,7 +1,7 @@
-//! Signals of the process: who is told of one.
+//! Signals of the process, and who gets one.
 //!
 //! In this order: the shutdown that it begins, the hooks of the kernel's owner, every stream that
-//! asked for it, and one task that waits for a single one.
+//! asked for it, and one task that waits for a single signal.
 
 use std::io;
 use std::rc::{Rc, Weak};
@@ -11,27 +11,29 @@ use traps::threads::quietly;
 use traps::{Signal, SignalSet};
 
 use crate::kernel::Kernel;
+use crate::log::{KERNEL, emit_for};
 use crate::machine::Machine;
 use crate::table::Asker;
-use crate::task_table::TaskTable;
-use crate::trace::{Op, WakeOp};
+use crate::trace::{Arrival, Event, Op, Seq, WakeOp};
+use crate::view::TaskTable;
 use crate::waits::On;
 
 /// What the owner does at a signal.
 type Hook = (Signal, Box<dyn FnMut(&TaskTable)>);
 
-/// Who wants to hear of which signal, and what nobody has heard of yet.
+/// Who wants which signal, and the signals that nobody has taken yet.
 #[derive(Default)]
 pub(crate) struct Signals {
-    /// Those that the machine reports.
+    /// The signals that the machine reports.
     watched: SignalSet,
-    /// Those that a task has waited for outside a stream: they are kept for the next who does.
+    /// Signals that a task has waited for outside a stream: one that comes later is kept for the
+    /// next such wait.
     asked: SignalSet,
-    /// Of those, what arrived while nobody waited.
+    /// Of these, the signals that arrived while no task waited.
     kept: SignalSet,
     /// Waits for a signal, oldest first.
     pub(crate) waiting: Vec<Ticket>,
-    /// In the order in which they began to ask.
+    /// In the order of their first `next`.
     streams: Vec<Weak<SignalLine>>,
     hooks: Vec<Hook>,
 }
@@ -63,19 +65,20 @@ impl<M: Machine> Kernel<M> {
         Ok(())
     }
 
-    /// One came from the machine.
+    /// A signal came from the machine.
     pub(crate) fn meet_signal(&mut self, signal: Signal) {
+        let name = signal.to_string().into();
+        let cause = emit_for!(self, KERNEL, Event::Arrive(Arrival::Signal { name }));
         if self.options.shutdown_on.contains(signal) {
-            self.shut_down_at(signal);
+            self.shut_down_at(signal, cause);
         }
         self.call_hooks(signal);
-        self.signals.streams.retain(|line| line.strong_count() > 0);
         let streams: Vec<_> = self.signals.streams.iter().filter_map(Weak::upgrade).collect();
         for line in streams.into_iter().filter(|line| line.set().contains(signal)) {
             line.keep(signal);
-            self.serve_stream(&line);
+            self.serve_stream(&line, cause);
         }
-        self.arrive_signal(signal);
+        self.arrive_signal(signal, cause);
     }
 
     fn call_hooks(&mut self, signal: Signal) {
@@ -88,7 +91,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The first wait of which this is true leaves the line of waits.
+    /// Takes the first matching wait out of the line.
     fn take_waiting(&mut self, is_it: impl Fn(On, Option<&Owned>) -> bool) -> Option<Ticket> {
         let is_it = |ticket: &Ticket| {
             let task = &self.tasks[ticket.task];
@@ -99,8 +102,8 @@ impl<M: Machine> Kernel<M> {
         Some(self.signals.waiting.remove(place))
     }
 
-    /// Gives the stream's waiter, if it has one, what is kept for it.
-    fn serve_stream(&mut self, line: &Rc<SignalLine>) {
+    /// Gives a signal of the stream to the task that waits for it, if there is one.
+    fn serve_stream(&mut self, line: &Rc<SignalLine>, cause: Seq) {
         let is_its = |_, owned: Option<&Owned>| match owned {
             Some(Owned::Stream(waiting)) => Rc::ptr_eq(waiting, line),
             _ => false,
@@ -108,23 +111,22 @@ impl<M: Machine> Kernel<M> {
         if let Some(ticket) = self.take_waiting(is_its)
             && let Some(signal) = line.take()
         {
-            self.end_signal_wait(ticket, On::Signalled(signal));
+            self.end_signal_wait(ticket, On::Signalled(signal), cause);
         }
     }
 
-    /// Gives a signal to one task that waits for it, or keeps it. If no task ever asked for it, it
-    /// was for the kernel, or for streams.
-    pub(crate) fn arrive_signal(&mut self, signal: Signal) {
+    /// Gives a signal to one task that waits for it, or keeps it if a task has ever waited for it.
+    pub(crate) fn arrive_signal(&mut self, signal: Signal, cause: Seq) {
         let wants = |on, _: Option<&_>| matches!(on, On::Signal(set) if set.contains(signal));
         if let Some(ticket) = self.take_waiting(wants) {
-            self.end_signal_wait(ticket, On::Signalled(signal));
+            self.end_signal_wait(ticket, On::Signalled(signal), cause);
         } else if self.signals.asked.contains(signal) {
             self.signals.kept = self.signals.kept.with(signal);
         }
     }
 
-    fn end_signal_wait(&mut self, ticket: Ticket, come: On) {
-        self.complete(ticket, come, |kernel| (WakeOp::Signal, kernel.block_line(ticket)));
+    fn end_signal_wait(&mut self, ticket: Ticket, come: On, cause: Seq) {
+        self.complete(ticket, come, |_| (WakeOp::Signal, cause));
     }
 
     /// The trap of `wait_signal`.

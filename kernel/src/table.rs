@@ -198,7 +198,8 @@ impl<M: Machine> Kernel<M> {
             let ran = self.ran(asker.task);
             let number = self.log.park(&mut self.tasks[asker.task], serial);
             let (ticket, at) = (Some(number), Some(log::site(site)));
-            emit!(self, asker.task, Event::Block { op: op(), ticket, at }, ran);
+            let reg = self.log.reg.take();
+            emit!(self, asker.task, Event::Block { op: op(), ticket, reg, at }, ran);
         }
     }
 }

@@ -11,6 +11,7 @@ use traps::protocol::{Body, Direction, NewTask, Owned, Site, TaskRef, Ticket};
 use traps::{TaskId, Time};
 
 use crate::interrupts::{Cancellation, FiredDeadline};
+use crate::log::KERNEL;
 use crate::trace::{Answered, Exit, Seq};
 use crate::waits::Wait;
 
@@ -107,6 +108,8 @@ pub(crate) struct Rare {
 pub(crate) struct Told {
     /// The line that made it ready; while it runs, its `run` line.
     pub(crate) cause: Seq,
+    /// When it left the CPU, if it ever had it.
+    pub(crate) left: Option<Time>,
     /// Its waits, from their `block` line to the `run` line that tells of their end.
     pub(crate) waits: Vec<ToldWait>,
     /// Waits that ended since it last ran, for its `run` line.
@@ -268,6 +271,11 @@ impl Tasks {
     #[inline]
     pub(crate) fn name_of(&self, index: u32) -> TaskRef {
         TaskRef { index, generation: self[index].generation }
+    }
+
+    /// The number and the name of a task, or of the kernel, for the log.
+    pub(crate) fn label_of(&self, index: Option<u32>) -> (u64, &str) {
+        index.map_or(KERNEL, |index| self.label(index))
     }
 
     /// The number and the name, for the log.

@@ -266,8 +266,7 @@ impl<M: Machine> Kernel<M> {
 
     /// Who is blocked and in what, for the error of a hang.
     fn report(&self) -> String {
-        let lines: Vec<String> = self.tasks().iter().map(ToString::to_string).collect();
-        lines.join("\n")
+        self.task_table().to_string().trim_end().to_owned()
     }
 
     /// The first lines of a trace.

@@ -1,25 +1,23 @@
-//! A thread that looks at the kernel from outside and says when one run lasts too long, while it
-//! still does: a kernel that is stuck cannot (row C36).
+//! A thread that looks at the kernel from outside and reports a run that lasts too long while it
+//! lasts: a kernel that is stuck cannot do so itself.
 //!
 //! The two threads share a pulse. The kernel's thread moves it at the start and the end of each run
-//! and never waits for the other; the watchdog samples it, and sleeps while the kernel does. By
-//! sampling alone it cannot tell a run that goes on from one that is over and began anew, so each
-//! run moves the pulse to a number of its own.
+//! and never waits for the other; the watchdog samples it a few times in its span.
 
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use traps::protocol::Site;
+use traps::threads::quietly;
 
 use crate::kernel::Kernel;
 use crate::log::place_of;
-use crate::machine::{Machine, sys};
+use crate::machine::Machine;
 use crate::trace::Span;
-use traps::threads::quietly;
 
 /// A run that lasts too long, as the watchdog sees it: which task, and for how long so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +32,7 @@ pub struct Stuck {
     /// By the real clock, since the watchdog first saw this run: the run itself is older, by a
     /// quarter of the watchdog's span at most.
     pub lasted: Duration,
-    /// The task has let go of the CPU: the last word about this run.
+    /// The run is over: this is the last report about it.
     pub over: bool,
 }
 
@@ -53,211 +51,132 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// What is called with each word of the watchdog.
+/// Called with each report of the watchdog.
 type Hook = Arc<dyn Fn(&Stuck) + Send + Sync>;
 
 /// The kernel's end of the watchdog.
 #[derive(Default)]
 pub(crate) struct Watchdog {
-    hook: Option<Hook>,
-    /// `None`: nobody looks.
-    watch: Option<Watch>,
-}
-
-struct Watch {
     pulse: Arc<Pulse>,
+    /// `None`: nobody looks.
     thread: Option<JoinHandle<()>>,
     /// Of the pulse.
     beat: u64,
-    /// The task that `Pulse::who` describes.
-    task: u64,
 }
 
 /// What the two threads share.
+#[derive(Default)]
 struct Pulse {
     /// Odd while a task runs; never the same for two runs.
     beat: AtomicU64,
-    /// The watchdog is parked, or about to be: it wants to hear of the next run.
-    parked: AtomicBool,
     /// The kernel is gone.
     ended: AtomicBool,
-    /// Who runs. Right for a beat if that is the same before and after it was read.
-    who: Mutex<Who>,
+    /// The task that ran last: number, name, and where it was spawned.
+    who: Mutex<(u64, String, Option<Site>)>,
     hook: Mutex<Option<Hook>>,
-}
-
-struct Who {
-    task: u64,
-    name: String,
-    site: Option<Site>,
 }
 
 impl Watchdog {
     pub(crate) fn is_on(&self) -> bool {
-        self.watch.is_some()
+        self.thread.is_some()
+    }
+
+    fn move_on(&mut self) {
+        self.beat += 1;
+        self.pulse.beat.store(self.beat, Ordering::Release);
     }
 }
 
 impl<M: Machine> Kernel<M> {
     /// Calls `hook` with what the watchdog ([`Options::watchdog`](crate::Options::watchdog)) sees:
     /// once when a run has lasted for its span, again each time that has doubled, and once when the
-    /// run is over. The log has the same as a warning of the target `kernel::sched`.
+    /// run is over. The same is a warning in the log, of the target `kernel::sched`.
     ///
-    /// Called on the watchdog's thread, while the kernel's may be stuck: it must not wait for
-    /// anything of the kernel's, and the kernel waits for it at its end. A panic in it is caught.
+    /// Called on the watchdog's thread while the kernel may be stuck, so it must not wait for the
+    /// kernel. A kernel that is dropped waits for it. A panic in it is caught.
     pub fn on_stuck(&mut self, hook: impl Fn(&Stuck) + Send + Sync + 'static) {
-        let hook: Hook = Arc::new(hook);
-        if let Some(watch) = &self.watchdog.watch {
-            *enter(&watch.pulse.hook) = Some(hook.clone());
-        }
-        self.watchdog.hook = Some(hook);
+        *enter(&self.watchdog.pulse.hook) = Some(Arc::new(hook));
     }
 
     /// Starts the thread if it is wanted and not there.
     pub(crate) fn start_watchdog(&mut self) -> io::Result<()> {
-        let Some(span) = self.options.watchdog else { return Ok(()) };
-        if self.watchdog.watch.is_some() {
-            return Ok(());
+        if let (Some(span), None) = (self.options.watchdog, &self.watchdog.thread) {
+            let pulse = self.watchdog.pulse.clone();
+            let span = span.max(Duration::from_millis(1));
+            let thread = thread::Builder::new().name("trapline-watchdog".to_owned());
+            self.watchdog.thread = Some(thread.spawn(move || pulse.watch(span))?);
         }
-        let pulse = Arc::new(Pulse {
-            beat: AtomicU64::new(0),
-            parked: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            who: Mutex::new(Who { task: 0, name: String::new(), site: None }),
-            hook: Mutex::new(self.watchdog.hook.clone()),
-        });
-        let theirs = pulse.clone();
-        let span = span.max(Duration::from_millis(1));
-        let thread = thread::Builder::new().name("trapline-watchdog".to_owned());
-        let thread = Some(thread.spawn(move || theirs.watch(span))?);
-        self.watchdog.watch = Some(Watch { pulse, thread, beat: 0, task: 0 });
         Ok(())
     }
 
     /// A run begins.
-    #[inline]
     pub(crate) fn begin_beat(&mut self, index: u32) {
-        if let Some(watch) = &mut self.watchdog.watch {
+        if self.watchdog.is_on() {
             let (task, name) = self.tasks.label(index);
-            watch.begin(task, name, self.tasks.site(index));
+            let mut who = enter(&self.watchdog.pulse.who);
+            if who.0 != task {
+                *who = (task, name.to_owned(), self.tasks.site(index));
+            }
+            drop(who);
+            self.watchdog.move_on();
         }
     }
 
     /// It is over.
-    #[inline]
     pub(crate) fn end_beat(&mut self) {
-        if let Some(watch) = &mut self.watchdog.watch {
-            watch.beat += 1;
-            watch.pulse.beat.store(watch.beat, Ordering::Release);
+        if self.watchdog.is_on() {
+            self.watchdog.move_on();
         }
     }
 }
 
-impl Watch {
-    #[cold]
-    fn begin(&mut self, task: u64, name: &str, site: Option<Site>) {
-        if self.task != task {
-            self.task = task;
-            let mut who = enter(&self.pulse.who);
-            (who.task, who.site) = (task, site);
-            who.name.clear();
-            who.name.push_str(name);
-        }
-        self.beat += 1;
-        // Beat, then look; the watchdog says that it parks, then looks at the beat. In one order of
-        // all four, hence `SeqCst`, either we see that it parks or it sees that a task runs.
-        self.pulse.beat.store(self.beat, Ordering::SeqCst);
-        if self.pulse.parked.load(Ordering::SeqCst) {
-            self.unpark();
-        }
-    }
-
-    fn unpark(&self) {
-        self.pulse.parked.store(false, Ordering::SeqCst);
-        self.thread.iter().for_each(|thread| thread.thread().unpark());
-    }
-}
-
-impl Drop for Watch {
-    /// Ends the thread, after its last word.
+impl Drop for Watchdog {
+    /// Ends the thread, after its last report.
     fn drop(&mut self) {
-        self.pulse.ended.store(true, Ordering::SeqCst);
-        self.unpark();
+        self.pulse.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // It catches what its hook panics with.
+            thread.thread().unpark();
+            // A panic of the hook was caught.
             let _ = thread.join();
         }
     }
 }
 
-/// A run that the watchdog has seen more than once, or may yet.
-struct Seen {
-    beat: u64,
-    since: Duration,
-    /// When it has lasted so long, that is worth a word.
-    next: Duration,
-    /// The last word.
-    told: Option<Stuck>,
-}
-
 impl Pulse {
     /// The life of the thread.
     fn watch(&self, span: Duration) {
-        sys::block_all_signals(); // they are for the kernel thread
-        let period = (span / 4).max(Duration::from_millis(1));
-        let mut seen: Option<Seen> = None;
+        let (mut run, mut since, mut next) = (0, Instant::now(), span);
+        let mut said: Option<Stuck> = None;
         loop {
-            let beat = self.beat.load(Ordering::SeqCst);
-            let now = sys::clock_monotonic();
-            if let Some(run) = seen.take_if(|run| run.beat != beat) {
-                self.say_over(run, now);
+            let ended = self.ended.load(Ordering::Acquire);
+            let (beat, now) = (self.beat.load(Ordering::Acquire), Instant::now());
+            if beat != run {
+                if let Some(stuck) = said.take() {
+                    self.say(&Stuck { lasted: now - since, over: true, ..stuck });
+                }
+                (run, since, next) = (beat, now, span);
             }
-            if self.ended.load(Ordering::SeqCst) {
+            if ended {
                 return;
             }
-            if beat.is_multiple_of(2) {
-                // No run, nothing to look at: the next one calls.
-                self.parked.store(true, Ordering::SeqCst);
-                if self.beat.load(Ordering::SeqCst) == beat && !self.ended.load(Ordering::SeqCst) {
-                    thread::park();
-                }
-                self.parked.store(false, Ordering::SeqCst);
-                continue;
+            let lasted = now - since;
+            if run % 2 == 1 && lasted >= next {
+                next = lasted.saturating_mul(2);
+                said = self.say_stuck(run, lasted).or(said);
             }
-            let run = seen.get_or_insert(Seen { beat, since: now, next: span, told: None });
-            let lasted = now.saturating_sub(run.since);
-            if lasted >= run.next {
-                while run.next <= lasted {
-                    run.next = run.next.saturating_mul(2);
-                }
-                self.say_stuck(run, lasted);
-            }
-            thread::park_timeout(period);
+            thread::park_timeout((span / 4).max(Duration::from_millis(1)));
         }
     }
 
-    fn say_stuck(&self, run: &mut Seen, lasted: Duration) {
-        let who = enter(&self.who);
-        let stuck = Stuck {
-            task: who.task,
-            name: who.name.clone(),
-            spawned_at: who.site.map(place_of).unwrap_or_default(),
-            lasted,
-            over: false,
-        };
-        drop(who);
-        // Else it ended meanwhile, and this may be another.
-        if self.beat.load(Ordering::SeqCst) == run.beat {
+    fn say_stuck(&self, run: u64, lasted: Duration) -> Option<Stuck> {
+        let (task, name, site) = enter(&self.who).clone();
+        let spawned_at = site.map(place_of).unwrap_or_default();
+        let stuck = Stuck { task, name, spawned_at, lasted, over: false };
+        // Otherwise it has ended meanwhile, and this may be another task.
+        (self.beat.load(Ordering::Acquire) == run).then(|| {
             self.say(&stuck);
-            run.told = Some(stuck);
-        }
-    }
-
-    fn say_over(&self, run: Seen, now: Duration) {
-        if let Some(told) = run.told {
-            let lasted = now.saturating_sub(run.since);
-            self.say(&Stuck { lasted, over: true, ..told });
-        }
+            stuck
+        })
     }
 
     fn say(&self, stuck: &Stuck) {

@@ -266,6 +266,11 @@ impl<S: Stream> Stream for BufReader<S> {
     }
 
     #[track_caller]
+    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        self.stream.write_from(buf, site)
+    }
+
+    #[track_caller]
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
         self.stream.write_vectored(bufs)
     }

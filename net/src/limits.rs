@@ -1,4 +1,4 @@
-//! The numbers that bound something in this crate, in one place (row F29).
+//! The numbers that bound something in this crate, in one place.
 //!
 //! Those with an option have their defaults beside it, and [`limits`] lists them; it takes the
 //! options apart, so that a new one does not compile before it is listed or passed over here.
@@ -60,15 +60,11 @@ pub(crate) const READ_BUFFER: usize = 16 * 1024;
 /// How long a listener has to go on without a back-off before that is over.
 pub(crate) const BACK_OFF_OVER: Duration = Duration::from_secs(10);
 
-/// Hits of a limit that are counted before the log has a line again.
-pub(crate) const CAP_LINES: u64 = 100;
+/// How old the last `cap` line of a limit is, at least, before there is another.
+pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(1);
 
-/// How old the last line is, at least, when those are so many; and for how long a limit is not hit
-/// before the next hit is news.
-pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(10);
-
-/// How old the last line may be before a further hit has one.
-pub(crate) const CAP_SPAN: Duration = Duration::from_secs(60);
+/// For how long a shortage of descriptors goes on where twice as many connections close each time.
+pub(crate) const ROOM_PAUSE: Duration = Duration::from_secs(1);
 
 /// Connections that were refused because there were too many, and that may still read why.
 pub(crate) const TURNED_AWAY: usize = 1024;
@@ -80,7 +76,7 @@ pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
 /// Bytes of a process's output that are read at a time.
 pub(crate) const PROCESS_PIECE: usize = 16 * 1024;
 
-/// Bytes of a file that are read at a time (row F21).
+/// Bytes of a file that are read at a time.
 pub(crate) const FILE_PIECE: usize = 128 * 1024;
 
 /// Bytes of an answer's head that a client takes.
@@ -123,22 +119,30 @@ fn bytes(count: usize) -> (u64, &'static str) {
     (count as u64, "bytes")
 }
 
+/// A bound that an option sets, by the name of that field of the options.
+macro_rules! set {
+    ($options:literal, $value:expr, $option:ident, $name:literal, $what:literal) => {
+        Bound::set($name, $value, concat!($options, "::", stringify!($option)), $what)
+    };
+}
+
 fn sockets(options: &Options) -> Vec<Bound> {
     let Options { backlog, reuse_address: _, reuse_port: _ } = options;
     let backlog = (u64::from(*backlog), "connections");
-    let what = "that wait to be accepted; the system cuts it";
+    let (tries, usual) = ((u64::from(LAST_TRIES), "back-offs"), WriteDeadline::SPAN);
     vec![
-        Bound::set("listener.backlog", backlog, "listener::Options::backlog", what),
+        set!(
+            "listener::Options",
+            backlog,
+            backlog,
+            "listener.backlog",
+            "that wait; the system cuts it"
+        ),
         Bound::fixed("listener.back_off", BACK_OFF_FIRST, "the first, when descriptors run out"),
         Bound::fixed("listener.back_off.most", BACK_OFF_LONGEST, "the longest"),
         Bound::fixed("listener.back_off.over", BACK_OFF_OVER, "without one, then the log says so"),
-        Bound::fixed("listener.last_tries", (u64::from(LAST_TRIES), "back-offs"), "at shutdown"),
-        Bound::set(
-            "write_deadline",
-            WriteDeadline::SPAN,
-            "WriteDeadline::new",
-            "for a peer to take some of what is written: what is usual",
-        ),
+        Bound::fixed("listener.last_tries", tries, "at shutdown"),
+        set!("WriteDeadline", usual, new, "write_deadline", "in which a peer takes nothing: usual"),
         Bound::fixed("write_deadline.piece", bytes(PIECE), "after which it begins anew"),
     ]
 }
@@ -146,47 +150,19 @@ fn sockets(options: &Options) -> Vec<Bound> {
 fn requests(limits: &Limits) -> Vec<Bound> {
     let Limits { head, request_line, fields, body, drain, connections, requests, pipelined } =
         *limits;
-    let over = |count: u64| (count, "bytes");
+    let lines = |count: usize| (count as u64, "lines");
+    let served = (connections as u64, "connections");
+    let pipelined = (u64::from(pipelined), "requests");
     vec![
-        Bound::set("http.head", bytes(head), "Limits::head", "request line and fields, else 431"),
-        Bound::set(
-            "http.request_line",
-            bytes(request_line),
-            "Limits::request_line",
-            "without its end, else 414",
-        ),
-        Bound::set(
-            "http.fields",
-            (fields.min(FIELDS) as u64, "lines"),
-            "Limits::fields",
-            "else 431",
-        ),
-        Bound::fixed("http.fields.most", (FIELDS as u64, "lines"), "that the option can set"),
-        Bound::set("http.body", over(body), "Limits::body", "without framing, else 413"),
-        Bound::set(
-            "http.drain",
-            over(drain),
-            "Limits::drain",
-            "of an unread body, read away to keep the connection",
-        ),
-        Bound::set(
-            "http.connections",
-            (connections as u64, "connections"),
-            "Limits::connections",
-            "at once, then 503",
-        ),
-        Bound::set(
-            "http.requests",
-            (requests, "requests"),
-            "Limits::requests",
-            "on a connection, which then closes",
-        ),
-        Bound::set(
-            "http.pipelined",
-            (u64::from(pipelined), "requests"),
-            "Limits::pipelined",
-            "answered in one go, then others have their turn",
-        ),
+        set!("Limits", bytes(head), head, "http.head", "request line and fields, else 431"),
+        set!("Limits", bytes(request_line), request_line, "http.request_line", "else 414"),
+        set!("Limits", lines(fields.min(FIELDS)), fields, "http.fields", "else 431"),
+        Bound::fixed("http.fields.most", lines(FIELDS), "that the option can set"),
+        set!("Limits", (body, "bytes"), body, "http.body", "without framing, else 413"),
+        set!("Limits", (drain, "bytes"), drain, "http.drain", "unread, read away to stay"),
+        set!("Limits", served, connections, "http.connections", "at once, then 503"),
+        set!("Limits", (requests, "requests"), requests, "http.requests", "on a connection"),
+        set!("Limits", pipelined, pipelined, "http.pipelined", "then others have their turn"),
     ]
 }
 
@@ -194,65 +170,42 @@ fn phases(deadlines: &Deadlines) -> Vec<Bound> {
     let Deadlines { head, body, body_rate, body_window, handler, write, idle, linger } = *deadlines;
     let rate = (body_rate, "bytes/s");
     vec![
-        Bound::set("http.head.time", head, "Deadlines::head", "for the whole head, then 408"),
-        Bound::set("http.body.time", body, "Deadlines::body", "for each wait for a piece"),
-        Bound::set("http.body.rate", rate, "Deadlines::body_rate", "least, while it is waited for"),
-        Bound::set(
-            "http.body.window",
-            body_window,
-            "Deadlines::body_window",
-            "over which that rate counts",
-        ),
-        Bound::set(
-            "http.handler.time",
-            (handler != Duration::MAX).then_some(handler),
-            "Deadlines::handler",
-            "for a handler, then 503",
-        ),
-        Bound::set("http.write.time", write, "Deadlines::write", "for each wait for room"),
-        Bound::set("http.idle.time", idle, "Deadlines::idle", "between two requests"),
-        Bound::set("http.linger.time", linger, "Deadlines::linger", "after a last answer"),
+        set!("Deadlines", head, head, "http.head.time", "for the whole head, then 408"),
+        set!("Deadlines", body, body, "http.body.time", "for each wait for a piece, then 408"),
+        set!("Deadlines", rate, body_rate, "http.body.rate", "least, while it is waited for"),
+        set!("Deadlines", body_window, body_window, "http.body.window", "for that rate"),
+        set!("Deadlines", handler, handler, "http.handler.time", "for a handler, then 503"),
+        set!("Deadlines", write, write, "http.write.time", "in which the peer takes nothing"),
+        set!("Deadlines", idle, idle, "http.idle.time", "between two requests"),
+        set!("Deadlines", linger, linger, "http.linger.time", "after a last answer"),
     ]
 }
 
 fn fixed() -> Vec<Bound> {
-    let lines = (EMPTY_LINES as u64, "lines");
+    let count = |count: u64, of: &'static str| (count, of);
+    let (refused, spare) = (count(TURNED_AWAY as u64, "connections"), count(SPARE as u64, "each"));
     vec![
-        Bound::fixed("http.empty_lines", lines, "before a request"),
+        Bound::fixed("http.empty_lines", count(EMPTY_LINES as u64, "lines"), "before a request"),
         Bound::fixed("http.extensions", bytes(EXTENSIONS as usize), "of all chunks of a body"),
         Bound::fixed("http.trailers", bytes(TRAILERS as usize), "of a body"),
-        Bound::fixed("http.chunk.digits", (u64::from(DIGITS), "digits"), "of a chunk's size"),
+        Bound::fixed("http.chunk.digits", count(u64::from(DIGITS), "digits"), "of a chunk's size"),
         Bound::fixed("http.gather", bytes(GATHER), "of small writes, before they go out"),
-        Bound::fixed(
-            "http.discarded",
-            bytes(DISCARDED),
-            "of a body that a client wants nothing of",
-        ),
+        Bound::fixed("http.discarded", bytes(DISCARDED), "of a body that nobody wants"),
         Bound::fixed("http.operation", bytes(OPERATION), "written, for one more of the budget"),
         Bound::fixed("http.linger", (LINGER, "bytes"), "read away after an answer that closes"),
-        Bound::set(
-            "http.file.piece",
-            bytes(FILE_PIECE),
-            "Files::piece",
-            "of a file, read at a time",
-        ),
-        Bound::fixed("http.first_byte", FIRST_BYTE, "of a new connection, once the server drains"),
+        set!("Files", bytes(FILE_PIECE), piece, "http.file.piece", "read at a time"),
+        Bound::fixed("http.first_byte", FIRST_BYTE, "of a new connection, while it drains"),
         Bound::fixed("process.piece", bytes(PROCESS_PIECE), "of a process's output, at a time"),
         Bound::fixed("http.reply.head", bytes(REPLY_HEAD), "of an answer that a client takes"),
-        Bound::fixed("http.reply.interim", (INTERIM as u64, "answers"), "before the final one"),
+        Bound::fixed(
+            "http.reply.interim",
+            count(INTERIM as u64, "answers"),
+            "before the final one",
+        ),
         Bound::fixed("http.read_buffer", bytes(READ_BUFFER), "of a connection that reads"),
-        Bound::fixed("http.cap.lines", (CAP_LINES, "hits"), "of a limit, counted between lines"),
-        Bound::fixed("http.cap.pause", CAP_PAUSE, "between two lines of a connection's limit"),
-        Bound::fixed("http.cap.span", CAP_SPAN, "after which a hit has a line again"),
-        Bound::fixed(
-            "http.refused",
-            (TURNED_AWAY as u64, "connections"),
-            "over the limit that may still read why",
-        ),
-        Bound::fixed(
-            "http.spare",
-            (SPARE as u64, "buffers"),
-            "of each kind, kept for their next use",
-        ),
+        Bound::fixed("http.cap.pause", CAP_PAUSE, "between two lines of a limit that is hit"),
+        Bound::fixed("http.room.pause", ROOM_PAUSE, "after which one connection closes for room"),
+        Bound::fixed("http.refused", refused, "over the limit that may still read why"),
+        Bound::fixed("http.spare", spare, "of rooms and buffers, kept for their next use"),
     ]
 }

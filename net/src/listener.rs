@@ -103,7 +103,7 @@ impl TcpListener {
     }
 
     /// How many connections may wait to be accepted: what was asked for, or the system's
-    /// `net.core.somaxconn` as it was at the time, which cuts it silently (row F15).
+    /// `net.core.somaxconn` as it was at the time, which cuts it silently.
     #[must_use]
     pub fn backlog(&self) -> u32 {
         self.backlog
@@ -239,15 +239,16 @@ const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
 /// Accepts a connection in non-blocking mode, by one system call.
 #[inline]
-fn accept_stream(socket: &Socket) -> io::Result<TcpStream> {
-    Ok(TcpStream::from_socket(accept_with(&socket.0, FLAGS)?))
+fn accept_stream(io: &Io<Socket>) -> io::Result<TcpStream> {
+    Ok(TcpStream::from_socket(accept_with(&io.0, FLAGS)?).accepted_by(io))
 }
 
 /// The same, with the address of its peer.
-fn accept_with_address(socket: &Socket) -> io::Result<(TcpStream, SocketAddr)> {
-    let (stream, peer) = acceptfrom_with(&socket.0, FLAGS)?;
+fn accept_with_address(io: &Io<Socket>) -> io::Result<(TcpStream, SocketAddr)> {
+    let (stream, peer) = acceptfrom_with(&io.0, FLAGS)?;
     let peer = peer.and_then(|peer| peer.try_into().ok());
-    Ok((TcpStream::from_socket(stream), peer.expect("a TCP connection has an IP address")))
+    let stream = TcpStream::from_socket(stream).accepted_by(io);
+    Ok((stream, peer.expect("a TCP connection has an IP address")))
 }
 
 /// The future of an accept.
@@ -259,7 +260,7 @@ struct Accept<'a, A> {
     sleep: Option<Sleep>,
 }
 
-impl<A: Unpin + Fn(&Socket) -> io::Result<T>, T> Future for Accept<'_, A> {
+impl<A: Unpin + Fn(&Io<Socket>) -> io::Result<T>, T> Future for Accept<'_, A> {
     type Output = io::Result<T>;
 
     // Where it is awaited, for a server that does little else: a call costs half of what it does.

@@ -11,7 +11,7 @@ const BUCKETS: usize = 32;
 ///
 /// A limit on each wait alone is defeated by one byte a wait; an average from the beginning, by a
 /// burst and then one byte a wait. This holds over every window of `window`, at any point from the
-/// first full one (row D25). What the reader does between its waits costs the peer nothing.
+/// first full one. What the reader does between its waits costs the peer nothing.
 ///
 /// Counts in 31 spans of the window: what it tells is exact or, by one span at most, too
 /// patient, never too strict. 160 bytes, no allocation; O(32) a wait.

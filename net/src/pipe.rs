@@ -46,8 +46,8 @@ struct Lane {
     broken: Cell<bool>,
     /// One end gave the pipe up.
     reset: Cell<bool>,
-    reader: Seat,
-    writer: Seat,
+    reader: Side,
+    writer: Side,
 }
 
 /// Where one side waits for the other.
@@ -55,13 +55,13 @@ struct Lane {
 /// A permit, not a wake: it also reaches a wait that was filed in the same poll, which stands in
 /// no line yet (both ends in one `join`), and it survives a wait that is interrupted meanwhile.
 #[derive(Debug, Default)]
-struct Seat {
+struct Side {
     line: WaitQueue,
     /// Somebody has begun to wait since the last call. At most one permit answers it.
     taken: Cell<bool>,
 }
 
-impl Seat {
+impl Side {
     fn would_block<T>(&self) -> io::Result<T> {
         // What is left here answered a wait that was given up.
         while self.line.try_take_permit() {}
@@ -85,8 +85,8 @@ impl Lane {
             ended: Cell::new(false),
             broken: Cell::new(false),
             reset: Cell::new(false),
-            reader: Seat::default(),
-            writer: Seat::default(),
+            reader: Side::default(),
+            writer: Side::default(),
         }
     }
 
@@ -165,28 +165,6 @@ impl PipeEnd {
     pub fn set_short_reads(&mut self, most: usize) {
         self.most = most.max(1);
     }
-
-    /// Writes all of `buf`, blocking whenever there is no room.
-    ///
-    /// # Errors
-    ///
-    /// `BrokenPipe` if the other end is gone or this one was shut down, `ConnectionReset` if one
-    /// of them was reset; the interrupt that ended a wait. Some of `buf` may be written then.
-    #[track_caller]
-    pub fn write_all<'a>(
-        &'a mut self,
-        buf: &'a [u8],
-    ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        let (lane, most) = (&*self.outgoing, self.most);
-        let mut rest = buf;
-        operation(&lane.writer, Location::caller(), move || {
-            while !rest.is_empty() {
-                let n = lane.put(&[IoSlice::new(rest)], most)?;
-                rest = &rest[n..];
-            }
-            Ok(())
-        })
-    }
 }
 
 impl Drop for PipeEnd {
@@ -210,8 +188,12 @@ impl Stream for PipeEnd {
 
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.write_from(buf, Location::caller())
+    }
+
+    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         let (lane, most) = (&*self.outgoing, self.most);
-        operation(&lane.writer, Location::caller(), move || lane.put(&[IoSlice::new(buf)], most))
+        operation(&lane.writer, site, move || lane.put(&[IoSlice::new(buf)], most))
     }
 
     #[track_caller]
@@ -239,8 +221,8 @@ impl Stream for PipeEnd {
     }
 }
 
-fn operation<F>(seat: &Seat, site: Site, operation: F) -> Operation<F> {
-    let wait = seat.line.wait_for_permit_from(site);
+fn operation<F>(side: &Side, site: Site, operation: F) -> Operation<F> {
+    let wait = side.line.wait_for_permit_from(site);
     Operation { attempt: Attempt::new(First::Try, site, wait), operation }
 }
 

@@ -90,6 +90,9 @@ pub(crate) fn try_read(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usi
     }
     let socket: &Socket = io;
     let done = retried(|| socket.receive(buf));
+    if let Some(Ok(n)) = done {
+        io.note(Direction::Read, n);
+    }
     // Nothing waited, so no edge is lost.
     socket.1.drained.set(match &done {
         Some(Ok(n)) => 0 < *n && *n < buf.len(),
@@ -127,6 +130,7 @@ pub(crate) fn try_write(
     if let Some(Ok(n)) = &done {
         socket.1.full.set(*n < buf.len());
         *written += *n as u64;
+        io.note(Direction::Write, *n);
     }
     done
 }
@@ -157,6 +161,7 @@ impl Future for Read<'_, '_> {
         let socket: &Socket = io;
         let n = ready!(attempt.poll(cx, || Ok(socket.receive(buf)?)))?;
         socket.1.drained.set(0 < n && n < buf.len());
+        io.note(Direction::Read, n);
         Poll::Ready(Ok(n))
     }
 }
@@ -259,24 +264,12 @@ pub(crate) trait Bytes {
     }
 }
 
-/// Bytes that can be written piece by piece.
-pub(crate) trait Advance: Bytes {
-    /// Leaves out the first `n`.
-    fn advance(&mut self, n: usize);
-}
-
 impl Bytes for &[u8] {
     fn size(&self) -> usize {
         self.len()
     }
     fn offer(&self, socket: &Socket) -> io::Result<usize> {
         Ok(socket.send(self)?)
-    }
-}
-
-impl Advance for &[u8] {
-    fn advance(&mut self, n: usize) {
-        *self = &self[n..];
     }
 }
 
@@ -289,24 +282,6 @@ impl Bytes for &[IoSlice<'_>] {
     }
     fn offered(&self) -> usize {
         taken(self).iter().map(|slice| slice.len()).sum()
-    }
-}
-
-impl Bytes for &mut [IoSlice<'_>] {
-    fn size(&self) -> usize {
-        (&**self).size()
-    }
-    fn offer(&self, socket: &Socket) -> io::Result<usize> {
-        (&**self).offer(socket)
-    }
-    fn offered(&self) -> usize {
-        (&**self).offered()
-    }
-}
-
-impl Advance for &mut [IoSlice<'_>] {
-    fn advance(&mut self, n: usize) {
-        IoSlice::advance_slices(self, n);
     }
 }
 
@@ -339,6 +314,7 @@ impl<'a, B: Bytes> Write<'a, B> {
         let n = ready!(attempt.poll(cx, || bytes.offer(socket)))?;
         socket.1.full.set(n < bytes.offered());
         **written += n as u64;
+        io.note(Direction::Write, n);
         Poll::Ready(Ok(n))
     }
 }
@@ -353,20 +329,20 @@ impl<B: Bytes + Unpin> Future for Write<'_, B> {
 }
 
 /// The future of a write that goes on until nothing is left.
-pub(crate) struct WriteAll<'a, B>(pub(crate) Write<'a, B>);
+pub(crate) struct WriteAll<'a>(pub(crate) Write<'a, &'a [u8]>);
 
-impl<B: Advance + Unpin> Future for WriteAll<'_, B> {
+impl Future for WriteAll<'_> {
     type Output = io::Result<()>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let write = &mut self.0;
-        while write.bytes.size() > 0 {
+        while !write.bytes.is_empty() {
             let n = ready!(write.poll_once(cx))?;
             if n == 0 {
                 return Poll::Ready(Err(ErrorKind::WriteZero.into()));
             }
-            write.bytes.advance(n);
+            write.bytes = &write.bytes[n..];
             write.attempt.begin(First::after(&write.io.1.full));
         }
         Poll::Ready(Ok(()))

@@ -1,7 +1,8 @@
 //! What a byte stream is to the code above it, whatever carries the bytes.
 
 use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
+use std::panic::Location;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
@@ -11,22 +12,113 @@ use traps::{take_budget, yield_now};
 /// A byte stream in both directions, used by one task at a time.
 ///
 /// Every method traps only when it would block; a wait that is interrupted comes back as an
-/// `io::Error` that carries the [`traps::Interrupt`], and then nothing was read or written.
+/// `io::Error` that carries the [`traps::Interrupt`]. `read`, `write`, `write_vectored` and
+/// `readable` have done nothing then, and can be called again.
+///
+/// ```
+/// use std::io;
+/// use net::Stream;
+///
+/// /// Reads a length and so many bytes, and sends them back.
+/// async fn answer(stream: &mut impl Stream) -> io::Result<()> {
+///     let mut length = [0; 2];
+///     stream.read_exact(&mut length).await?;
+///     let mut body = vec![0; usize::from(u16::from_be_bytes(length))];
+///     stream.read_exact(&mut body).await?;
+///     stream.write_all(&body).await
+/// }
+/// ```
 #[allow(async_fn_in_trait, reason = "tasks of one thread need no Send bound")]
 pub trait Stream {
     /// Reads what is there into `buf`, waiting until something is. Zero: the peer has finished.
     fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>>;
 
-    /// The same for a wrapper that knows its own caller's place in the source. A stream that
-    /// cannot pass it on names its own.
+    /// Like `read`, for a wrapper that knows its own caller's place in the source, which the log
+    /// shows. A stream that cannot pass it on shows its own.
     #[track_caller]
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         let _ = site;
         self.read(buf)
     }
 
+    /// Fills all of `buf`, waiting whenever nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the stream ends before; those of [`read`](Stream::read). What was read
+    /// before an error is lost; [`BufReader`](crate::BufReader) keeps it.
+    #[track_caller]
+    fn read_exact(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<()>> {
+        let site = Location::caller();
+        async move {
+            let mut at = 0;
+            while at < buf.len() {
+                match self.read_from(&mut buf[at..], site).await? {
+                    0 => return Err(ErrorKind::UnexpectedEof.into()),
+                    n => at += n,
+                }
+            }
+            Ok(())
+        }
+    }
+
+    /// Appends what comes until the end to `out`, which may have `limit` bytes in all.
+    ///
+    /// # Errors
+    ///
+    /// `FileTooLarge` if more comes; those of [`read`](Stream::read). What was read before an error
+    /// is in `out`.
+    #[track_caller]
+    fn read_to_end(
+        &mut self,
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> impl Future<Output = io::Result<()>> {
+        let site = Location::caller();
+        async move {
+            let mut piece = [0; 4096];
+            loop {
+                match self.read_from(&mut piece, site).await? {
+                    0 => return Ok(()),
+                    n if n > limit.saturating_sub(out.len()) => {
+                        return Err(ErrorKind::FileTooLarge.into());
+                    }
+                    n => out.extend_from_slice(&piece[..n]),
+                }
+            }
+        }
+    }
+
     /// Writes some of `buf`, waiting until there is room. Returns how much.
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>>;
+
+    /// Like `write`, for a wrapper, as [`read_from`](Stream::read_from).
+    #[track_caller]
+    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        let _ = site;
+        self.write(buf)
+    }
+
+    /// Writes all of `buf`, waiting whenever there is no room.
+    ///
+    /// # Errors
+    ///
+    /// `WriteZero` if the stream takes nothing; those of [`write`](Stream::write). Some of `buf`
+    /// may be written then.
+    #[track_caller]
+    fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
+        let site = Location::caller();
+        async move {
+            let mut rest = buf;
+            while !rest.is_empty() {
+                match self.write_from(rest, site).await? {
+                    0 => return Err(ErrorKind::WriteZero.into()),
+                    n => rest = &rest[n..],
+                }
+            }
+            Ok(())
+        }
+    }
 
     /// Writes some of the slices, in order, in one go. Returns how much in all.
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>>;
@@ -107,6 +199,11 @@ impl<S: Stream> Stream for &mut S {
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
         (**self).write(buf)
+    }
+
+    #[track_caller]
+    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        (**self).write_from(buf, site)
     }
 
     #[track_caller]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Type};
 use traps::Interruptible;
-use traps::io::{Direction, Io};
+use traps::io::{Direction, Io, Source};
 use traps::protocol::Site;
 
 use crate::errno;
@@ -72,6 +72,13 @@ impl TcpStream {
     pub(crate) fn from_socket(socket: impl Into<std::net::TcpStream>) -> TcpStream {
         let io = Io::new(Socket(socket.into(), Known::default()));
         TcpStream { io, written: 0 }
+    }
+
+    /// The log introduces it as what that listener accepted.
+    #[inline]
+    pub(crate) fn accepted_by<L: Source>(self, listener: &Io<L>) -> TcpStream {
+        listener.note_accept(&self.io, || self.peer_addr().ok());
+        self
     }
 
     /// Reads what is there into `buf`; blocks while nothing is. Zero: the peer has finished
@@ -142,9 +149,20 @@ impl TcpStream {
     #[track_caller]
     pub fn write_all_vectored<'a, 'b: 'a>(
         &'a mut self,
-        bufs: &'a mut [IoSlice<'b>],
+        mut bufs: &'a mut [IoSlice<'b>],
     ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
-        WriteAll(Write::new(&self.io, &mut self.written, bufs, Location::caller()))
+        let site = Location::caller();
+        async move {
+            // Empty ones in front would make a write of nothing.
+            IoSlice::advance_slices(&mut bufs, 0);
+            while !bufs.is_empty() {
+                match Write::new(&self.io, &mut self.written, &*bufs, site).await? {
+                    0 => return Err(ErrorKind::WriteZero.into()),
+                    n => IoSlice::advance_slices(&mut bufs, n),
+                }
+            }
+            Ok(())
+        }
     }
 
     /// How many bytes the system has taken in all: how far a `write_all` came before its error.
@@ -279,6 +297,10 @@ impl Stream for TcpStream {
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
         Write::new(&self.io, &mut self.written, buf, Location::caller())
+    }
+
+    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        Write::new(&self.io, &mut self.written, buf, site)
     }
 
     #[track_caller]

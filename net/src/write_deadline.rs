@@ -1,4 +1,4 @@
-//! A deadline for writing: a peer that takes nothing is cut off, one that is slow is not.
+//! A deadline for writing: a peer that takes nothing is cut off.
 //!
 //! It writes through a [`Stream`] and resets it. It keeps no bytes.
 
@@ -17,12 +17,17 @@ use crate::attempt::now;
 use crate::limits::PIECE;
 use crate::stream::Stream;
 
+/// How often a stalled write is tried again within its span.
+const TRIES: u32 = 8;
+
 /// Lets a writer wait only so long for a peer that takes nothing; then the stream is reset.
 ///
 /// The span begins anew whenever the stream took some of the bytes, of a large write after 1 MiB at
-/// the latest. So a peer that is slow but reads is never cut off, and one that does not read holds
-/// what is to be written for one span, whatever its size (row D21), and however often the write is
-/// broken off by a timeout and tried again.
+/// the latest. So a peer that does not read holds what is to be written for one span, an eighth of
+/// it more at most, whatever its size and however often the write is broken off by a timeout and
+/// tried again. A peer that reads is not cut off as long as the stream takes something in each
+/// span; for TCP that is not each byte that the peer reads: the system's buffers have room again in
+/// steps of up to some hundred kilobytes.
 ///
 /// It is for one stream: time that was spent waiting for one would be another's. One writer at a
 /// time, which is the rule of every stream: who comes while another writes under the same deadline
@@ -42,16 +47,16 @@ pub struct WriteDeadline<D = ConnectionDeadline> {
     deadline: D,
     span: Duration,
     writing: Cell<bool>,
-    /// Of the waits since the stream last took something: the end of their span.
-    until: Cell<Time>,
+    /// Since when the stream has taken nothing.
+    stalled: Cell<Option<Time>>,
 }
 
 impl WriteDeadline {
     /// What is usual: 30 s.
     pub const SPAN: Duration = Duration::from_secs(30);
 
-    /// One with a connection deadline of its own, made by a trap that *answers*. Zero has passed at
-    /// once, `Duration::MAX` never.
+    /// One with a connection deadline of its own. Does not wait. Zero has passed at once,
+    /// `Duration::MAX` never.
     #[track_caller]
     pub fn new(span: Duration) -> impl Future<Output = WriteDeadline> {
         let deadline = connection_deadline();
@@ -62,8 +67,7 @@ impl WriteDeadline {
 impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
     /// One over a deadline that is there, and that has other phases. Does not trap.
     pub fn over(deadline: D, span: Duration) -> WriteDeadline<D> {
-        let (writing, until) = (Cell::new(false), Cell::new(Time::NEVER));
-        WriteDeadline { deadline, span, writing, until }
+        WriteDeadline { deadline, span, writing: Cell::new(false), stalled: Cell::new(None) }
     }
 
     /// Writes some of the slices, in order, in one go; *blocks* until there is room. Returns how
@@ -107,18 +111,14 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         stream: &mut S,
         bufs: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        let done = match now(|| stream.write_vectored(bufs)).await {
-            Some(done) => Some(done?),
+        let limit = (self.deadline.borrow(), self.span);
+        match write_until_stalled(stream, bufs, limit, &self.stalled).await? {
+            Some(n) => Ok(n),
             None => {
-                let deadline = self.deadline.borrow();
-                let until = until(deadline, self.span, self.until.get());
-                self.until.set(until);
-                let written = guard(deadline, until, stream.write_vectored(bufs)).await;
-                end(stream, bufs, written).await?
+                stream.reset()?;
+                Err(ErrorKind::ConnectionReset.into())
             }
-        };
-        self.until.set(Time::NEVER);
-        done.ok_or_else(|| ErrorKind::ConnectionReset.into())
+        }
     }
 
     fn turn(&self) -> io::Result<Turn<'_>> {
@@ -138,61 +138,74 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// How long a write may wait for which there was no room. `before`: how long one may that was
-/// broken off since the stream last took something.
-pub(crate) fn until(deadline: &ConnectionDeadline, span: Duration, before: Time) -> Time {
-    if before == Time::NEVER { deadline.now() + span } else { before }
-}
-
-/// Runs it so long.
-#[track_caller]
-pub(crate) fn guard<F>(deadline: &ConnectionDeadline, until: Time, write: F) -> Guard<'_, F>
-where
-    F: Future<Output = io::Result<usize>>,
-{
-    match until {
-        // Up to never it would be no guard, and a timeout from further out would bear its name.
-        Time::NEVER => deadline.guard(Duration::MAX, write),
-        until => deadline.guard_at(until, write),
-    }
-}
-
-/// What that write came to. `None`: the deadline passed, and the stream is reset.
+/// Writes some of the slices, waiting until there is room. `None`: the stream has taken nothing for
+/// the span. `stalled` is since when that is so, also from waits that were broken off.
 ///
-/// Not before a last try: the system says that there is room only when a third of its buffer is
-/// free, so that a peer which reads slowly is moving although nobody was told.
-pub(crate) async fn end<S>(
+/// Tries again within the span, and not only when there is said to be room: the system says so when
+/// a third of its buffer is free, and says nothing of what became free right after a write that
+/// filled it.
+pub(crate) async fn write_until_stalled<S: Stream>(
     stream: &mut S,
     bufs: &[IoSlice<'_>],
-    written: io::Result<usize>,
-) -> io::Result<Option<usize>>
-where
-    S: Stream,
-{
-    if timed_out(&written) {
-        loop {
-            if let Some(done) = now(|| stream.write_vectored(bufs)).await {
-                return done.map(Some);
-            }
-            if take_budget() {
-                break;
-            }
-            // Others of its task have spent the budget, which says nothing of the peer.
-            yield_now().await?;
+    (deadline, span): (&ConnectionDeadline, Duration),
+    stalled: &Cell<Option<Time>>,
+) -> io::Result<Option<usize>> {
+    loop {
+        if let Some(done) = write_now(stream, bufs).await? {
+            stalled.set(None);
+            return done.map(Some);
         }
-        stream.reset()?;
-        return Ok(None);
+        let now = deadline.now();
+        let since = stalled.get().unwrap_or(now);
+        stalled.set(Some(since));
+        let until = since + span;
+        if until <= now {
+            return Ok(None);
+        }
+        let again = if until == Time::NEVER { until } else { until.min(now + span / TRIES) };
+        match guard(deadline, again, stream.write_vectored(bufs)).await {
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error),
+            Ok(n) => {
+                stalled.set(None);
+                return Ok(Some(n));
+            }
+        }
     }
-    written.map(Some)
 }
 
-/// Whether what a guard with a limit came to is that its own deadline passed.
-pub(crate) fn timed_out<T>(guarded: &io::Result<T>) -> bool {
-    guarded.as_ref().is_err_and(is_timeout)
+/// Runs `wait` until then at most.
+#[track_caller]
+pub(crate) fn guard<T, F>(deadline: &ConnectionDeadline, until: Time, wait: F) -> Guard<'_, F>
+where
+    F: Future<Output = io::Result<T>>,
+{
+    match until {
+        // Until never is no guard, and a timeout from further out would have the name of its own.
+        Time::NEVER => deadline.guard(Duration::MAX, wait),
+        until => deadline.guard_at(until, wait),
+    }
 }
 
-/// Whether that error of a guard with a limit says so. Outside of it no other interrupt has this
-/// name before it leaves a scope further out.
+/// What a write comes to without a wait; `None` if it would wait.
+async fn write_now<S: Stream>(
+    stream: &mut S,
+    bufs: &[IoSlice<'_>],
+) -> io::Result<Option<io::Result<usize>>> {
+    loop {
+        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
+            return Ok(Some(done));
+        }
+        if take_budget() {
+            return Ok(None);
+        }
+        // Others of its task have spent the budget, which says nothing of the peer.
+        yield_now().await?;
+    }
+}
+
+/// Whether that error of a guard with a limit says that its own deadline passed. Outside of it no
+/// other interrupt has this name before it leaves a scope further out.
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }

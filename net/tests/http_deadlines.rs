@@ -60,7 +60,8 @@ fn d23_each_piece_of_a_body_has_thirty_seconds() {
     let kept = [Act::Send(head), seconds(29), Act::Send(b"bc"), seconds(29), Act::Send(b"de")];
     assert_eq!(end(&talk_with(slow(), 1 << 20, &kept)), (vec![200], None));
     let late = [Act::Send(head), seconds(29), Act::Send(b"bc"), seconds(60)];
-    assert_eq!(end(&talk_with(slow(), 1 << 20, &late)), (vec![], Some(59_000_000)));
+    let seen = talk_with(slow(), 1 << 20, &late);
+    assert_eq!((seen.statuses(), seen.reads[0].0.as_micros()), (vec![408], 59_000_000));
 }
 
 /// A body of 3,000 bytes: first `burst`, then so many bytes each second.
@@ -95,12 +96,14 @@ fn d25_a_body_that_drips_is_cut_off_though_each_read_comes_in_time() {
     for framing in ["length", "chunks"] {
         let drip = body_by(0, 1, framing);
         let seen = talk(&each_second(&drip[..20]));
-        assert_eq!(end(&seen), (vec![], Some(5_000_000)), "{framing}");
+        assert_eq!(seen.statuses(), [408], "{framing}");
+        assert_eq!(seen.reads[0].0.as_micros(), 5_000_000, "{framing}");
         // What came at once buys no more than a window.
         let burst = body_by(2_900, 1, framing);
-        let (statuses, closed) = end(&talk(&each_second(&burst[..20])));
-        assert_eq!(statuses, [], "{framing}");
-        assert!((6_000_000..6_200_000).contains(&closed.unwrap()), "{framing}: {closed:?}");
+        let seen = talk(&each_second(&burst[..20]));
+        assert_eq!(seen.statuses(), [408], "{framing}");
+        let at = seen.reads[0].0.as_micros();
+        assert!((6_000_000..6_500_000).contains(&at), "{framing}: {at}");
     }
 }
 
@@ -108,7 +111,7 @@ fn d25_a_body_that_drips_is_cut_off_though_each_read_comes_in_time() {
 fn d25_a_body_that_drips_is_cut_off_also_where_its_handler_waits_for_more_than_that() {
     let head = b"POST /beside HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n";
     let seen = talk(&[Act::Send(head), seconds(60)]);
-    assert_eq!(end(&seen), (vec![], Some(5_000_000)));
+    assert_eq!((seen.statuses(), seen.reads[0].0.as_micros()), (vec![408], 5_000_000));
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn d25_what_a_handler_does_between_its_reads_costs_the_peer_nothing() {
     let config = deadlines(|deadlines| deadlines.body_rate = 4);
     assert_eq!(talk_with(config, 1 << 20, &acts).statuses(), [200]);
     let config = deadlines(|deadlines| deadlines.body_rate = 6);
-    assert_eq!(talk_with(config, 1 << 20, &acts).statuses(), []);
+    assert_eq!(talk_with(config, 1 << 20, &acts).statuses(), [408]);
 }
 
 #[test]
@@ -152,18 +155,24 @@ fn zero_has_passed_at_once_and_max_never_passes() {
     assert_eq!(end(&seen), (vec![200], None));
 }
 
-/// When the server leaves a client that asks and reads nothing, and how that meets it.
-fn left(handler: &impl Handler) -> (u64, io::ErrorKind) {
-    let requests = b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n";
+/// When the server leaves a client that asks and reads nothing, and how much that reads then before
+/// the end.
+fn left(handler: &impl Handler, request: &str) -> (u64, io::Result<usize>) {
     let mut kernel = kernel::Kernel::new(kernel::Sim::new());
     let (server, mut client) = net::pipe::duplex(1000);
     let end = kernel.run(async {
         let config = Config::default();
         let serve = net::http::serve_connection(server, handler, &config);
         let ask = async {
-            client.write(requests).await.unwrap();
+            client.write_all(request.as_bytes()).await.unwrap();
             traps::sleep(Duration::from_secs(100)).await.unwrap();
-            client.read(&mut [0; 2000]).await.unwrap_err().kind()
+            let mut read = 0;
+            loop {
+                match client.read(&mut [0; 2000]).await? {
+                    0 => return Ok(read),
+                    n => read += n,
+                }
+            }
         };
         let timed = async {
             serve.await.unwrap();
@@ -175,8 +184,12 @@ fn left(handler: &impl Handler) -> (u64, io::ErrorKind) {
 }
 
 #[test]
-fn d21_a_peer_that_reads_nothing_is_reset_after_thirty_seconds() {
-    assert_eq!(left(&common::App), (30_000_000, io::ErrorKind::ConnectionReset));
+fn d21_a_peer_that_reads_nothing_is_left_after_thirty_seconds_and_keeps_what_was_sent() {
+    let (at, read) = left(&common::App, "GET /big HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!((at, read.unwrap()), (30_000_000, 1000));
+    // The end of this answer would be that of the connection: only a reset is none.
+    let (at, read) = left(&Persistent, "GET / HTTP/1.0\r\n\r\n");
+    assert_eq!((at, read.unwrap_err().kind()), (30_000_000, io::ErrorKind::ConnectionReset));
 }
 
 /// Tries again as long as it may.
@@ -193,7 +206,8 @@ impl Handler for Persistent {
 
 #[test]
 fn d21_a_handler_that_tries_again_holds_a_peer_that_reads_nothing_no_longer() {
-    assert_eq!(left(&Persistent), (30_000_000, io::ErrorKind::ConnectionReset));
+    let (at, read) = left(&Persistent, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!((at, read.unwrap()), (30_000_000, 1000));
 }
 
 #[test]

@@ -177,6 +177,7 @@ fn d26_a_peer_that_pipelines_without_end_gives_way_to_the_others() {
         // For each request of the honest one it had a burst, and not all that it wanted.
         let answers = greedy.join().await.unwrap().unwrap();
         assert!((64 * 100..=64 * 1000).contains(&answers), "{answers}");
+        config.drain();
         turns
     });
     assert_eq!(asked.unwrap(), 200);
@@ -251,8 +252,8 @@ fn d26_connections_that_are_refused_in_turn_with_others_do_not_fill_the_log() {
         })
         .unwrap();
     let caps = caps.borrow();
-    // In 30 seconds: the first, one for each ten, and what was left.
-    assert_eq!(caps.len(), 4, "{caps:?}");
+    // In 30 seconds: one in each, and what was left.
+    assert!((30..=32).contains(&caps.len()), "{caps:?}");
     assert_eq!(caps[0], "name=connections limit=1 conn=1");
     assert_eq!(caps.iter().map(|line| hits_in(line)).sum::<u64>(), 3_000, "{caps:?}");
 }
@@ -268,6 +269,7 @@ fn a_burst_of_requests_is_answered_in_few_writes_and_no_more_than_it_may_hold_ot
                 let serve = async {
                     let config = Config::default();
                     serve_connection(server, &App, &config).await.unwrap();
+                    config.drain();
                 };
                 let ask = async {
                     client.write_all(&GET.repeat(burst)).await.unwrap();

@@ -115,7 +115,8 @@ fn f17_the_last_look_goes_into_the_socket_itself() {
     let mut answers = String::new();
     client.read_to_string(&mut answers).unwrap();
     assert!(answers.starts_with("HTTP/1.1 200 OK\r\n"), "{answers}");
-    assert_eq!(answers.matches("HTTP/1.1 503 ").count(), 1, "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 200 ").count(), 2, "{answers}");
+    assert_eq!(answers.matches("\r\nConnection: close\r\n").count(), 1, "{answers}");
 }
 
 #[test]

@@ -270,3 +270,40 @@ fn a_reader_over_a_pipe_end_waits_at_the_line_that_called_it() {
     let here = format!("pipe.rs:{line}");
     assert!(ran.trace.contains(&here), "{here}\n{}", ran.trace);
 }
+
+/// What generic code does with any stream.
+async fn answer(stream: &mut impl Stream) -> io::Result<()> {
+    let mut length = [0; 1];
+    stream.read_exact(&mut length).await?;
+    let mut body = vec![0; usize::from(length[0])];
+    stream.read_exact(&mut body).await?;
+    stream.write_all(&body).await
+}
+
+#[test]
+fn generic_code_reads_exactly_and_writes_all() {
+    run(async {
+        let (mut a, mut b) = duplex(3);
+        let asks = async {
+            a.write_all(b"\x0a0123456789").await.unwrap();
+            let mut back = [0; 10];
+            a.read_exact(&mut back).await.unwrap();
+            assert_eq!(&back, b"0123456789");
+            a.write_all(b"\x05abc").await.unwrap();
+            a.shutdown().unwrap();
+        };
+        let answers = async {
+            answer(&mut b).await.unwrap();
+            let short = answer(&mut BufReader::new(&mut b)).await.unwrap_err();
+            assert_eq!(short.kind(), ErrorKind::UnexpectedEof);
+            b.shutdown().unwrap();
+        };
+        traps::join(asks, answers).await;
+        let mut rest = Vec::new();
+        a.read_to_end(&mut rest, 10).await.unwrap();
+        assert_eq!(rest, b"");
+        let mut long = says(b"0123456789", 3).await;
+        let error = long.read_to_end(&mut rest, 9).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+    });
+}

@@ -148,9 +148,14 @@ impl<F: AsyncFnMut(usize) -> io::Result<()>> Stream for Sink<F> {
 #[test]
 fn d21_a_large_write_begins_anew_after_each_mebibyte() {
     let (end, took) = run(async {
-        let taken = Cell::new(0);
+        let (taken, room_at) = (Cell::new(0), Cell::new(None));
         let mut tape = Sink(async |size: usize| {
-            sleep(20 * SECOND * (size >> 20) as u32).await?;
+            // A write that is given up and made again does not begin anew.
+            let now = clock().await;
+            let at = room_at.get().unwrap_or(now + 20 * SECOND * (size >> 20) as u32);
+            room_at.set(Some(at));
+            sleep(at.since(now)).await?;
+            room_at.set(None);
             taken.set(taken.get() + size);
             Ok(())
         });
@@ -160,6 +165,27 @@ fn d21_a_large_write_begins_anew_after_each_mebibyte() {
         (end, seconds().await)
     });
     assert_eq!((end, took), (Ok(()), 80));
+}
+
+/// As a socket right after a write that filled it: there is some room, of which nobody is told.
+#[test]
+fn d21_room_of_which_nobody_is_told_does_not_double_the_span() {
+    let (end, at) = run(async {
+        let mut tries = 0;
+        let mut full = Sink(async |_| {
+            tries += 1;
+            if tries != 3 {
+                sleep(Duration::MAX).await?;
+            }
+            Ok(())
+        });
+        let deadline = WriteDeadline::new(3 * SECOND).await;
+        deadline.write_all(&mut full, b"some").await.unwrap();
+        let end = kind(deadline.write_all(&mut full, b"more").await);
+        (end, clock().await.as_micros())
+    });
+    assert_eq!(end, Err(ErrorKind::ConnectionReset));
+    assert!((3_000_000..4_000_000).contains(&at), "{at}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::panic::Location;
@@ -133,6 +134,35 @@ impl<S: Source> Io<S> {
             && let Some((handle, _)) = self.handle.get()
         {
             gate::post(Post::Close(handle));
+        }
+    }
+
+    /// Tells the log, if somebody listens, that so many bytes went in that direction.
+    #[inline]
+    pub fn note(&self, direction: Direction, bytes: usize) {
+        if gate::is_listening() {
+            self.post(|handle| Post::Moved { handle, direction, bytes });
+        }
+    }
+
+    /// Tells the log, if somebody listens, that this listener accepted a connection from `peer`.
+    #[inline]
+    pub fn note_accept<T: Source>(
+        &self,
+        connection: &Io<T>,
+        peer: impl FnOnce() -> Option<SocketAddr>,
+    ) {
+        if gate::is_listening() {
+            let peer = peer().map(Box::new);
+            self.post(|handle| Post::Accepted { handle, connection: connection.handle(), peer });
+        }
+    }
+
+    /// Nobody hears of what happens outside a kernel.
+    #[cold]
+    fn post(&self, post: impl FnOnce(HandleId) -> Post) {
+        if gate::epoch() != 0 {
+            gate::post(post(self.handle()));
         }
     }
 

@@ -96,7 +96,7 @@ pub use time::Time;
 pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_after, timeout_at};
 pub use verbs::{
     Budget, Sleep, budget, budget_from, check_interrupt, check_interrupt_from, clock,
-    current_deadline, current_task, held_interrupt, note_cap, note_warning, remaining, sleep,
-    sleep_from, spend_budget, take_budget, wall_clock, yield_now,
+    current_deadline, current_task, held_interrupt, is_traced, note_cap, note_warning, remaining,
+    sleep, sleep_from, spend_budget, take_budget, wall_clock, yield_now,
 };
 pub use watchdog::{IdleWatchdog, idle_watchdog};

@@ -235,6 +235,14 @@ pub fn note_cap(text: impl Into<Cow<'static, str>>) {
     note(Note::Cap(text.into()));
 }
 
+/// Whether somebody gets every event of the kernel that runs on this thread: then a name is worth
+/// making that only the log shows.
+#[inline]
+#[must_use]
+pub fn is_traced() -> bool {
+    gate::is_listening()
+}
+
 fn note(note: Note) {
     if gate::epoch() != 0 {
         gate::post(Post::Note(note));

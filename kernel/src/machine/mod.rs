@@ -7,24 +7,22 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use traps::Signal;
-use traps::Time;
 use traps::protocol::Descriptor;
+use traps::{Signal, Time};
 
-use crate::jobs::JobView;
-use crate::threads::Deliver;
-use crate::tokens::Parcel;
-use crate::wake::Bell;
+use crate::jobs::{Deliver, JobView, Parcel};
+use crate::outside::Bell;
 
 mod real;
+mod signals;
 mod sim;
-mod sim_bell;
 mod sim_clock;
-pub(crate) mod sys;
+mod sys;
 
-pub use real::{Real, raise_descriptor_limit};
+pub use real::Real;
 pub use sim::Sim;
 pub use sim_clock::SimClock;
+pub use sys::raise_descriptor_limit;
 
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,12 +98,9 @@ pub(crate) mod sealed {
         /// Reads the clock. Never goes back.
         fn now(&mut self) -> Time;
 
-        /// A reading of the cheapest clock, in nanoseconds from anywhere, for [`Machine::passed`].
+        /// Reads the cheapest clock, in nanoseconds from an arbitrary start. On [`Real`] it moves
+        /// in steps of a few milliseconds.
         fn mark(&mut self) -> u64;
-
-        /// How much time has passed since a mark: never too much, and too little by two ticks of
-        /// the coarse clock at most.
-        fn passed(&mut self, mark: u64) -> Duration;
 
         /// The time of day.
         fn wall(&mut self) -> SystemTime;
@@ -119,13 +114,13 @@ pub(crate) mod sealed {
         /// Ends that.
         fn deregister(&mut self, descriptor: Descriptor) -> io::Result<()>;
 
-        /// Whether one that was seen closed has the end still, or something to read.
+        /// Whether a descriptor that was seen closed still has its end, or something to read.
         fn is_readable(&mut self, _: Descriptor) -> bool {
             true
         }
 
         /// The descriptor was closed, which ended its registration.
-        fn forget(&mut self, descriptor: Descriptor);
+        fn forget(&mut self, _: Descriptor) {}
 
         /// Ends the current or next `wait` from any thread.
         fn bell(&self) -> Arc<dyn Bell>;
@@ -136,28 +131,21 @@ pub(crate) mod sealed {
         /// The clock as a job may read it, from any thread.
         fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync>;
 
-        /// Whether [`Machine::job_span`] is worth asking.
-        fn scripts_jobs(&self) -> bool {
-            false
+        /// Has a script run the job and deliver it later. Gives the job back if a thread is to run
+        /// it.
+        fn play_job(
+            &mut self,
+            _: u64,
+            _: &dyn Fn() -> JobView,
+            parcel: Parcel,
+            _: &Deliver,
+        ) -> Option<Parcel> {
+            Some(parcel)
         }
 
-        /// How long the job takes by script; `None`: a real thread has it.
-        fn job_span(&mut self, _: &JobView) -> Option<Duration> {
-            None
-        }
-
-        /// Runs the job by script, so long from now, and delivers it.
-        fn play_job(&mut self, _: u64, _: Parcel, _: Duration, _: &Deliver) {
-            unreachable!("rule: a machine without a script plays no jobs")
-        }
-
-        /// Drops the jobs that are still to be played. They are foreign: each by itself, or two
-        /// panics at once would end the process.
-        fn drop_jobs(&mut self) {}
-
-        /// Whether a job may be handed to a thread.
-        fn may_start_thread(&mut self) -> io::Result<()> {
-            Ok(())
+        /// Takes back the jobs that a script has not run yet.
+        fn take_jobs(&mut self) -> Vec<(u64, Parcel)> {
+            Vec::new()
         }
 
         /// Steps of a script that are still to come, jobs not counted.

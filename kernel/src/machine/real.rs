@@ -4,18 +4,18 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use traps::Signal;
-use traps::Time;
 use traps::protocol::Descriptor;
+use traps::{Signal, Time};
 
 use super::sealed::Machine;
+use super::signals::Listener;
 use super::{Arrival, Arrivals, Until, sys};
 use crate::limits::ARRIVALS;
-use crate::wake::Bell;
+use crate::outside::Bell;
 
 const BELL: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
@@ -24,14 +24,13 @@ const TIMER: Token = Token(usize::MAX - 2);
 const TICK: &str = "TRAPLINE_DEADLINE_TICK_MS";
 
 /// The operating system: epoll, the monotonic clock, an eventfd for a bell.
+#[derive(Debug)]
 pub struct Real {
     poll: Poll,
     events: Events,
-    bell: Arc<Eventfd>,
-    /// On the monotonic clock, whose coarse reading is never ahead of it.
-    start: Duration,
-    resolution: Duration,
-    signals: Option<sys::SignalListener>,
+    bell: Arc<Waker>,
+    start: Instant,
+    signals: Option<Listener>,
     /// Fires to the microsecond, where the poller's own timeout is a millisecond coarse.
     timer: OwnedFd,
     /// What it is set to.
@@ -40,19 +39,10 @@ pub struct Real {
     tick: Option<Duration>,
 }
 
-#[derive(Debug)]
-struct Eventfd(Waker);
-
-impl Bell for Eventfd {
+impl Bell for Waker {
     fn ring(&self) {
-        // The eventfd counts what it is written: a full one has rung already.
-        let _ = self.0.wake();
-    }
-}
-
-impl std::fmt::Debug for Real {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Real").field("poll", &self.poll).finish_non_exhaustive()
+        // It counts what it is written: a full one has rung already.
+        let _ = self.wake();
     }
 }
 
@@ -64,55 +54,26 @@ impl Real {
     /// The system's: no descriptor is left, for example. `InvalidInput` if the variable is set to
     /// anything but a whole number of milliseconds, of an hour at most.
     pub fn new() -> io::Result<Real> {
-        let start = sys::clock_monotonic();
+        let start = Instant::now();
         let tick = std::env::var_os(TICK).map(|found| tick(&found)).transpose()?;
         let poll = Poll::new()?;
-        let bell = Arc::new(Eventfd(Waker::new(poll.registry(), BELL)?));
+        let bell = Arc::new(Waker::new(poll.registry(), BELL)?);
         let timer = sys::timerfd()?;
         poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
-        Ok(Real {
-            poll,
-            events: Events::with_capacity(ARRIVALS),
-            bell,
-            start,
-            resolution: sys::clock_monotonic_coarse_resolution(),
-            signals: None,
-            timer,
-            set_to: None,
-            tick,
-        })
+        let events = Events::with_capacity(ARRIVALS);
+        Ok(Real { poll, events, bell, start, signals: None, timer, set_to: None, tick })
     }
-}
 
-impl Real {
     /// Makes the next wait end at that point or before. A system call only where it would end too
     /// late: a deadline that is pushed back at each request (a connection's, while it waits for
     /// the next) costs one wake-up for nothing in its whole span, instead of a call each time.
-    fn set_timer(&mut self, point: Option<Time>) -> io::Result<()> {
-        let soon_enough = match (self.set_to, point) {
-            (Some(set_to), Some(point)) => set_to <= point,
-            (_, None) => true,
-            (None, Some(_)) => false,
-        };
-        if soon_enough {
-            return Ok(());
+    fn set_timer(&mut self, point: Time) -> io::Result<()> {
+        if self.set_to.is_none_or(|set_to| set_to > point) {
+            sys::timerfd_arm(self.timer.as_fd(), point.since(since(self.start)))?;
+            self.set_to = Some(point);
         }
-        let after = point.map(|point| point.since(self.now()));
-        sys::timerfd_arm(self.timer.as_fd(), after)?;
-        self.set_to = point;
         Ok(())
     }
-}
-
-/// Raises the limit of open descriptors to the most that this process may have.
-///
-/// Returns the limit that is then in force.
-///
-/// # Errors
-///
-/// The system's.
-pub fn raise_descriptor_limit() -> io::Result<u64> {
-    sys::raise_descriptor_limit().map(|(soft, _)| soft)
 }
 
 fn tick(found: &OsStr) -> io::Result<Duration> {
@@ -126,24 +87,11 @@ fn tick(found: &OsStr) -> io::Result<Duration> {
     })
 }
 
-/// What the clock says now, in whole microseconds since `start`.
+/// The clock of a machine, in whole microseconds since `start`.
 #[inline]
-fn since(start: Duration) -> Time {
-    Time::from_micros(nanos(sys::clock_monotonic()).wrapping_sub(nanos(start)) / 1000)
-}
-
-/// Enough for five hundred years.
-fn nanos(span: Duration) -> u64 {
-    span.as_secs().wrapping_mul(1_000_000_000).wrapping_add(u64::from(span.subsec_nanos()))
-}
-
-fn number(signal: Signal) -> i32 {
-    match signal {
-        Signal::Hangup => libc::SIGHUP,
-        Signal::Interrupt => libc::SIGINT,
-        Signal::User1 => libc::SIGUSR1,
-        Signal::Terminate => libc::SIGTERM,
-    }
+fn since(start: Instant) -> Time {
+    let span = start.elapsed();
+    Time::from_micros(span.as_secs() * 1_000_000 + u64::from(span.subsec_micros()))
 }
 
 fn unscripted() -> io::Error {
@@ -165,12 +113,7 @@ impl Machine for Real {
     }
 
     fn mark(&mut self) -> u64 {
-        sys::clock_monotonic_coarse_nanos()
-    }
-
-    fn passed(&mut self, mark: u64) -> Duration {
-        let passed = nanos(sys::clock_monotonic()).wrapping_sub(mark);
-        Duration::from_nanos(passed).saturating_sub(2 * self.resolution)
+        sys::coarse_clock()
     }
 
     fn wall(&mut self) -> SystemTime {
@@ -181,7 +124,7 @@ impl Machine for Real {
         let timeout = match until {
             Until::Now => Some(Duration::ZERO),
             Until::Arrival { by, .. } => {
-                self.set_timer(by)?;
+                by.map_or(Ok(()), |by| self.set_timer(by))?;
                 None
             }
         };
@@ -194,12 +137,7 @@ impl Machine for Real {
             match event.token() {
                 BELL => arrivals.bell = true,
                 TIMER => self.set_to = None,
-                SIGNALS => {
-                    let Some(listener) = &self.signals else { continue };
-                    let taken = listener.take();
-                    let came = Signal::ALL.into_iter().filter(|s| taken.contains(number(*s)));
-                    arrivals.signals.extend(came);
-                }
+                SIGNALS => arrivals.signals.extend(self.signals.iter().flat_map(Listener::take)),
                 Token(token) => {
                     let closed = event.is_read_closed() || event.is_error();
                     arrivals.io.push(Arrival {
@@ -233,20 +171,18 @@ impl Machine for Real {
         sys::is_readable(fd)
     }
 
-    fn forget(&mut self, _: Descriptor) {}
-
     fn bell(&self) -> Arc<dyn Bell> {
         self.bell.clone()
     }
 
     fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
         if self.signals.is_none() {
-            let listener = sys::signal_listener()?;
-            let fd = listener.as_fd().as_raw_fd();
+            let listener = Listener::new()?;
+            let fd = listener.as_raw_fd();
             self.poll.registry().register(&mut SourceFd(&fd), SIGNALS, Interest::READABLE)?;
             self.signals = Some(listener);
         }
-        sys::watch_signal(number(signal))
+        super::signals::watch(signal)
     }
 
     fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {
@@ -266,23 +202,15 @@ mod tests {
     #[test]
     fn d33_a_deadline_that_is_pushed_back_costs_no_system_call() {
         let mut real = Real::new().unwrap();
-        let after = |seconds| Some(Time::ZERO + Duration::from_secs(seconds));
+        let after = |seconds| Time::ZERO + Duration::from_secs(seconds);
         // What is asked for, and what the timer is set to then.
-        for (asked, set_to) in [
-            (after(1000), after(1000)),
-            (after(1001), after(1000)),
-            (None, after(1000)),
-            (after(999), after(999)),
-            (after(5000), after(999)),
-        ] {
-            real.set_timer(asked).unwrap();
-            assert_eq!(real.set_to, set_to);
+        for (asked, set_to) in [(1000, 1000), (1001, 1000), (999, 999), (5000, 999)] {
+            real.set_timer(after(asked)).unwrap();
+            assert_eq!(real.set_to, Some(after(set_to)));
         }
-        // It went off, for nothing: from here on it is set to what is asked for.
+        // It has expired: from here on it is set to what is asked for.
         real.set_to = None;
-        real.set_timer(None).unwrap();
-        assert_eq!(real.set_to, None);
         real.set_timer(after(5000)).unwrap();
-        assert_eq!(real.set_to, after(5000));
+        assert_eq!(real.set_to, Some(after(5000)));
     }
 }

@@ -8,24 +8,21 @@
 //! was marked external, makes it stand still.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
+use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 
-use traps::Signal;
-use traps::Time;
 use traps::protocol::{Descriptor, Direction};
-use traps::threads::drop_quietly;
+use traps::{Signal, SignalSet, Time};
 
 use super::sealed::Machine;
-use super::sim_bell::SimBell;
 use super::sim_clock::SimClock;
 use super::{Arrival, Arrivals, Until};
-use crate::jobs::JobView;
-use crate::threads::{Deliver, Done};
-use crate::tokens::Parcel;
-use crate::wake::Bell;
+use crate::jobs::{Deliver, Done, JobView, Parcel};
+use crate::outside::Bell;
 
 /// How long a job takes.
 type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
@@ -52,15 +49,13 @@ pub struct Sim {
     tokens: BTreeMap<u32, u64>,
     early: Vec<(u32, Direction)>,
     job_spans: Option<Box<JobSpans>>,
-    /// So many threads will not start.
-    failing_starts: u32,
-    /// No wait comes to anything any more.
+    /// Every wait fails.
     has_failed: bool,
     bell: Arc<SimBell>,
     /// The time of day that was set last, and when; none: as it starts.
     wall: Option<(SystemTime, Time)>,
     /// Signals that somebody wants to hear of; others do nothing.
-    watched: Vec<Signal>,
+    watched: SignalSet,
 }
 
 enum Step {
@@ -71,9 +66,19 @@ enum Step {
     Failure,
 }
 
-impl fmt::Debug for Sim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sim").field("clock", &self.clock).finish_non_exhaustive()
+/// Whether it was rung, and the thread that waits for that: the kernel's.
+struct SimBell(AtomicBool, Thread);
+
+impl Default for SimBell {
+    fn default() -> SimBell {
+        SimBell(AtomicBool::new(false), thread::current())
+    }
+}
+
+impl Bell for SimBell {
+    fn ring(&self) {
+        self.0.store(true, Ordering::Release);
+        self.1.unpark();
     }
 }
 
@@ -150,14 +155,6 @@ impl Sim {
         self
     }
 
-    /// The first `n` jobs that are to be handed to a real thread find that none can be started, as
-    /// a system does that is at its limits.
-    #[must_use]
-    pub fn thread_starts_fail(mut self, n: u32) -> Sim {
-        self.failing_starts = n;
-        self
-    }
-
     /// From `time` on every wait fails, as on a system whose poller is gone.
     #[must_use]
     pub fn fails_at(self, time: Time) -> Sim {
@@ -188,7 +185,7 @@ impl Sim {
                     None => self.early.push((descriptor, direction)),
                 },
                 (_, Step::Signal(signal)) => {
-                    if self.watched.contains(&signal) {
+                    if self.watched.contains(signal) {
                         arrivals.signals.push(signal);
                     }
                 }
@@ -200,7 +197,7 @@ impl Sim {
                 }
             }
         }
-        arrivals.bell |= self.bell.take();
+        arrivals.bell |= self.bell.0.swap(false, Ordering::Acquire);
         if self.has_failed { Err(io::Error::other("the script has it fail")) } else { Ok(()) }
     }
 }
@@ -237,10 +234,6 @@ impl Machine for Sim {
         self.clock.now().as_micros().wrapping_mul(1000)
     }
 
-    fn passed(&mut self, mark: u64) -> Duration {
-        Duration::from_nanos(self.mark().wrapping_sub(mark))
-    }
-
     fn wall(&mut self) -> SystemTime {
         // 2026-01-01T00:00:00Z at kernel time zero.
         let midnight = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
@@ -249,31 +242,24 @@ impl Machine for Sim {
     }
 
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
-        self.play(arrivals)?;
-        let Until::Arrival { by: asked, outside } = until else { return Ok(()) };
-        if !arrivals.are_none() || asked.is_some_and(|point| point <= self.clock.now()) {
-            return Ok(());
-        }
-        if outside {
-            // The world outside has no clock of ours.
-            self.bell.wait();
-            arrivals.bell = true;
-            return Ok(());
-        }
         loop {
+            self.play(arrivals)?;
+            let Until::Arrival { by, outside } = until else { return Ok(()) };
+            if !arrivals.are_none() || by.is_some_and(|by| by <= self.clock.now()) {
+                return Ok(());
+            }
+            if outside {
+                // The world outside has no clock of ours. The next look sees who rang.
+                thread::park();
+                continue;
+            }
             let scripted = self.script.first_key_value().map(|((time, _), _)| *time);
-            let Some(next) = [scripted, asked].into_iter().flatten().min() else {
+            let Some(next) = scripted.into_iter().chain(by).min() else {
                 arrivals.hang = true;
                 return Ok(());
             };
-            if next > self.clock.now() {
-                let late = if asked == Some(next) { self.late } else { Duration::ZERO };
-                self.clock.reach(next + late);
-            }
-            self.play(arrivals)?;
-            if !arrivals.are_none() || asked.is_some_and(|point| point <= self.clock.now()) {
-                return Ok(());
-            }
+            let late = if by == Some(next) { self.late } else { Duration::ZERO };
+            self.clock.reach(next + late);
         }
     }
 
@@ -286,13 +272,11 @@ impl Machine for Sim {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists));
         }
         self.tokens.insert(number, token);
-        let now = self.clock.now();
-        for (early, direction) in std::mem::take(&mut self.early) {
-            if early == number {
-                self.write(now, Step::Ready(number, direction));
-            } else {
-                self.early.push((early, direction));
-            }
+        let early = mem::take(&mut self.early).into_iter();
+        let (early, others): (Vec<_>, _) = early.partition(|(early, _)| *early == number);
+        self.early = others;
+        for (_, direction) in early {
+            self.write(self.clock.now(), Step::Ready(number, direction));
         }
         Ok(())
     }
@@ -313,9 +297,7 @@ impl Machine for Sim {
     }
 
     fn watch_signal(&mut self, signal: Signal) -> io::Result<()> {
-        if !self.watched.contains(&signal) {
-            self.watched.push(signal);
-        }
+        self.watched = self.watched.with(signal);
         Ok(())
     }
 
@@ -324,33 +306,30 @@ impl Machine for Sim {
         Box::new(move || clock.now())
     }
 
-    fn scripts_jobs(&self) -> bool {
-        self.job_spans.is_some()
-    }
-
-    fn job_span(&mut self, job: &JobView) -> Option<Duration> {
-        self.job_spans.as_mut().and_then(|span| span(job))
-    }
-
-    fn play_job(&mut self, job: u64, parcel: Parcel, span: Duration, deliver: &Deliver) {
+    fn play_job(
+        &mut self,
+        job: u64,
+        view: &dyn Fn() -> JobView,
+        parcel: Parcel,
+        deliver: &Deliver,
+    ) -> Option<Parcel> {
+        let Some(span) = self.job_spans.as_mut().and_then(|span| span(&view())) else {
+            return Some(parcel);
+        };
         let end = self.clock.now() + span;
         self.write(end, Step::Job(job, parcel, deliver.clone()));
+        None
     }
 
-    fn drop_jobs(&mut self) {
-        let script = std::mem::take(&mut self.script).into_iter();
-        let is_job = |step: &Step| matches!(step, Step::Job(..));
-        let (jobs, rest): (BTreeMap<_, _>, _) = script.partition(|(_, step)| is_job(step));
-        self.script = rest;
-        jobs.into_values().for_each(drop_quietly);
-    }
-
-    fn may_start_thread(&mut self) -> io::Result<()> {
-        if self.failing_starts == 0 {
-            return Ok(());
+    fn take_jobs(&mut self) -> Vec<(u64, Parcel)> {
+        let mut jobs = Vec::new();
+        for (place, step) in mem::take(&mut self.script) {
+            match step {
+                Step::Job(job, parcel, _) => jobs.push((job, parcel)),
+                other => _ = self.script.insert(place, other),
+            }
         }
-        self.failing_starts -= 1;
-        Err(io::Error::new(io::ErrorKind::WouldBlock, "the script refuses a thread"))
+        jobs
     }
 
     fn scripted(&self) -> usize {

@@ -61,12 +61,11 @@
 //! [`sweep`] runs a program once for each of its traps and interrupts it there, by a cancellation
 //! and by a timeout: whatever a program does to be interrupted safely, this is its test.
 
+pub(crate) mod inject;
 mod sweep;
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::fmt::{self, Write as _};
-use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
@@ -74,17 +73,22 @@ use std::time::Duration;
 use traps::protocol::Site;
 use traps::threads::panic_message;
 
-use crate::inject::Inject;
 use crate::kernel::Kernel;
 use crate::machine::Sim;
+use crate::machine::sealed::Machine;
 use crate::options::Options;
 use crate::trace::{self, Event};
 use crate::view::Counters;
+use inject::Inject;
 
-pub use sweep::{Injected, Injection, Sweep, Swept, Trap, sweep};
+pub use inject::{Injected, Trap};
+pub use sweep::{Injection, Sweep, Swept, sweep};
 
-/// Events of a run that are enough to call it endless.
+/// A run with more events than this is taken to be endless.
 const LIMIT: u64 = 1_000_000;
+
+/// A message shows so many lines of a trace, the last ones.
+const SHOWN: usize = 400;
 
 /// Runs `main` on a new [`Sim`] with the default options; see [`Setup::run`].
 ///
@@ -111,7 +115,7 @@ pub struct Ran<T> {
 }
 
 /// What a test chooses for its run. All of it has a default.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Setup {
     sim: Sim,
     options: Options,
@@ -139,7 +143,7 @@ impl Setup {
         self
     }
 
-    /// A run of more than `events` lines of the trace is an endless one. A million.
+    /// A run with more than `events` events is taken to be endless. A million.
     #[must_use]
     pub fn limit(mut self, events: u64) -> Setup {
         self.limit = Some(events);
@@ -150,15 +154,15 @@ impl Setup {
     ///
     /// # Panics
     ///
-    /// With main's panic, after printing the trace. With the trace in the message if the program
-    /// hangs or does not end within the limit; if tasks, tickets, scopes, timers, registrations,
-    /// handles, jobs or interrupts are left after the shutdown (a handle that lives on in main's
-    /// output is); if the trace breaks a promise.
+    /// With main's panic, after printing the trace; so does an endless run. With the trace in the
+    /// message if the program hangs; if tasks, tickets, scopes, timers, registrations, handles,
+    /// jobs or interrupts are left after the shutdown (a handle that lives on in main's output is);
+    /// if the trace breaks a promise.
     #[track_caller]
     pub fn run<F: Future>(self, main: F) -> Ran<F::Output> {
         match self.live(Inject::default(), main, Location::caller()) {
             Ok(lived) => lived.ran,
-            Err(broken) => broken.rise(),
+            Err(failure) => failure.raise(),
         }
     }
 
@@ -168,41 +172,41 @@ impl Setup {
         inject: Inject,
         main: F,
         site: Site,
-    ) -> Result<Lived<F::Output>, Broken> {
+    ) -> Result<Lived<F::Output>, Failure> {
         let Setup { sim, options, limit } = self;
-        let (clock, text) = (sim.clock(), Transcript::default());
+        let clock = sim.clock();
         let start = clock.now();
+        let head = trace::header(sim.clock_name(), Machine::seed(&sim));
+        let text = Rc::new(RefCell::new(format!("{head}\n")));
         let mut kernel = Kernel::with_options(sim, options);
         kernel.inject = inject;
-        kernel.trace_to(text.clone());
-        let limit = limit.unwrap_or(LIMIT);
-        let mut left = limit;
-        kernel.observe(move |_: &trace::Line<'_>| {
-            if left == 0 {
-                // Once: what is dropped on the way out may still say something.
-                left = u64::MAX;
-                resume_unwind(Box::new(Endless(limit)));
-            }
-            left -= 1;
+        let (told, limit, mut events) = (text.clone(), limit.unwrap_or(LIMIT), 0);
+        kernel.observe(move |line: &trace::Line<'_>| {
+            told.borrow_mut().push_str(&format!("{line}\n"));
+            events += 1;
+            // Once: what is dropped on the way out may still have events.
+            assert!(events != limit + 1, "the program does not end: more than {limit} events");
         });
-        let broken = |fault| Broken { fault, trace: text.read() };
-        let said = |why| broken(Fault::Said(why));
-        let panicked = |panic| broken(Fault::Panicked(panic));
+        let failed = |why| Failure { why, panic: None, trace: text.take() };
+        let caught = |panic: Box<dyn Any + Send>| {
+            let why = format!("main panicked: {}", panic_message(&*panic));
+            Failure { why, panic: Some(panic), trace: text.take() }
+        };
         let ended = catch_unwind(AssertUnwindSafe(|| kernel.run_from(main, site)));
-        let output = ended.map_err(panicked)?.map_err(|error| said(error.to_string()))?;
+        let output = ended.map_err(caught)?.map_err(|error| failed(error.to_string()))?;
         let took = clock.now().since(start);
-        let ended = catch_unwind(AssertUnwindSafe(|| kernel.shutdown()));
-        let ended = ended.map_err(panicked)?;
-        ended.map_err(|error| said(format!("in the shutdown, {error}")))?;
+        let ended = catch_unwind(AssertUnwindSafe(|| kernel.shutdown())).map_err(caught)?;
+        ended.map_err(|error| failed(format!("in the shutdown, {error}")))?;
         let counters = kernel.counters();
         let seen = std::mem::take(&mut kernel.inject.seen);
         drop(kernel);
         let left = what_is_left(&counters);
         if !left.is_empty() {
-            return Err(said(format!("the program leaves {left}")));
+            return Err(failed(format!("the program leaves {left}")));
         }
-        let trace = text.read();
-        let panics = judge(&trace).map_err(said)?;
+        let panics = judge(&text.borrow());
+        let panics = panics.map_err(failed)?;
+        let trace = text.take();
         Ok(Lived { ran: Ran { output, took, trace, counters }, seen, panics })
     }
 }
@@ -217,114 +221,57 @@ struct Lived<T> {
 }
 
 /// A run that something is wrong with.
-struct Broken {
-    fault: Fault,
+struct Failure {
+    why: String,
+    /// Of main, or of the kernel itself.
+    panic: Option<Box<dyn Any + Send>>,
     trace: String,
 }
 
-enum Fault {
-    Said(String),
-    /// By main, or by the kernel itself.
-    Panicked(Box<dyn Any + Send>),
-}
-
-impl Broken {
-    /// What went wrong, in words.
-    fn why(&self) -> String {
-        match &self.fault {
-            Fault::Said(why) => why.clone(),
-            Fault::Panicked(panic) => match panic.downcast_ref::<Endless>() {
-                Some(endless) => endless.to_string(),
-                None => format!("main panicked: {}", panic_message(&**panic)),
-            },
-        }
-    }
-
+impl Failure {
     /// Makes the test fail.
     #[track_caller]
-    fn rise(self) -> ! {
-        match self.fault {
-            Fault::Panicked(panic) if !panic.is::<Endless>() => {
-                // What the panic says was printed when it rose.
-                eprintln!("{}", excerpt(&self.trace));
+    fn raise(self) -> ! {
+        let lines: Vec<&str> = self.trace.lines().collect();
+        let left_out = lines.len().saturating_sub(SHOWN);
+        let mut trace = lines[left_out..].join("\n");
+        if left_out > 0 {
+            trace = format!("# {left_out} lines are left out\n{trace}");
+        }
+        match self.panic {
+            Some(panic) => {
+                eprintln!("{trace}");
                 resume_unwind(panic)
             }
-            _ => panic!("{}\n{}", self.why(), excerpt(&self.trace)),
+            None => panic!("{}\n{trace}", self.why),
         }
-    }
-}
-
-/// The payload of the panic that ends an endless run.
-struct Endless(u64);
-
-impl fmt::Display for Endless {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the program does not end: more than {} events", self.0)
-    }
-}
-
-/// The trace of a run, kept.
-#[derive(Clone, Default)]
-struct Transcript(Rc<RefCell<Vec<u8>>>);
-
-impl Transcript {
-    fn read(&self) -> String {
-        String::from_utf8_lossy(&self.0.borrow()).into_owned()
-    }
-}
-
-impl io::Write for Transcript {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
 /// What a kernel that was shut down still holds, in words; empty if it is nothing.
 fn what_is_left(counters: &Counters) -> String {
-    let Counters { tasks, tickets, scopes, timers, deadlines, registered, .. } = *counters;
-    let Counters { handles, jobs, pending, .. } = *counters;
     let held = [
-        ("tasks", tasks),
-        ("tickets", tickets),
-        ("scopes", scopes),
-        ("timers", timers),
-        ("registered", registered),
-        ("handles", handles),
-        ("jobs", jobs),
-        ("pending", pending),
-        ("deadlines", deadlines),
+        ("tasks", counters.tasks),
+        ("tickets", counters.tickets),
+        ("scopes", counters.scopes),
+        ("timers", counters.timers),
+        ("registered", counters.registered),
+        ("handles", counters.handles),
+        ("jobs", counters.jobs),
+        ("pending", counters.pending),
+        ("deadlines", counters.deadlines),
     ];
     let left = held.iter().filter(|(_, count)| *count > 0);
     left.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Asks the oracle; gives the number of tasks that panicked.
+/// Checks the trace; gives the number of tasks that panicked.
 fn judge(text: &str) -> Result<usize, String> {
-    let lines = match trace::trace(text) {
-        Ok(lines) => lines,
-        Err((line, error)) => return Err(format!("line {line} of the trace: {error}")),
-    };
+    let lines =
+        trace::trace(text).map_err(|(line, error)| format!("line {line} of the trace: {error}"))?;
     trace::check(&lines).map_err(|violations| {
-        let mut why = "the trace breaks promises:".to_owned();
-        violations.iter().for_each(|violation| _ = write!(why, "\n{violation}"));
-        why
+        let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        format!("the trace breaks promises:\n{}", violations.join("\n"))
     })?;
     Ok(lines.iter().filter(|line| matches!(line.event, Event::Panic { .. })).count())
-}
-
-/// A trace as a message shows it: of a long one the two ends.
-fn excerpt(trace: &str) -> String {
-    const HEAD: usize = 100;
-    const TAIL: usize = 400;
-    let lines: Vec<&str> = trace.lines().collect();
-    let Some(left_out) = lines.len().checked_sub(HEAD + TAIL).filter(|n| *n > 0) else {
-        return trace.to_owned();
-    };
-    let (head, tail) = (&lines[..HEAD], &lines[HEAD + left_out..]);
-    format!("{}\n# {left_out} lines are left out\n{}", head.join("\n"), tail.join("\n"))
 }

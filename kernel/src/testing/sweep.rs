@@ -7,13 +7,10 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use traps::protocol::Site;
 use traps::threads::panic_message;
 
-use super::{Ran, Setup, excerpt};
-use crate::inject::Inject;
+use super::inject::{Inject, Injected, Trap};
+use super::{Failure, Ran, Setup};
 use crate::machine::Sim;
 use crate::options::Options;
-
-/// Failures that a report names; the rest is counted.
-const NAMED: usize = 20;
 
 /// A sweep over a program; [`Sweep::run`] or [`Sweep::check`] makes it.
 ///
@@ -83,41 +80,6 @@ pub struct Swept<T> {
     pub runs: u64,
 }
 
-/// A trap of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Trap {
-    /// From 1, in the order of their dispatch.
-    pub number: u64,
-    /// The number of the task that makes it.
-    pub task: u64,
-    /// The name of that task.
-    pub name: String,
-    /// What it asks for, in the words of the log.
-    pub op: String,
-    /// Where it was made, `file:line`.
-    pub site: String,
-}
-
-/// `trap 3, sleep 1s until=1.000000 of task 3 child at examples/hello.rs:14`
-impl fmt::Display for Trap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Trap { number, task, name, op, site } = self;
-        write!(f, "trap {number}, {op} of task {task} {name} at {site}")
-    }
-}
-
-/// What a sweep does to a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Injected {
-    /// It is cancelled.
-    Cancellation,
-    /// A deadline around all of it passes: a [`TaskTimeout`](traps::Kind::TaskTimeout), but a
-    /// [`TimeoutCancellation`](traps::Kind::TimeoutCancellation) where it meets the task inside a
-    /// timeout of its own.
-    Timeout,
-}
-
 /// One interrupt of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -137,12 +99,6 @@ impl fmt::Display for Injection {
         };
         write!(f, "{what} before {}", self.trap)
     }
-}
-
-/// Why a run of a sweep failed, and its trace.
-struct Failure {
-    why: String,
-    trace: String,
 }
 
 impl<P, F> Sweep<P>
@@ -168,8 +124,8 @@ where
         self
     }
 
-    /// A run of more than `events` lines of the trace is an endless one. Ten thousand, and twenty
-    /// times what the plain run has.
+    /// A run with more than `events` events is taken to be endless. Ten thousand, and twenty times
+    /// what the plain run has.
     pub fn limit(mut self, events: u64) -> Sweep<P> {
         self.limit = Some(events);
         self
@@ -196,6 +152,7 @@ where
         self.swept(check, Location::caller())
     }
 
+    #[track_caller]
     fn swept(
         mut self,
         mut check: impl FnMut(&Injection, Ran<F::Output>),
@@ -204,24 +161,29 @@ where
         let (sim, main) = (self.program)();
         let plain = match self.setup(sim).live(Inject::note(), main, site) {
             Ok(lived) => lived,
-            Err(broken) => broken.rise(),
+            Err(failure) => failure.raise(),
         };
         self.limit.get_or_insert(10_000 + 20 * plain.ran.trace.lines().count() as u64);
         let traps = plain.seen.len() as u64;
         let wanted = |trap: &Trap| self.only.is_empty() || self.only.contains(&trap.name);
         let stride = usize::try_from(self.stride).unwrap_or(usize::MAX);
         let chosen: Vec<Trap> = plain.seen.into_iter().filter(wanted).step_by(stride).collect();
-        let (mut runs, mut failures) = (0, Vec::new());
+        let (mut runs, mut failed, mut first) = (0, Vec::new(), None);
         for trap in chosen {
             for what in [Injected::Cancellation, Injected::Timeout] {
                 runs += 1;
                 let injection = Injection { what, trap: trap.clone() };
                 if let Err(failure) = self.one(&injection, plain.panics, &mut check, site) {
-                    failures.push((injection, failure));
+                    failed.push(format!("- {injection}: {}", failure.why));
+                    first.get_or_insert(failure.trace);
                 }
             }
         }
-        assert!(failures.is_empty(), "{}", report(&failures, runs));
+        if let Some(trace) = first {
+            let head = format!("{} of {runs} interrupted runs failed\n", failed.len());
+            let why = head + &failed.join("\n") + "\nthe trace of the first:";
+            Failure { why, panic: None, trace }.raise();
+        }
         Swept { plain: plain.ran, traps, runs }
     }
 
@@ -235,8 +197,7 @@ where
     ) -> Result<(), Failure> {
         let inject = Inject::hit(injection.what, injection.trap.number);
         let (sim, main) = (self.program)();
-        let lived = self.setup(sim).live(inject, main, site);
-        let lived = lived.map_err(|broken| Failure { why: broken.why(), trace: broken.trace })?;
+        let lived = self.setup(sim).live(inject, main, site)?;
         let trace = lived.ran.trace.clone();
         let why = if lived.seen.first() != Some(&injection.trap) {
             let now = lived.seen.first().map_or("not made".to_owned(), ToString::to_string);
@@ -249,22 +210,10 @@ where
                 Err(panic) => format!("the check failed: {}", panic_message(&*panic)),
             }
         };
-        Err(Failure { why, trace })
+        Err(Failure { why, panic: None, trace })
     }
 
     fn setup(&self, sim: Sim) -> Setup {
         Setup { sim, options: self.options.clone(), limit: self.limit }
     }
-}
-
-/// All failures, and the trace of the first.
-fn report(failures: &[(Injection, Failure)], runs: u64) -> String {
-    let mut text = format!("{} of {runs} interrupted runs failed\n", failures.len());
-    for (injection, failure) in failures.iter().take(NAMED) {
-        text += &format!("- {injection}: {}\n", failure.why);
-    }
-    if failures.len() > NAMED {
-        text += &format!("- and {} more\n", failures.len() - NAMED);
-    }
-    text + "the trace of the first:\n" + &excerpt(&failures[0].1.trace)
 }

@@ -5,9 +5,13 @@
 //! causes of lines here, the lives of tasks, tickets and so on in `lives.rs`, the order in which
 //! tasks run in `queue.rs`.
 
+use std::collections::VecDeque;
 use std::fmt;
 
-use super::{Event, Line, Phase, Seq};
+use traps::Time;
+
+use super::causes::{Behind, Causes, cause};
+use super::{Event, Line, Seq, WakeOp};
 
 mod lives;
 mod queue;
@@ -43,48 +47,89 @@ type Report<'r> = dyn FnMut(&'static str, String) + 'r;
 ///
 /// Every violation, in the order of the lines.
 pub fn check(lines: &[Line<'_>]) -> Result<(), Vec<Violation>> {
-    let mut found = Vec::new();
-    let (mut lives, mut queue) = (Lives::default(), Queue::default());
-    for (nth, line) in lines.iter().enumerate() {
+    let mut checker = Checker::default();
+    lines.iter().for_each(|line| checker.line(line));
+    checker.end()
+}
+
+/// Checks a trace line by line, from its first event.
+///
+/// Needs room for what lives at a time, and for a memory of what was, which is bounded.
+#[derive(Default)]
+pub struct Checker {
+    found: Vec<Violation>,
+    lives: Lives,
+    queue: Queue,
+    causes: Causes,
+    first: Option<Seq>,
+    last: Option<(Seq, Time, u64)>,
+    /// The verbs of the last lines, by which a cause is judged.
+    verbs: VecDeque<&'static str>,
+}
+
+/// How many lines back the verb of a cause is known.
+const VERBS: usize = 1 << 16;
+
+impl Checker {
+    /// The next line.
+    pub fn line(&mut self, line: &Line<'_>) {
+        let Checker { found, lives, queue, .. } = self;
         let report = &mut |rule, what| found.push(Violation { seq: line.seq, rule, what });
-        order(&lines[..nth], line, report);
+        order(self.last, line, report);
+        let first = *self.first.get_or_insert(line.seq);
+        if let Some(cause) = cause(&line.event) {
+            let back = line.seq.saturating_sub(cause) as usize;
+            let verb = self.verbs.len().checked_sub(back).and_then(|at| self.verbs.get(at));
+            if !(first..line.seq).contains(&cause) {
+                report("cause", format!("#{cause:04} is no earlier line of this trace"));
+            } else if let Some(verb) = verb.filter(|verb| !fits(&line.event, verb)) {
+                report("cause", format!("#{cause:04}, a {verb}, does not lead to this"));
+            }
+        }
         lives.line(line, report);
         queue.line(line, report);
+        if self.causes.behind(line) == Behind::Nothing {
+            report("root", "nothing is behind it".to_owned());
+        }
+        self.last = Some((line.seq, line.at, line.turn));
+        self.verbs.push_back(line.event.verb());
+        if self.verbs.len() > VERBS {
+            self.verbs.pop_front();
+        }
     }
-    if found.is_empty() { Ok(()) } else { Err(found) }
-}
 
-/// Numbers are gapless, time and turn never go back, a cause is an earlier line.
-fn order(earlier: &[Line<'_>], line: &Line<'_>, report: &mut Report<'_>) {
-    if let Some(last) = earlier.last() {
-        if last.seq.checked_add(1) != Some(line.seq) {
-            report("seq", format!("follows #{:04}", last.seq));
-        }
-        if line.at < last.at {
-            report("time", format!("{} after {}", line.at, last.at));
-        }
-        if line.turn < last.turn {
-            report("turn", format!("turn {} after turn {}", line.turn, last.turn));
-        }
-    }
-    let first = earlier.first().map_or(line.seq, |first| first.seq);
-    if let Some(cause) = cause(&line.event).filter(|cause| !(first..line.seq).contains(cause)) {
-        report("cause", format!("#{cause:04} is no earlier line of this trace"));
+    /// The trace is over.
+    ///
+    /// # Errors
+    ///
+    /// Every violation, in the order of the lines.
+    pub fn end(self) -> Result<(), Vec<Violation>> {
+        if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
 }
 
-fn cause(event: &Event<'_>) -> Option<Seq> {
+/// Numbers are gapless, time and turn never go back.
+fn order(last: Option<(Seq, Time, u64)>, line: &Line<'_>, report: &mut Report<'_>) {
+    let Some((seq, at, turn)) = last else { return };
+    if seq.checked_add(1) != Some(line.seq) {
+        report("seq", format!("follows #{seq:04}"));
+    }
+    if line.at < at {
+        report("time", format!("{} after {at}", line.at));
+    }
+    if line.turn < turn {
+        report("turn", format!("turn {} after turn {turn}", line.turn));
+    }
+}
+
+/// Whether a line of that verb may be the cause of the event. A wait for a descriptor or a signal
+/// is never the cause of its own end.
+fn fits(event: &Event<'_>, cause: &str) -> bool {
     match event {
-        Event::Run { cause, .. }
-        | Event::Wake { cause, .. }
-        | Event::Deliver { cause, .. }
-        | Event::Cancel { cause, .. }
-        | Event::Exit { cause, .. }
-        | Event::Fire { cause, .. }
-        | Event::OffloadStarts { cause, .. } => Some(*cause),
-        Event::Spawn { cause, .. }
-        | Event::Trap { cause, .. }
-        | Event::Phase(Phase::Close { cause, .. }) => *cause,
-        _ => None,
+        Event::Run { .. } => ["spawn", "wake", "deliver"].contains(&cause),
+        Event::Fire { .. } => ["block", "trap", "arm", "phase"].contains(&cause),
+        Event::Deliver { .. } => ["fire", "cancel"].contains(&cause),
+        Event::Wake { op: WakeOp::Io { .. } | WakeOp::Signal, .. } => cause != "block",
+        _ => true,
     }
 }

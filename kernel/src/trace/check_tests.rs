@@ -43,24 +43,25 @@ fn a_whole_small_life_breaks_nothing() {
         "1 2 block yield k=1",
         "1 2 wake yield k=1 cause=#0010",
         "2 3 run cause=#0009",
-        "2 0 register c1 both",
+        "2 0 register c1 why=first",
         "2 3 block io c1 read k=2",
         "2 2 run cause=#0011 k=1 = ok",
         "2 2 block io c1 write k=3",
-        "3 3 wake io c1 read k=2 cause=#0014",
+        "3 0 arrive c1 read",
+        "3 3 wake io c1 read k=2 cause=#0017",
         "3 1 run cause=#0001",
         "3 1 block io e1 read",
         "3 0 fire s1 deadline=0.000000 cause=#0006",
-        "3 2 deliver k=3 = !timeout scope=s1 cause=#0020",
-        "3 3 run cause=#0017 k=2 = ok",
-        "3 3 exit ok cause=#0022",
-        "3 2 run cause=#0021 k=3 = !timeout scope=s1",
+        "3 2 deliver k=3 = !timeout scope=s1 cause=#0021",
+        "3 3 run cause=#0018 k=2 = ok",
+        "3 3 exit ok cause=#0023",
+        "3 2 run cause=#0022 k=3 = !timeout scope=s1",
         "3 2 trap unset_timeout s1 = ok",
         "3 2 block sleep 1s until=1.000000 k=4",
         "4 2 cancel by=- cause=#0001 = delivered",
-        "4 2 deliver k=4 = !cancelled by=- cause=#0027",
-        "4 2 run cause=#0028 k=4 = !cancelled by=-",
-        "4 2 exit cancelled cause=#0029",
+        "4 2 deliver k=4 = !cancelled by=- cause=#0028",
+        "4 2 run cause=#0029 k=4 = !cancelled by=-",
+        "4 2 exit cancelled cause=#0030",
         "4 0 unregister c1 why=close",
         "4 0 halt tasks=0 tickets=0 timers=0 handles=0",
     ];
@@ -102,14 +103,32 @@ fn after_run(lines: &[&'static str]) -> Vec<String> {
 }
 
 #[test]
+fn a_cause_leads_to_what_it_causes() {
+    let (block, fire) = ("1 2 block signal k=1", "1 0 fire s1 deadline=0.000000 cause=#0003");
+    assert_eq!(after_run(&[block, "1 2 wake signal k=1 cause=#0003"]), ["#4 cause"]);
+    assert_eq!(after_run(&["1 2 run cause=#0002"]), ["#3 cause", "#3 ready"]);
+    assert_eq!(after_run(&[block, "1 2 deliver k=1 = !timeout cause=#0002"]), ["#4 cause"]);
+    let scope = "1 2 trap set_timeout 1s until=1.000000 = s1";
+    assert_eq!(after_run(&[scope, fire]), NONE);
+    assert_eq!(after_run(&["1 0 tick fired=1 armed=0", fire]), ["#4 cause", "#4 timer"]);
+}
+
+#[test]
+fn every_chain_of_causes_ends_outside() {
+    assert_eq!(broken(&["0 2 spawn parent=7"]), ["#1 root"]);
+    assert_eq!(broken(&["0 2 spawn parent=-", "1 3 withdraw k=1"]), ["#2 ticket", "#2 root"]);
+}
+
+#[test]
 fn a_ticket_is_opened_once_and_ends_once() {
     assert_eq!(after_run(&["1 2 block signal k=1", "1 2 block signal k=1"]), ["#4 ticket"]);
     assert_eq!(after_run(&["1 2 withdraw k=1"]), ["#3 ticket"]);
-    for end in ["1 2 withdraw k=1", "1 2 wake signal k=1 cause=#0001"] {
+    for end in ["1 2 withdraw k=1", "1 2 wake signal k=1 cause=#0002"] {
         assert_eq!(after_run(&["1 2 block signal k=1", end]), NONE);
         assert_eq!(after_run(&["1 2 block signal k=1", end, "1 2 withdraw k=1"]), ["#5 ticket"]);
-        let deliver = "1 2 deliver k=1 = !timeout cause=#0001";
-        assert_eq!(after_run(&["1 2 block signal k=1", end, deliver]), ["#5 ticket"]);
+        let cancel = "1 2 cancel by=- cause=#0002 = delivered";
+        let deliver = "1 2 deliver k=1 = !cancelled by=- cause=#0005";
+        assert_eq!(after_run(&["1 2 block signal k=1", end, cancel, deliver]), ["#6 ticket"]);
     }
     let halt = "1 0 halt tasks=1 tickets=0 timers=0 handles=0";
     assert_eq!(after_run(&["1 2 block signal k=1", halt]), ["#4 ticket"]);
@@ -125,7 +144,7 @@ fn a_run_answers_tickets_that_have_ended_and_each_once() {
     assert_eq!(after_run(&open), ["#5 answer"]);
     let twice = [
         "1 2 block signal k=1",
-        "1 2 wake signal k=1 cause=#0001",
+        "1 2 wake signal k=1 cause=#0002",
         "2 2 run cause=#0004 k=1 = ok",
         "2 2 wake waker cause=#0001",
         "3 2 run cause=#0006 k=1 = ok",
@@ -136,7 +155,10 @@ fn a_run_answers_tickets_that_have_ended_and_each_once() {
 
 #[test]
 fn a_task_runs_between_its_spawn_and_its_one_exit() {
-    assert_eq!(broken(&["0 0 tick fired=1 armed=0", "1 2 block signal k=1"]), ["#2 life"]);
+    assert_eq!(
+        broken(&["0 0 tick fired=1 armed=0", "1 2 block signal k=1"]),
+        ["#2 life", "#2 root"]
+    );
     assert_eq!(broken(&["0 0 tick fired=1 armed=0", "1 2 exit ok cause=#0001"]), ["#2 life"]);
     let exit = "1 2 exit ok cause=#0002";
     assert_eq!(after_run(&[exit, exit]), ["#4 exit"]);
@@ -155,8 +177,13 @@ fn a_side_of_a_descriptor_has_one_waiter() {
 
 #[test]
 fn register_and_unregister_alternate() {
-    let (on, off) = ("1 0 register c1 both", "1 0 unregister c1 why=close");
-    assert_eq!(broken(&[on, off, on, off]), NONE);
+    let (on, off) = ("1 0 register c1 why=first", "1 0 unregister c1 why=unwanted");
+    let again = "1 0 register c1 why=again";
+    assert_eq!(broken(&[on, off, again, off]), NONE);
+    assert_eq!(broken(&[again]), ["#1 register"]);
+    let close = "1 0 unregister c1 why=close";
+    assert_eq!(broken(&[on, close, again]), ["#3 register"], "a closed handle stays closed");
+    assert_eq!(broken(&[on, off, on]), ["#3 register"]);
     assert_eq!(broken(&[off]), ["#1 register"]);
     assert_eq!(broken(&[on, on, off, off]), ["#2 register", "#4 register"]);
     assert_eq!(broken(&[on, "1 0 refuse c1 no space", on]), NONE);
@@ -212,7 +239,7 @@ fn the_timer_of_a_scope_that_is_armed_ends_once_and_before_a_halt() {
     assert_eq!(after_run(&[shield, arm, disarm, halt]), NONE);
     assert_eq!(after_run(&[shield, fire]), ["#4 cause", "#4 timer"]);
     assert_eq!(after_run(&[shield, arm, disarm, fire]), ["#6 timer"]);
-    assert_eq!(after_run(&[shield, arm, "1 2 shield s1 close", halt]), ["#6 timer"]);
+    assert_eq!(after_run(&[shield, arm, "1 2 trap unshield s1 = ok", halt]), ["#6 timer"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use traps::protocol::Direction;
 use traps::time::Time;
 
 use super::form::*;
-use super::op::{Effect, Exit, Op, Outcome, Phase, Timer, WakeOp, Why};
+use super::op::{Arrival, Effect, Exit, Need, Op, Outcome, Phase, Reg, Timer, WakeOp, Why};
 use super::place::{Alias, Site, Stop};
 
 /// Text that is borrowed where the kernel makes an event and owned where a parser does.
@@ -32,7 +32,12 @@ table! {
             at " at=": Option<Site<'a>> = Opt(Own),
         },
         /// A task has the CPU, and these of its tickets are answered, in this order.
-        Run = "run" { cause " cause=": Seq = SEQ, answered: Cow<'a, [Answered<'a>]> = Answers },
+        Run = "run" {
+            cause " cause=": Seq = SEQ,
+            /// Since it left the CPU; none if it never had it.
+            parked " parked=": Option<Duration> = Opt(Own),
+            answered: Cow<'a, [Answered<'a>]> = Answers,
+        },
         /// A trap was answered at once. There is a cause if the answer is an interrupt that was
         /// pending. Posts have no place.
         Trap = "trap" {
@@ -45,7 +50,23 @@ table! {
         Block = "block" {
             op: Op<'a>,
             ticket " k=": Option<u64> = Opt(COUNT),
+            /// What a wait for a descriptor did about its registration.
+            reg " reg=": Option<Reg> = Opt(Own),
             at " at=": Option<Site<'a>> = Opt(Own),
+        },
+        /// Something came from outside.
+        Arrive(what: Arrival<'a>) = "arrive",
+        /// The task has read or written so many bytes.
+        Io = "io" {
+            alias: Alias,
+            direction: Direction = DIRECTION,
+            bytes " = ": u64 = COUNT,
+        },
+        /// The task has accepted a connection; its peer in timed traces.
+        Accept = "accept" {
+            listener: Alias,
+            connection " = ": Alias,
+            peer " peer=": Option<Text<'a>> = Opt(WORD),
         },
         /// A completion made a task ready. A bare waker has no ticket.
         Wake = "wake" {
@@ -91,19 +112,15 @@ table! {
         Warn = "warn" { text: Text<'a> = SENTENCE },
         /// The message of a panic.
         Panic = "panic" { text: Text<'a> = SENTENCE },
-        /// The poller watches a descriptor.
-        Register = "register" { alias: Alias } "both",
-        /// A descriptor stays registered after it was woken.
-        Defer = "defer" { alias: Alias, direction: Direction = DIRECTION },
-        /// A wait found its descriptor registered.
-        Reuse = "reuse" { alias: Alias, direction: Direction = DIRECTION },
+        /// A system call: the poller watches a descriptor from here, in both directions.
+        Register = "register" { alias: Alias, why " why=": Need },
         /// A descriptor is ready and nobody waits, for the n-th time since the last wait.
         Remember = "remember" {
             alias: Alias,
             direction: Direction = DIRECTION,
             n " n=": u32 = COUNT,
         },
-        /// The poller no longer watches a descriptor.
+        /// A system call: the poller no longer watches a descriptor.
         Unregister = "unregister" { alias: Alias, why " why=": Why },
         /// The poller did not take a descriptor; its error.
         Refuse = "refuse" { alias: Alias, text: Text<'a> = SENTENCE },
@@ -137,8 +154,6 @@ table! {
         Abandon = "abandon" { job: u64 = JOB },
         /// The result of a job that was abandoned, or that came and was not read.
         Orphan = "orphan" { job: u64 = JOB },
-        /// A shield opens or closes.
-        Shield = "shield" { scope: u64 = SCOPE, open: bool = OPEN },
         /// An interrupt that nobody read is pending again in that scope, 0 for the task's own.
         Cleanup = "cleanup" { scope: u64 = SCOPE_OR_ROOT, outcome " = ": Outcome<'a> },
         /// A limit was hit; in `key=value` words.

@@ -113,8 +113,6 @@ pub(super) struct Named<'n, T, F>(pub(super) &'n [(T, &'static str)], pub(super)
 /// A task, or `-` for the kernel.
 pub(super) const ACTOR: Named<'_, Option<u64>, Opt<Number>> = Named(&[(None, "-")], Opt(TASK));
 pub(super) const SCOPE_OR_ROOT: Named<'_, u64, Number> = Named(&[(0, "root")], SCOPE);
-pub(super) const OPEN: Named<'_, bool, Other> =
-    Named(&[(true, "open"), (false, "close")], Other("open or close"));
 pub(super) const EXTERNAL: Named<'_, bool, Other> =
     Named(&[(true, "external"), (false, "")], Other("external"));
 pub(super) const DIRECTION: Named<'_, Direction, Other> =

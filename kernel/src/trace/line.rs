@@ -1,5 +1,6 @@
 //! A line of the log, and a whole log, as text and back.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use traps::time::Time;
@@ -60,7 +61,7 @@ impl fmt::Display for Line<'_> {
 }
 
 /// The version of the format.
-const VERSION: &str = "v1";
+const VERSION: &str = "v2";
 
 /// The two lines above every trace: what made it, and the names of the columns.
 ///
@@ -80,6 +81,22 @@ pub fn header(clock: &str, seed: u64) -> String {
 /// The first word that is not what the grammar has there, or the first column that differs from
 /// the one form in which the line is printed.
 pub fn line(text: &str) -> Result<Line<'static>, ParseError> {
+    let line = words(text).map_err(|error| {
+        let found = text[error.column - 1..].split(' ').next().unwrap_or_default().to_owned();
+        ParseError { found, ..error }
+    })?;
+    // The reader of words does not look at spaces and zeros.
+    let mut same = Same { text, at: 0 };
+    if write!(same, "{line}").is_ok() && same.at == text.len() {
+        return Ok(line);
+    }
+    let at = (0..=same.at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let (expected, found) = ("the spacing and digits of the printed form", text[at..].to_owned());
+    Err(ParseError { column: at + 1, expected, found })
+}
+
+/// The words of a line.
+fn words(text: &str) -> Parsed<Line<'static>> {
     let mut reader = Reader::new(text);
     let mut line = Line {
         at: reader.word("the kernel time, seconds with six decimals", |at| at.parse().ok())?,
@@ -96,19 +113,26 @@ pub fn line(text: &str) -> Result<Line<'static>, ParseError> {
         late: Opt(Own).get(" late=", &mut reader)?,
     };
     line.timed = (timed != Timed::default()).then_some(timed);
-    if !reader.peek().is_empty() {
-        return Err(reader.wrong("the end of the line"));
+    if reader.peek().is_empty() { Ok(line) } else { Err(reader.wrong("the end of the line")) }
+}
+
+/// Compares what is written with a text, as far as they are the same.
+struct Same<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Write for Same<'_> {
+    fn write_str(&mut self, written: &str) -> fmt::Result {
+        let text = &self.text.as_bytes()[self.at..];
+        if text.starts_with(written.as_bytes()) {
+            self.at += written.len();
+            return Ok(());
+        }
+        let same = text.iter().zip(written.as_bytes());
+        self.at += same.take_while(|(ours, theirs)| ours == theirs).count();
+        Err(fmt::Error)
     }
-    // The reader does not look at spaces and zeros.
-    let printed = line.to_string();
-    if printed == text {
-        return Ok(line);
-    }
-    let same = |(ours, theirs): &(u8, u8)| ours == theirs;
-    let at = printed.bytes().zip(text.bytes()).take_while(same).count();
-    let found = text.chars().skip(at).collect();
-    let expected = "the spacing and digits of the printed form";
-    Err(ParseError { column: at + 1, expected, found })
 }
 
 /// All lines of a log, without the header, remarks (`#` in the first column) and empty lines.

@@ -3,14 +3,15 @@
 use traps::time::Time;
 
 /// The fields whose value is a point or a span that was measured.
-const MEASURED: [&str; 7] = ["until", "deadline", "over", "ran", "waited", "late", "clock"];
+const MEASURED: [&str; 8] =
+    ["until", "deadline", "over", "parked", "ran", "waited", "late", "clock"];
 
 /// A trace with `*` for every time that depends on the clock, so that a trace of the real machine
 /// can be compared with one of the simulated.
 ///
 /// That is the time column, readings of the clock (`= 0.500000`), and the fields `until`,
-/// `deadline`, `over`, `ran`, `waited`, `late`, and `clock` in the header. Spans as they were
-/// asked for stay, and so do the turns.
+/// `deadline`, `over`, `parked`, `ran`, `waited`, `late`, and `clock` in the header. Spans that
+/// were asked for stay, and so do the turns.
 #[must_use]
 pub fn mask_times(text: &str) -> String {
     text.split_inclusive('\n').map(mask_line).collect()

@@ -11,10 +11,12 @@
 //! | `reader.rs` | a line that is read, and what is wrong with it |
 //! | `words.rs` | what free text and spans look like |
 //! | `mask.rs` | `*` for times |
+//! | `causes.rs` | what is behind a line |
 //! | `check.rs`, `check/` | the oracle over a whole trace |
 //!
 #![doc = include_str!("grammar.md")]
 
+mod causes;
 mod check;
 mod event;
 mod form;
@@ -26,11 +28,12 @@ mod reader;
 mod table;
 pub(crate) mod words;
 
-pub use check::{Violation, check};
+pub use causes::{Behind, Causes};
+pub use check::{Checker, Violation, check};
 pub use event::{Answered, Event, Seq, Text};
 pub use line::{Line, Timed, header, line, trace};
 pub use mask::mask_times;
-pub use op::{After, Effect, Exit, Op, Outcome, Phase, Timer, WakeOp, Why};
+pub use op::{After, Arrival, Effect, Exit, Need, Op, Outcome, Phase, Reg, Timer, WakeOp, Why};
 pub use place::{Alias, Site, Stop};
 pub use reader::ParseError;
 pub use words::{ParseSpanError, Span};

@@ -33,16 +33,22 @@ table! {
             span: Option<Duration> = Named(&[(None, "none")], Opt(Own)),
             until " until=": Option<Time> = Opt(Own),
         },
-        /// A scope was closed.
+        /// That scope was closed.
         UnsetTimeout = "unset_timeout" { scope: u64 = SCOPE },
         /// A connection deadline was made.
         ConnectionDeadline = "connection_deadline",
         /// The scope was opened in which that connection deadline guards.
         Guard = "guard" { deadline: u64 = DEADLINE },
+        /// That scope was closed.
+        Unguard = "unguard" { scope: u64 = SCOPE },
         /// A scope was opened for one branch of a combinator.
         Branch = "branch",
+        /// That scope was closed.
+        Unbranch = "unbranch" { scope: u64 = SCOPE },
         /// A scope was opened that holds back interrupts from outside.
         Shield = "shield",
+        /// That scope was closed.
+        Unshield = "unshield" { scope: u64 = SCOPE },
         /// What is pending here was asked for.
         CheckInterrupt = "check_interrupt",
         /// What is pending or held back here was asked for, and stays.
@@ -156,6 +162,34 @@ table! {
         Again = "again",
         /// The task had ended, and its output was not given out.
         Ended = "ended",
+    }
+
+    /// What came from outside, behind `arrive`.
+    pub enum Arrival<'a>, word, "a descriptor and a direction, or a signal" {
+        /// A descriptor looks ready.
+        Io = "" { alias "": Alias, direction: Direction = DIRECTION },
+        /// The process got a signal.
+        Signal = "" { name "": Text<'a> = SIGNAL },
+    }
+
+    /// What a wait for a descriptor did about its registration.
+    #[derive(Copy, Eq)]
+    pub enum Reg, word, "new, kept or changed" {
+        /// It registered it.
+        New = "new",
+        /// The descriptor was registered already: nothing.
+        Kept = "kept",
+        /// Policy NextSleep: it ended the registration that the task's last wake left in place.
+        Changed = "changed",
+    }
+
+    /// Why a descriptor was registered.
+    #[derive(Copy, Eq)]
+    pub enum Need, word, "first or again" {
+        /// The first wait for it.
+        First = "first",
+        /// A wait after its registration had ended.
+        Again = "again",
     }
 
     /// Why a registration was dropped.

@@ -47,13 +47,18 @@ impl<'t> Reader<'t> {
 
     /// The next word, unread. Empty at the end of the line.
     pub(super) fn peek(&self) -> &'t str {
-        let rest = self.rest.trim_start_matches(' ');
-        &rest[..rest.find([' ', ',']).unwrap_or(rest.len())]
+        let rest = self.ahead();
+        &rest[..rest.bytes().position(|b| b == b' ' || b == b',').unwrap_or(rest.len())]
+    }
+
+    /// What is not read yet, from the next word on.
+    fn ahead(&self) -> &'t str {
+        &self.rest[self.rest.bytes().position(|b| b != b' ').unwrap_or(self.rest.len())..]
     }
 
     /// Reads `prefix` if the rest starts with it; says whether it did.
     pub(super) fn skip(&mut self, prefix: &str) -> bool {
-        let rest = self.rest.trim_start_matches(' ').strip_prefix(prefix);
+        let rest = self.ahead().strip_prefix(prefix);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
@@ -109,10 +114,10 @@ impl<'t> Reader<'t> {
         Err(furthest)
     }
 
-    /// The error of this place.
+    /// The error of this place, without what was found there: most of these are of a value that was
+    /// left out.
     pub(super) fn wrong(&self, expected: &'static str) -> ParseError {
-        let rest = self.rest.trim_start_matches(' ');
-        let found = rest.split(' ').next().unwrap_or_default().to_owned();
-        ParseError { column: self.line.len() - rest.len() + 1, expected, found }
+        let column = self.line.len() - self.ahead().len() + 1;
+        ParseError { column, expected, found: String::new() }
     }
 }

@@ -4,7 +4,7 @@
 /// Defines enums whose values are printed as a word and then fields. A row is
 ///
 /// ```text
-/// Variant = "word" { field " before=": Type = form, ... } "last word"
+/// Variant = "word" { field " before=": Type = form, ... }
 /// Variant(name " before=": Type = form) = "word"
 /// ```
 ///
@@ -22,7 +22,7 @@ macro_rules! table {
         $($(#[$doc:meta])* $variant:ident
         $(($inner:ident $($prefix:literal)?: $payload:ty $(= $shape:expr)?))? = $word:literal $({
             $($(#[$note:meta])* $field:ident $($before:literal)?: $type:ty $(= $form:expr)?),* $(,)?
-        })? $($end:literal)?),* $(,)?
+        })?),* $(,)?
     })*) => {$(
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,6 @@ macro_rules! table {
                     $($name::$variant { $(0: $inner)? $($($field),*)? } => {
                         $(given!(Own $(, $shape)?).put(given!(" " $(, $prefix)?), $inner, f)?;)?
                         $($(given!(Own $(, $form)?).put(given!(" " $(, $before)?), $field, f)?;)*)?
-                        $(f.write_str(concat!(" ", $end))?;)?
                     })*
                 }
                 Ok(())
@@ -63,7 +62,6 @@ macro_rules! table {
                         given!(Own $(, $shape)?).get(given!(" " $(, $prefix)?), _line)?;)?
                     $($(let $field: $type =
                         given!(Own $(, $form)?).get(given!(" " $(, $before)?), _line)?;)*)?
-                    $(_line.expect($end)?;)?
                     Ok($name::$variant { $(0: $inner)? $($($field),*)? })
                 })),*])
             }

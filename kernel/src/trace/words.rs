@@ -68,9 +68,10 @@ pub(super) fn phrase(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// A span as the log shows it: seconds in decimals without zeros at the end, then `s`.
+/// A span as the log shows it: `1s`, `0.5s`, `4ms`, `12.5ms`, `64us`, `0s`.
 ///
-/// Rounded up to a microsecond, as the kernel's clock does it: `1s`, `0.5s`, `0.000001s`, `0s`.
+/// Seconds from a tenth of a second on, else milliseconds, and microseconds below one of these;
+/// decimals without zeros at the end. Rounded up to a microsecond, as the kernel's clock does it.
 /// What saturates is `never`, and comes back as the longest span that the clock can count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
@@ -82,14 +83,21 @@ impl fmt::Display for Span {
             return f.write_str("never");
         }
         let micros = end.as_micros();
-        let is_exact = |digits: &u32| micros.is_multiple_of(10_u64.pow(6 - digits));
-        let digits = (0..6).find(is_exact).unwrap_or(6);
-        write!(f, "{}", micros / 1_000_000)?;
-        if digits > 0 {
-            let part = micros % 1_000_000 / 10_u64.pow(6 - digits);
-            write!(f, ".{part:0width$}", width = digits as usize)?;
+        let (decimals, unit) = match micros {
+            1..1_000 => (0, "us"),
+            1_000..100_000 => (3, "ms"),
+            _ => (6, "s"),
+        };
+        let one = 10_u64.pow(decimals);
+        write!(f, "{}", micros / one)?;
+        let (mut part, mut width) = (micros % one, decimals as usize);
+        while width > 0 && part.is_multiple_of(10) {
+            (part, width) = (part / 10, width - 1);
         }
-        f.write_str("s")
+        if width > 0 {
+            write!(f, ".{part:0width$}")?;
+        }
+        f.write_str(unit)
     }
 }
 
@@ -104,9 +112,12 @@ impl FromStr for Span {
         if text == "never" {
             return Ok(Span(Time::NEVER.since(Time::ZERO)));
         }
-        let seconds = text.strip_suffix('s').ok_or(ParseSpanError)?;
-        let (whole, part) = seconds.split_once('.').unwrap_or((seconds, ""));
-        let end: Time = format!("{whole}.{part:0<6}").parse().map_err(|_| ParseSpanError)?;
+        let units = [("ms", 3), ("us", 0), ("s", 6)];
+        let of = |(unit, decimals)| Some((text.strip_suffix(unit)?, decimals));
+        let (number, decimals) = units.into_iter().find_map(of).ok_or(ParseSpanError)?;
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let micros = format!("{whole}{part:0<decimals$}").parse().map_err(|_| ParseSpanError)?;
+        let end = Time::from_micros(micros);
         let span = Span(end.since(Time::ZERO));
         if span.to_string() == text { Ok(span) } else { Err(ParseSpanError) }
     }

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use traps::admission::{Limit, Place, Refused};
 use traps::threads::Limiter;
 
-use super::connection::Handler;
 use super::form::Form;
+use super::handler::Handler;
 use super::request::Request;
 use super::response::Response;
 use super::whole::Whole;
 use crate::stream::Stream;
 
 /// A [`Limit`], and what those are answered whom it does not let in: what the route promised them,
-/// whatever the status (rows F5, F14). The default is that of [`Entrance::new`].
+/// whatever the status. The default is that of [`Entrance::new`].
 ///
 /// ```
 /// use net::http::{Entrance, Object, Response};
@@ -95,10 +95,10 @@ impl fmt::Debug for Entrance {
 /// behind a [`Limiter`].
 ///
 /// First a look at the [gate](Blocking::behind), if there is one, on the kernel's thread: where it
-/// is full not a byte of the body is read (row F6). Then the body, then a place in the gate, then
+/// is full not a byte of the body is read. Then the body, then a place in the gate, then
 /// the thread: who finds the gate full only now is refused too, and uses no thread. Until the
 /// thread has ended it keeps its token and its place in the gate, also when the connection is
-/// gone (row X8). A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
+/// gone. A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
 ///
 /// ```
 /// use net::http::{Blocking, Response, Whole};

@@ -1,8 +1,8 @@
 //! A request as a client makes it. It may not touch a stream.
 
 use super::chunked::is_token;
-use super::host::is_host;
 use super::response::{InvalidHeader, Response};
+use super::target::is_host;
 
 /// A request to be sent.
 ///

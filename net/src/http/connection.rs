@@ -1,93 +1,59 @@
-//! The life of a connection: head, handler, answer, and again; and all the ways it ends.
+//! The life of a connection, from its first wait to its end.
 //!
-//! The order of events is here and only here. It may not parse, and does not touch the stream but
-//! through the wire.
+//! ```text
+//! live       waits for a request to begin, then is busy, in turns
+//! serve      while it is busy: reads a head, has it answered, and again, until nothing is here
+//! answer     one request: the handler, then the answer, then what is left of the body
+//! closing    how it ends: the last answer, what the peer still sends, a refusal
+//! ```
+//!
+//! Every status that is the server's own, and why:
+//!
+//! | status | why | where |
+//! |---|---|---|
+//! | 100 | the client waits to be told to send its body, and the handler reads it | `request` |
+//! | 400 | the head or the body breaks a rule, or breaks off | `read_head`, `head`, `request` |
+//! | 408 | the head or the body takes too long, and nothing of an answer has gone out | `read_head`, `request` |
+//! | 413 | the body is too long | `fields`, `request` |
+//! | 414, 431 | the request line, or the head, is too long | `head` |
+//! | 417 | an expectation other than `100-continue` | `fields` |
+//! | 421 | a target with `https` | `target` |
+//! | 500 | the handler failed or panicked, and nothing of its answer has gone out | `writer` |
+//! | 501 | a method or a transfer coding that is not known | `head`, `fields` |
+//! | 503 | too many connections; a request after the grace of a drain; a handler that took too long | `closing`, here, `writer` |
+//! | 505 | a version other than 1.x | `head` |
+//!
+//! All others are the handler's; of those that come with this crate, the router answers 404, 405
+//! and 204 (`router`), files 206, 304, 404, 412, 416 and 503 (`files`), a gate 503 (`blocking`).
 
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::mem::take;
-use std::ops::ControlFlow::{Break, Continue};
+use std::mem::{replace, take};
 use std::ops::Deref;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::ConnectionDeadline;
+use traps::{Time, connection_deadline};
 
-use super::busy::{Todo, begin, go_on};
-use super::caught::{Caught, catch, is_late, limited};
-use super::config::{Buffers, Config, Deadlines};
-use super::head::Framing;
-use super::parting::{After, STOPS};
-use super::phase::{Limit, Phase};
-use super::reading::{Next, Refused};
+use super::at_once::Step;
+use super::buffers::Buffers;
+use super::closing::{After, STOPS};
+use super::config::Config;
+use super::connections::{Entry, Open, UntilClose, Waits};
+use super::handler::{Caught, Handler, is_late, limited};
+use super::head::Head;
+use super::read_head::Next;
 use super::request::Request;
-use super::response::Response;
-use super::seats::Seat;
-use super::settle::request;
-use super::share::may_go_on;
-use super::wire::{Line, Trouble, Wire, attend};
+use super::rooms::{Desk, Rooms};
+use super::server::{Borrowed, Server};
+use super::transport::{Transport, Trouble, flushing};
+use crate::limits::FIRST_BYTE;
 use crate::stream::Stream;
 use crate::write_deadline::is_timeout;
-
-/// What answers requests.
-///
-/// ```
-/// use std::io;
-/// use net::Stream;
-/// use net::http::{Handler, Method, Request, Response};
-///
-/// struct Hello;
-///
-/// impl Handler for Hello {
-///     async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-///         match (request.method(), request.path()) {
-///             (Method::Get, "/") => Ok(Response::text("Hello\n")),
-///             (_, "/") => Ok(Response::method_not_allowed("GET, HEAD")?),
-///             _ => Ok(Response::new(404).with_text("not here\n")),
-///         }
-///     }
-/// }
-/// ```
-pub trait Handler {
-    /// Answers one request. What it leaves unread of the body is thrown away.
-    ///
-    /// An error of reading the body or writing the answer is to be passed on: it is the
-    /// connection's, and leaves no line in the log. Any other error is answered with 500, or breaks
-    /// an answer off that had begun, and is a `warn` line, `a handler failed: ...`, as a panic is;
-    /// so what a client can bring about as it likes is to be an answer (400, 404) and no error. A
-    /// timeout that the handler sets itself and passes on is such an error too; an interrupt from
-    /// further out ends the connection. No deadline covers the handler itself unless
-    /// [`Deadlines::handler`](super::Deadlines::handler) is set, and nobody looks at the peer while
-    /// it waits for something else: bound what it waits for.
-    fn handle<S: Stream>(
-        &self,
-        request: &mut Request<'_, S>,
-    ) -> impl Future<Output = io::Result<Response>>;
-
-    /// Answers a request at once, where that takes no wait; `None` leaves it to
-    /// [`handle`](Handler::handle), as this does unless it is written. A short cut for what is
-    /// asked often: no future is made, and nothing allocated. It is not always asked, so `handle`
-    /// has to give the same answer. That is copied, so it should not be large.
-    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
-        let _ = request;
-        None
-    }
-}
-
-impl<H: Handler> Handler for &H {
-    fn handle<S: Stream>(
-        &self,
-        request: &mut Request<'_, S>,
-    ) -> impl Future<Output = io::Result<Response>> {
-        (**self).handle(request)
-    }
-
-    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
-        (**self).at_once(request)
-    }
-}
 
 /// Serves one connection until it ends: by the peer, by a deadline, by an answer that closes it.
 ///
@@ -106,280 +72,311 @@ pub fn serve_connection<S: Stream, H: Handler>(
     if config.connections() == 0 {
         config.date.forget();
     }
-    live(Line::new(stream, config.seats.take(), Borrowed { handler, config }))
+    let line = Line::new(stream, config.open.add(), Borrowed { handler, config });
+    live(line, Rc::default(), serve)
 }
 
-/// What a connection is served with.
-pub(super) trait Server: Deref<Target = Config> {
-    type Handler: Handler;
+/// A connection: all that there is of it while nothing comes.
+#[derive(Debug)]
+pub(super) struct Line<S: Stream, C: Deref<Target = Config>> {
+    pub(super) stream: S,
+    /// Dropped after the stream.
+    pub(super) open: Open<C>,
+}
 
-    fn handler(&self) -> &Self::Handler;
-
-    /// Runs the wait of a connection that is not busy under its deadline. Its task may wait for
-    /// other things beside it.
-    #[track_caller]
-    fn limited<'d, F>(
-        limit: Limit,
-        deadline: &'d ConnectionDeadline,
-        wait: F,
-    ) -> impl Future<Output = io::Result<()>>
-    where
-        F: Future<Output = io::Result<()>> + 'd,
-    {
-        limit.guard(deadline, wait)
+impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
+    pub(super) fn new(stream: S, entry: Rc<Entry>, config: C) -> Line<S, C> {
+        Line { stream, open: Open { entry, config } }
     }
 }
 
-/// That of a connection alone.
-struct Borrowed<'h, 'c, H> {
-    handler: &'h H,
-    config: &'c Config,
-}
-
-impl<H> Deref for Borrowed<'_, '_, H> {
-    type Target = Config;
-
-    #[inline]
-    fn deref(&self) -> &Config {
-        self.config
-    }
-}
-
-impl<H: Handler> Server for Borrowed<'_, '_, H> {
-    type Handler = H;
-
-    #[inline]
-    fn handler(&self) -> &H {
-        self.handler
+impl<S: Stream, C: Deref<Target = Config>> Drop for Line<S, C> {
+    fn drop(&mut self) {
+        // An end now would be taken for that of an answer, which it is not: the peer can tell by a
+        // reset only. It ends one way or another.
+        if self.open.entry.until_close.get() != UntilClose::Out {
+            let _ = self.stream.reset();
+        }
     }
 }
 
 /// The life of a connection: in turns it waits, and is busy.
 #[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
-pub(super) fn live<S: Stream, C: Server>(
+pub(super) fn live<S, C, F>(
     mut line: Line<S, C>,
-) -> impl Future<Output = io::Result<()>> {
+    rooms: Rc<Rooms<S, C, F>>,
+    serve: fn(Rc<Desk<S, C>>) -> F,
+) -> impl Future<Output = io::Result<()>>
+where
+    S: Stream,
+    C: Server,
+    F: Future<Output = Infallible>,
+{
     async move {
+        line.open.entry.set_deadline(connection_deadline().await);
         let mut reads_first = line.stream.reads_first();
         loop {
-            let todo = if take(&mut reads_first) {
-                Some(Todo::Next)
-            } else {
-                if line.seat.is_new() {
-                    line.seat.begin().await;
+            if !take(&mut reads_first)
+                && let Err(error) = line.wait().await
+            {
+                if !is_timeout(&error) {
+                    return line.end(Err(error.into()));
                 }
-                match line.wait().await {
-                    Ok(()) => Some(Todo::Next),
-                    Err(error) if !is_timeout(&error) => break line.end(Err(error.into())),
-                    Err(_) if line.seat.config.is_draining() => Some(Todo::Leave),
-                    Err(_) => None,
+                // What came while nobody looked, in a process that stood still, is no silence.
+                let has_come = poll_fn(|cx| Poll::Ready(pin!(line.stream.readable()).poll(cx)));
+                let has_come = matches!(has_come.await, Poll::Ready(Ok(())));
+                if !has_come && !line.open.config.is_draining() {
+                    return line.end(Ok(()));
                 }
-            };
-            let begin = |cx: &mut Context<'_>| {
-                Poll::Ready(match todo {
-                    // What came while nobody looked, in a process that stood still, is no silence.
-                    None if !line.has_come(cx) => Ok(Break(After::Close)),
-                    todo => begin(&mut line, todo.unwrap_or(Todo::Next), cx),
-                })
-            };
-            let buffers = match poll_fn(begin).await {
-                Ok(Break(After::Next)) => continue,
-                Ok(Continue(buffers)) => buffers,
-                end => break line.end(end.map(drop)),
-            };
-            // What it keeps from one wait to the next lies where the guard of that wait lay.
-            match go_on(&mut line, buffers).await {
-                Ok(After::Next) => {}
-                end => break line.end(end.map(drop)),
+                if !has_come {
+                    line.open.entry.leaves.set(true);
+                }
             }
+            let begin = |cx: &mut Context<'_>| Poll::Ready(begin(&mut line, cx));
+            let begun = match poll_fn(begin).await {
+                Ok(None) => continue,
+                Ok(begun) => begun,
+                Err(trouble) => return line.end(Err(trouble)),
+            };
+            let mut room = rooms.take(serve);
+            room.desk.line.set(Some(line));
+            room.desk.begun.set(begun);
+            let busy = |cx: &mut Context<'_>| {
+                let Poll::Pending = room.work.as_mut().poll(cx);
+                room.desk.end.take().map_or(Poll::Pending, Poll::Ready)
+            };
+            let end = poll_fn(busy).await;
+            line = room.desk.line.take().expect("it was put back");
+            rooms.give(room);
+            match end {
+                Ok(After::Next) => {}
+                end => return line.end(end.map(drop)),
+            }
+        }
+    }
+}
+
+impl<S: Stream, C: Server> Line<S, C> {
+    /// Waits for a request to begin, or for the end, under the deadline.
+    fn wait(&mut self) -> impl Future<Output = io::Result<()>> {
+        let Line { stream, open: Open { entry, config } } = self;
+        let (entry, deadline) = (&**entry, entry.deadline());
+        let (waits, span) = match (entry.has_asked(), config.is_draining()) {
+            (true, false) => (Waits::Next, config.deadlines.idle),
+            // It has begun since this connection last looked.
+            (true, true) => (Waits::Next, Duration::ZERO),
+            (false, false) => (Waits::First, config.deadlines.head),
+            (false, true) => (Waits::Hurried, config.deadlines.head.min(FIRST_BYTE)),
+        };
+        let until = match deadline.until() {
+            // The last wait ended for nothing.
+            until if !entry.has_asked() && until != Time::NEVER => until,
+            _ => deadline.now() + span,
+        };
+        config.open.set(entry, waits);
+        C::limit(deadline, until, stream.readable())
+    }
+}
+
+impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
+    /// Says what is to be said.
+    pub(super) fn end(&self, end: Result<(), Trouble>) -> io::Result<()> {
+        let Open { entry, config } = &self.open;
+        match end {
+            Ok(()) => Ok(()),
+            Err(Trouble::Expired(phase)) => {
+                entry.note_expired(phase, config);
+                Ok(())
+            }
+            Err(Trouble::Failed(error)) => Err(error),
         }
     }
 }
 
 /// A connection that is busy.
-pub(super) struct Connection<'c, S> {
+pub(super) struct Busy<'c, S> {
     /// Lent to a request, while there is one.
-    pub(super) wire: RefCell<Wire<S>>,
+    pub(super) transport: RefCell<Transport<S>>,
     pub(super) buffers: Box<Buffers>,
-    pub(super) seat: &'c Seat,
+    pub(super) entry: &'c Entry,
     pub(super) config: &'c Config,
 }
 
-impl<S: Stream> Connection<'_, S> {
-    /// Does what is to be done, in order, until nothing more is here or the connection ends. Begins
-    /// with what takes a wait.
-    pub(super) async fn go_on<H: Handler>(
-        &mut self,
-        todo: Todo,
-        handler: &H,
-    ) -> Result<After, Trouble> {
-        let mut todo = todo;
+impl<'c, S: Stream> Busy<'c, S> {
+    pub(super) fn new(stream: S, entry: &'c Rc<Entry>, config: &'c Config) -> Busy<'c, S> {
+        let mut buffers = config.pool.take();
+        let transport = Transport::new(stream, entry.clone(), take(&mut buffers.out), config);
+        Busy { transport: RefCell::new(transport), buffers, entry, config }
+    }
+
+    /// One that was begun.
+    fn resume(stream: S, open: &'c Open<impl Server>, begun: Begun) -> (Busy<'c, S>, Step) {
+        let Begun { transport, buffers, step } = begun;
+        let transport = RefCell::new(transport.over(stream));
+        (Busy { transport, buffers, entry: &open.entry, config: &open.config }, step)
+    }
+
+    /// Gives the buffers back.
+    pub(super) fn rest(self) {
+        let Busy { transport, mut buffers, config, .. } = self;
+        buffers.out = transport.into_inner().out;
+        config.pool.give(buffers);
+    }
+
+    /// Whether it closes as soon as nothing is here.
+    pub(super) fn leaves(&self) -> bool {
+        self.entry.leaves.get() || self.config.is_draining() && self.entry.has_asked()
+    }
+}
+
+/// What a busy connection has, while it is handed on.
+pub(super) struct Begun {
+    transport: Transport<()>,
+    buffers: Box<Buffers>,
+    step: Step,
+}
+
+/// Serves a connection on which something came, as far as that goes [at once](Busy::serve_at_once).
+/// Gives what is needed for the rest.
+#[inline]
+fn begin<S: Stream, C: Server>(
+    line: &mut Line<S, C>,
+    cx: &mut Context<'_>,
+) -> Result<Option<Begun>, Trouble> {
+    let Line { stream, open: Open { entry, config } } = line;
+    let mut busy = Busy::new(stream, entry, config);
+    if config.open.set(entry, Waits::Busy) == Waits::First {
+        // It began with the connection, as the wait that has ended did.
+        let until = entry.until();
+        busy.transport.get_mut().head_until = (until != Time::NEVER).then_some(until);
+    }
+    let step = busy.serve_at_once(config.handler(), cx);
+    if let Ok(Some(step)) = step {
+        let Busy { transport, buffers, .. } = busy;
+        return Ok(Some(Begun { transport: transport.into_inner().over(()), buffers, step }));
+    }
+    busy.rest();
+    step.map(|_| None)
+}
+
+/// Serves a connection that was begun, until nothing more is here or it ends.
+async fn serve_busy<S: Stream, C: Server>(
+    line: &mut Line<S, C>,
+    begun: Begun,
+) -> Result<After, Trouble> {
+    let Line { stream, open } = line;
+    let (mut busy, step) = Busy::resume(stream, open, begun);
+    let end = busy.serve(step, open.config.handler()).await;
+    busy.rest();
+    end
+}
+
+/// The work of a [room](super::rooms::Room).
+pub(super) async fn serve<S: Stream, C: Server>(desk: Rc<Desk<S, C>>) -> Infallible {
+    loop {
+        let mut line = desk.line.take().expect("a connection is on the desk");
+        let begun = desk.begun.take().expect("it was begun");
+        let end = serve_busy(&mut line, begun).await;
+        desk.line.set(Some(line));
+        desk.end.set(Some(end));
+        let mut paused = false;
+        let pause = |_: &mut Context<'_>| match replace(&mut paused, true) {
+            false => Poll::Pending,
+            true => Poll::Ready(()),
+        };
+        poll_fn(pause).await;
+    }
+}
+
+impl<S: Stream> Busy<'_, S> {
+    async fn serve<H: Handler>(&mut self, step: Step, handler: &H) -> Result<After, Trouble> {
+        let mut step = step;
         loop {
-            todo = match todo {
-                Todo::Next => Todo::Next,
-                Todo::InPieces => {
-                    let next = Box::pin(self.next_in_pieces()).await?;
-                    self.after_next(next)
+            if let Step::Read = step {
+                match self.next_head().await? {
+                    Next::Head => {}
+                    Next::Nothing if self.leaves() => {
+                        return Box::pin(self.part(After::Linger)).await;
+                    }
+                    Next::Nothing => return Ok(After::Next),
+                    Next::Silence => return Box::pin(self.part(After::Close)).await,
+                    Next::Refused(refusal, no_body) => {
+                        return Box::pin(self.refuse(refusal, no_body)).await;
+                    }
                 }
-                Todo::Refuse => {
-                    let refused = self.buffers.refused.take();
-                    let Refused { refusal, no_body } = refused.expect("something was refused");
-                    return Box::pin(self.refuse(refusal, no_body)).await;
+            }
+            let after = match step {
+                Step::Part(after) => after,
+                Step::Read | Step::Answer => {
+                    if self.transport.get_mut().late {
+                        return Box::pin(self.refuse(STOPS, self.buffers.head.no_body)).await;
+                    }
+                    self.answer(handler).await?
                 }
-                Todo::Answer if self.config.is_draining() => {
-                    return Box::pin(self.refuse(STOPS, self.buffers.head.no_body)).await;
-                }
-                Todo::Answer => {
-                    let after = self.answer(handler).await?;
-                    self.after_answer(after)
-                }
-                Todo::Settle => {
-                    self.seat.read_date(self.config).await;
-                    Todo::Settle
-                }
-                Todo::GiveWay => {
-                    self.wire.get_mut().give_way(self.config).await?;
-                    self.between()
-                }
-                Todo::Part(after) => return self.part(after).await,
-                Todo::Leave => return Box::pin(self.leave()).await,
-                Todo::Over(after) => return Ok(after),
             };
-            todo = poll_fn(|cx| Poll::Ready(self.go_on_at_once(todo, handler, cx))).await?;
-        }
-    }
-
-    /// Does what takes no wait. Gives what is then to be done.
-    pub(super) fn go_on_at_once<H: Handler>(
-        &mut self,
-        todo: Todo,
-        handler: &H,
-        cx: &mut Context<'_>,
-    ) -> Result<Todo, Trouble> {
-        let mut todo = todo;
-        loop {
-            todo = match todo {
-                Todo::Next => match self.next_at_once(cx)? {
-                    // As nearly always.
-                    Some(Next::Head) => match self.answer_at_once(handler) {
-                        Some(todo) => todo,
-                        None => return Ok(Todo::Answer),
-                    },
-                    Some(next) => self.after_next(next),
-                    None => return Ok(Todo::InPieces),
-                },
-                Todo::Settle if !self.seat.is_date_old(self.config) => self.settle(),
-                Todo::Part(after) if self.part_at_once(after, cx)? => Todo::Over(after),
-                todo => return Ok(todo),
+            match after {
+                After::Next if self.is_greedy() => {
+                    self.transport.get_mut().give_way(self.config).await?;
+                }
+                After::Next => {}
+                After::Reset => return Ok(After::Reset),
+                after => return self.part(after).await,
+            }
+            let go_on = |cx: &mut Context<'_>| Poll::Ready(self.serve_at_once(handler, cx));
+            step = match poll_fn(go_on).await? {
+                Some(step) => step,
+                None => return Ok(After::Next),
             };
         }
     }
 
-    fn after_next(&mut self, next: Next) -> Todo {
-        let stops = self.config.is_draining();
-        match next {
-            Next::Head => Todo::Answer,
-            // It may have begun while the last answer was written.
-            Next::Nothing if stops && self.seat.has_asked() => Todo::Leave,
-            Next::Nothing => Todo::Over(After::Next),
-            Next::Silence if stops => Todo::Leave,
-            // Answers that were gathered before the end was read.
-            Next::Silence if !self.wire.get_mut().out.is_empty() => Todo::Part(After::Close),
-            Next::Silence => Todo::Over(After::Close),
-            Next::Refused => Todo::Refuse,
+    /// Whether a peer that pipelines without end is to wait for the others now.
+    #[inline]
+    fn is_greedy(&mut self) -> bool {
+        let transport = self.transport.get_mut();
+        transport.answered += 1;
+        let limit = self.config.limits.pipelined;
+        let more = !self.buffers.input.is_empty() || !transport.is_drained();
+        let greedy = more && transport.answered >= limit;
+        if greedy {
+            self.entry.hit(self.config, "pipelined", limit);
         }
+        greedy
     }
 
-    fn after_answer(&mut self, after: After) -> Todo {
-        match after {
-            After::Next if self.is_greedy() => Todo::GiveWay,
-            After::Next => self.between(),
-            After::Reset => Todo::Over(after),
-            After::Close | After::Linger => Todo::Part(after),
-        }
-    }
-
-    /// Between two requests.
-    fn between(&self) -> Todo {
-        let leaves = self.buffers.inbox.is_empty() && self.config.is_draining();
-        if leaves { Todo::Leave } else { Todo::Next }
-    }
-
-    /// Has a request answered by a handler that does so at once, if nothing but the date takes a
-    /// wait. Gives what is then to be done.
-    fn answer_at_once<H: Handler>(&mut self, handler: &H) -> Option<Todo> {
-        let no_body = self.buffers.head.framing == Framing::Length(0);
-        if self.config.is_draining() || !no_body || self.wire.get_mut().is_full() {
-            return None;
-        }
-        let mut request = request(&mut self.buffers, &self.wire, self.config);
-        // Written where it stays: it is large.
-        let mut answer = None;
-        if catch(|| answer = handler.at_once(&mut request)).is_err() {
-            answer = Some(request.outlet.broken());
-        }
-        let response = answer.as_ref()?;
-        let keep_alive = may_go_on(request.head, self.seat, self.config);
-        if self.seat.is_date_old(self.config) {
-            self.buffers.answer = answer.map(|response| (response, keep_alive));
-            return Some(Todo::Settle);
-        }
-        request.outlet.keep_alive = keep_alive;
-        let after = request.settle_at_once(response);
-        Some(self.after_answer(after))
-    }
-
-    /// Gathers the answer that is there.
-    fn settle(&mut self) -> Todo {
-        let (response, keep_alive) = self.buffers.answer.take().expect("it was kept for the date");
-        let mut request = request(&mut self.buffers, &self.wire, self.config);
-        request.outlet.keep_alive = keep_alive;
-        let after = request.settle_at_once(&response);
-        self.after_answer(after)
-    }
-
-    /// Has a request answered.
+    /// Has the request in hand answered.
     async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
-        let keep_alive = may_go_on(&self.buffers.head, self.seat, self.config);
-        let mut request = request(&mut self.buffers, &self.wire, self.config);
-        request.outlet.keep_alive = keep_alive;
+        let keep_alive = may_go_on(&self.buffers.head, self.entry, self.config);
+        let Buffers { head, input, .. } = &mut *self.buffers;
+        let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
         let outcome = {
             let work = Caught(pin!(handler.handle(&mut request)));
             match self.config.deadlines.handler {
-                Duration::MAX => attend(&self.wire, work).await,
-                span => attend(&self.wire, Box::pin(limited(span, work))).await,
+                Duration::MAX => flushing(&self.transport, work).await,
+                span => flushing(&self.transport, Box::pin(limited(span, work))).await,
             }
         };
         if outcome.as_ref().is_err_and(is_late) {
             let limit = format!("{:?}", self.config.deadlines.handler);
-            self.seat.hit("handler_wait", limit);
+            self.entry.hit(self.config, "handler_wait", limit);
         }
-        let response = match outcome {
-            Ok(response) if request.outlet.is_untouched() => response,
-            outcome => match request.outlet.judge(outcome)? {
-                Some(response) => response,
-                None => return Ok(request.after_break()),
+        match outcome {
+            Ok(response) if request.writer.is_untouched() => request.finish(&response).await,
+            outcome => match request.writer.judge(outcome)? {
+                Some(response) => request.finish(&response).await,
+                None => Ok(request.after_break()),
             },
-        };
-        if request.is_settled_at_once() && !request.outlet.is_date_old() && !response.is_large() {
-            return Ok(request.settle_at_once(&response));
         }
-        Box::pin(request.settle(&response)).await
     }
 }
 
-#[cold]
-pub(super) fn note_expired(phase: Phase, config: &Config, seat: &Seat) {
-    let (name, limit) = match phase {
-        Phase::Head => ("head_wait", config.deadlines.head),
-        Phase::Body => ("body_wait", config.deadlines.body),
-        Phase::SlowBody => {
-            let Deadlines { body_rate, body_window, .. } = config.deadlines;
-            let limit = format!("{body_rate} window={body_window:?}");
-            return seat.hit("body_rate", limit);
-        }
-        Phase::Write => ("write_wait", config.deadlines.write),
-        Phase::Linger => return,
-    };
-    seat.hit(name, format!("{limit:?}"));
+/// Counts a request. Whether the connection may go on after it.
+#[inline]
+pub(super) fn may_go_on(head: &Head, entry: &Entry, config: &Config) -> bool {
+    let limit = config.limits.requests;
+    let last = entry.count_request() >= limit;
+    if last && head.keep_alive {
+        entry.hit(config, "requests", limit);
+    }
+    head.keep_alive && !last && !entry.leaves.get()
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use traps::{Either, race, sleep};
 
-use super::request::{Answer, Request};
+use super::answer::Answer;
+use super::request::Request;
 use super::response::Response;
 use crate::stream::Stream;
 

@@ -2,10 +2,10 @@
 //!
 //! Pure. It may not look at other fields.
 
-use super::config::Limits;
 use super::head::{Framing, Version};
-use super::host::is_host;
+use super::limits::Limits;
 use super::status::Refusal;
+use super::target::is_host;
 
 /// What the fields that matter said so far.
 #[derive(Default)]

@@ -34,8 +34,8 @@ use crate::stream::Stream;
 /// (`If-Match` and kin) and a single range of bytes are heeded.
 ///
 /// Opening and each piece are a job on a worker thread behind the [`Limiter`]; while a client takes
-/// a piece its download holds no thread (row F21), and of the file a piece at most in memory, or
-/// 16 KiB and a piece of small ones (row F22).
+/// a piece its download holds no thread, and of the file a piece at most in memory, or
+/// 16 KiB and a piece of small ones.
 /// The file is closed when its answer ends, however it ends.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! In what form a route answers, so that its refusals have that form too (rows F14, F24).
+//! In what form a route answers, so that its refusals have that form too.
 //!
 //! It may not know why anything is refused.
 

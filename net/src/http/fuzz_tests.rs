@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 
 use super::chunked::{Chunks, Piece};
-use super::config::{Config, Deadlines, Limits};
+use super::config::Config;
+use super::deadlines::Deadlines;
 use super::head::{Head, Parsed, Span, parse, parse_any, values};
+use super::limits::Limits;
 use super::plain::plain;
 
 /// Small, so that short requests go beyond them.

@@ -6,8 +6,9 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Status};
 
-use super::config::{Config, Limits};
+use super::config::Config;
 use super::fields::Seen;
+use super::limits::Limits;
 use super::plain::plain;
 use super::status::Refusal;
 use super::target::target;

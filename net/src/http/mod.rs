@@ -1,73 +1,75 @@
 //! A small HTTP/1.1 server over any [`Stream`]: one connection, one task.
 //!
 //! [`serve_connection`] reads heads, lends each [`Request`] to a [`Handler`] and writes the
-//! [`Response`] that comes back, in order, until the connection ends. The parts are nouns, one file
-//! each: `head`, `plain`, `target`, `fields` and `chunked` are pure functions over bytes; `inbox`
-//! is what was read and not yet used; `wire` is the stream, what is to be written, and every wait;
-//! `request` and `response` are what a handler sees, `outlet` how its answer goes out; `connection`
-//! is the order of events, `busy` what a connection has meanwhile, `reading` how a request begins,
-//! `settle` how it ends, `parting` how the connection does, `share` what it may have before others
-//! have their turn; `seats` is what the server sees of all connections, `caps` what the log says of
-//! limits that were hit. [`serve`] is all of it behind a listener. For handlers there are `router`,
-//! `form`, `json`, and `blocking` for those that need threads, `files` with its `conditions`,
-//! `events`. `client` is the other end, which sends a `call`. Which rules of HTTP the server keeps
-//! is on a page of its own, [`conformance`](crate::guide::conformance).
+//! [`Response`] that comes back, in order, until the connection ends. [`serve`] is that behind a
+//! listener.
 //!
-//! What is absent: no TLS, no HTTP/2, no routing framework.
+//! To read the source, begin with `connection`: the life of a connection in order, and every status
+//! that the server sends by itself. Below it, `transport` is the stream with its waits, `writer`
+//! how an answer goes out, `closing` how a connection ends, `connections` all that are open.
+//! `head`, `plain`, `target`, `fields` and `chunked` are pure functions over bytes.
+//!
+//! For handlers there are [`Router`], [`Form`], [`Object`], [`Blocking`], [`Files`] and [`Events`];
+//! [`Client`] is the other end. Which rules of HTTP the server keeps is on a page of its own,
+//! [`conformance`](crate::guide::conformance). There is no TLS and no HTTP/2.
 
+mod answer;
+mod at_once;
 mod blocking;
-mod busy;
+mod buffers;
 mod call;
-mod caps;
-mod caught;
 mod chunked;
 mod client;
+mod closing;
 mod conditions;
 mod config;
 mod connection;
+mod connections;
 mod date;
+mod deadlines;
 mod events;
 mod fields;
 mod files;
+mod finish;
 mod form;
 #[cfg(test)]
 mod fuzz_tests;
+mod handler;
 mod head;
-mod host;
-mod inbox;
 mod json;
-mod outlet;
-mod parting;
-mod phase;
+mod limits;
 mod plain;
-mod reading;
+mod read_head;
 mod request;
 mod response;
+mod rooms;
 mod router;
-mod seats;
 mod server;
-mod settle;
-mod share;
 mod status;
 mod target;
+mod transport;
 mod whole;
-mod wire;
+mod writer;
 
 #[cfg(doc)]
 use crate::stream::Stream;
 
+pub use answer::Answer;
 pub use blocking::{Blocking, Entrance};
 pub use call::Call;
 pub use client::{Client, Reply};
-pub use config::{Config, Deadlines, Limits};
-pub use connection::{Handler, serve_connection};
+pub use closing::turn_away;
+pub use config::Config;
+pub use connection::serve_connection;
+pub use deadlines::Deadlines;
 pub use events::{Event, Events};
 pub use files::Files;
 pub use form::Form;
+pub use handler::Handler;
 pub use head::{Method, Version};
 pub use json::{Object, ToJson};
-pub use parting::turn_away;
-pub use request::{Answer, Request};
+pub use limits::Limits;
+pub use request::Request;
 pub use response::{InvalidHeader, Response};
 pub use router::{Found, Router};
 pub use server::serve;

@@ -8,7 +8,7 @@ use super::chunked::TOKEN;
 use super::config::Config;
 use super::fields::Seen;
 use super::head::{Framing, Head, Method, Span, Version};
-use super::host::{plain_host, run_of};
+use super::target::{plain_host, run_of};
 use crate::limits::FIELDS;
 
 /// The head at the beginning of `window`, if it is whole and plain: GET, HEAD or POST of a path, in

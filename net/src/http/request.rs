@@ -1,22 +1,24 @@
 //! A request as its handler sees it: the head, the body in pieces, and a streamed answer.
 //!
-//! It reads and writes through the wire. It may not decide whether the connection goes on.
+//! It reads and writes through the transport. It may not decide whether the connection goes on.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use super::answer::Answer;
+use super::buffers::Input;
 use super::chunked::{Chunks, Piece};
+use super::config::Config;
+use super::deadlines::BodyRate;
 use super::fields::body_too_long;
 use super::form::Form;
 use super::head::{self, Framing, Head, Method, Span, Version};
-use super::inbox::Inbox;
-use super::outlet::{Fault, Outlet};
-use super::phase::Phase;
 use super::response::Response;
 use super::status::Refusal;
+use super::transport::{Transport, Trouble};
 use super::whole::{Whole, none_lost};
-use super::wire::Wire;
+use super::writer::{Fault, Writer};
 use crate::stream::Stream;
 
 /// What is left of the body.
@@ -30,9 +32,10 @@ pub(crate) enum Body {
 /// A request, lent to its handler.
 pub struct Request<'r, S> {
     pub(crate) head: &'r Head,
-    pub(crate) inbox: &'r mut Inbox,
-    pub(crate) outlet: Outlet<'r, S>,
+    pub(crate) input: &'r mut Input,
+    pub(crate) writer: Writer<'r, S>,
     pub(crate) body: Body,
+    rate: BodyRate,
     /// Of the body, read so far.
     pub(crate) read: u64,
     /// Of that, what a `body_to_vec` has and has not given out; an interrupt loses it.
@@ -53,16 +56,16 @@ impl<S> fmt::Debug for Request<'_, S> {
 
 impl<S> Request<'_, S> {
     fn head_bytes(&self) -> &[u8] {
-        self.inbox.head(self.head.len)
+        self.input.head(self.head.len)
     }
 
     fn text(&self, span: Span) -> &str {
-        std::str::from_utf8(self.inbox.part(span)).expect("a target is ASCII")
+        std::str::from_utf8(self.input.part(span)).expect("a target is ASCII")
     }
 
     /// [`Request::path`], for who compares bytes: nothing is to be proved of them then.
     pub(crate) fn path_bytes(&self) -> &[u8] {
-        self.head.shown_path(self.inbox.part(self.head.path))
+        self.head.shown_path(self.input.part(self.head.path))
     }
 
     /// What is asked for. HEAD is asked as [`Method::Get`].
@@ -148,13 +151,13 @@ impl<S> Request<'_, S> {
     /// Says in what form this request is answered where the server answers for the handler: a body
     /// that was refused, an error, a panic. It is [`Form::Text`] until then.
     pub fn set_form(&mut self, form: Form) {
-        self.outlet.form = form;
+        self.writer.form = form;
     }
 
     /// In what form the server answers for the handler.
     #[must_use]
     pub fn form(&self) -> Form {
-        self.outlet.form
+        self.writer.form
     }
 
     /// How long the whole body is, if the client said so; a body in chunks has no length.
@@ -167,7 +170,26 @@ impl<S> Request<'_, S> {
     }
 }
 
-#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at the wire only tries")]
+impl<'r, S: Stream> Request<'r, S> {
+    pub(super) fn new(
+        head: &'r Head,
+        input: &'r mut Input,
+        transport: &'r RefCell<Transport<S>>,
+        config: &'r Config,
+        keep_alive: bool,
+    ) -> Request<'r, S> {
+        let body = match head.framing {
+            Framing::Length(0) => Body::End,
+            Framing::Length(length) => Body::Length(length),
+            Framing::Chunked => Body::Chunks(Chunks::new()),
+        };
+        let writer = Writer::new(transport, config, keep_alive, head.expects);
+        let rate = BodyRate::default();
+        Request { head, input, writer, body, rate, read: 0, held: 0, trailers: Vec::new() }
+    }
+}
+
+#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
 impl<'r, S: Stream> Request<'r, S> {
     /// The next piece of the body, as large as it came; `None` at its end.
     ///
@@ -183,7 +205,7 @@ impl<'r, S: Stream> Request<'r, S> {
     pub async fn read_chunk(&mut self) -> io::Result<Option<&[u8]>> {
         none_lost(self.held)?;
         match self.next_piece().await? {
-            Some(place) => Ok(Some(self.inbox.at(place))),
+            Some(place) => Ok(Some(self.input.at(place))),
             None => Ok(None),
         }
     }
@@ -205,7 +227,7 @@ impl<'r, S: Stream> Request<'r, S> {
         }
         let mut body = Vec::new();
         while let Some(place) = self.next_piece().await? {
-            let piece = self.inbox.at(place);
+            let piece = self.input.at(place);
             if piece.len() > most - body.len() {
                 return Err(self.refuse(too_long()));
             }
@@ -227,12 +249,12 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(Whole::new(*self.head, self.head_bytes().to_vec(), body))
     }
 
-    /// Where in the inbox the next piece is.
+    /// Where in the input the next piece is.
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
         loop {
-            match self.outlet.fault {
+            match self.writer.fault {
                 Some(Fault::Refused(refusal)) => return Err(invalid(refusal)),
-                Some(Fault::Lost(_) | Fault::Cut) | None => self.outlet.check()?,
+                Some(Fault::Lost(_) | Fault::Cut) | None => self.writer.check()?,
             }
             if let Some(place) = self.buffered()? {
                 return Ok(Some(place));
@@ -244,29 +266,29 @@ impl<'r, S: Stream> Request<'r, S> {
         }
     }
 
-    /// A piece that is in the inbox already.
+    /// A piece that is in the input already.
     pub(crate) fn buffered(&mut self) -> io::Result<Option<(usize, usize)>> {
         let place = match &mut self.body {
             Body::End => return Ok(None),
             Body::Length(left) => {
-                let there = self.inbox.rest().len();
+                let there = self.input.rest().len();
                 let len = usize::try_from(*left).map_or(there, |left| left.min(there));
                 *left -= len as u64;
                 if *left == 0 {
                     self.body = Body::End;
                 }
-                self.inbox.take(0, len)
+                self.input.take(0, len)
             }
-            Body::Chunks(chunks) => match chunks.next(self.inbox.rest()) {
-                Ok(Piece::Data { skip, len }) => self.inbox.take(skip, len),
+            Body::Chunks(chunks) => match chunks.next(self.input.rest()) {
+                Ok(Piece::Data { skip, len }) => self.input.take(skip, len),
                 Ok(Piece::Trailers { skip, trailers }) => {
-                    self.trailers.extend_from_slice(&self.inbox.rest()[trailers..skip]);
-                    self.inbox.take(skip, 0);
+                    self.trailers.extend_from_slice(&self.input.rest()[trailers..skip]);
+                    self.input.take(skip, 0);
                     return Ok(None);
                 }
                 Ok(Piece::End { skip, trailers }) => {
-                    self.trailers.extend_from_slice(&self.inbox.rest()[trailers..skip]);
-                    self.inbox.take(skip, 0);
+                    self.trailers.extend_from_slice(&self.input.rest()[trailers..skip]);
+                    self.input.take(skip, 0);
                     self.body = Body::End;
                     return Ok(None);
                 }
@@ -274,32 +296,40 @@ impl<'r, S: Stream> Request<'r, S> {
             },
         };
         self.read += (place.1 - place.0) as u64;
-        if self.read > self.outlet.config.limits.body {
-            return Err(self.refuse(body_too_long(&self.outlet.config.limits)));
+        if self.read > self.writer.config.limits.body {
+            return Err(self.refuse(body_too_long(&self.writer.config.limits)));
         }
         Ok((place.0 < place.1).then_some(place))
     }
 
     async fn refill(&mut self) -> io::Result<()> {
-        self.outlet.go_on(false);
-        let Outlet { wire, config, .. } = self.outlet;
-        let room = self.inbox.room_for_body(self.head.len);
-        let read = wire.borrow_mut().read(room, Phase::Body, config).await;
+        self.writer.go_on(false).await?;
+        let Writer { transport, config, .. } = self.writer;
+        let room = self.input.room_for_body(self.head.len);
+        let read = transport.borrow_mut().read_body(room, &mut self.rate, config).await;
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),
             Ok(n) => {
-                self.inbox.filled(n);
+                self.input.filled(n);
                 Ok(())
             }
-            Err(trouble) => Err(self.outlet.lose(trouble)),
+            Err(Trouble::Expired(phase)) if self.writer.is_open() => {
+                transport.borrow().entry.note_expired(phase, config);
+                let refused = self.refuse(Refusal::new(408, "the body took too long\n"));
+                Err(io::Error::new(ErrorKind::TimedOut, refused))
+            }
+            Err(trouble) => Err(self.writer.lose(trouble)),
         }
     }
 
     fn refuse(&mut self, refusal: Refusal) -> io::Error {
         // Noted here and not with the answer: it may have begun already, or be over.
-        if self.outlet.fault.is_none() {
-            self.outlet.fault = Some(Fault::Refused(refusal));
-            note_refusal(refusal, self.outlet.wire);
+        if self.writer.fault.is_none() {
+            self.writer.fault = Some(Fault::Refused(refusal));
+            if let Some(cap) = refusal.cap {
+                let transport = self.writer.transport.borrow();
+                transport.entry.hit(self.writer.config, cap.name, cap.limit);
+            }
         }
         invalid(refusal)
     }
@@ -315,89 +345,24 @@ impl<'r, S: Stream> Request<'r, S> {
     ///
     /// # Errors
     ///
-    /// None yet: the head goes out with what is written.
+    /// The stream's, if the client has to be told to send its body. The head goes out with the
+    /// first piece of the body, [`Answer::flush`] or the end: until then the handler can still
+    /// fail, or the body of the request break a rule, and the client gets a status that says so.
     ///
     /// # Panics
     ///
     /// If an answer has begun already.
     pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        self.go_on_before(&response);
-        self.outlet.start(&response, self.head, matches!(self.body, Body::End)).await;
-        Ok(Answer { request: self })
+        // A client sends no body after a final head. A refusal wants none.
+        if response.status() < 400 {
+            let comes = matches!(self.body, Body::End) || !self.input.rest().is_empty();
+            self.writer.go_on(comes).await?;
+        }
+        self.writer.start(&response, self.head, matches!(self.body, Body::End)).await;
+        Ok(Answer::new(self))
     }
 }
 
 fn invalid(refusal: Refusal) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, refusal.why.trim_end())
-}
-
-/// A streamed answer, while it is being written. Return what [`Answer::finish`] gives; an answer
-/// that is dropped breaks off, and the connection closes.
-#[derive(Debug)]
-#[must_use = "an answer that is not finished breaks off"]
-pub struct Answer<'a, 'r, S> {
-    request: &'a mut Request<'r, S>,
-}
-
-impl<'r, S: Stream> Answer<'_, 'r, S> {
-    /// Writes a piece of the body. Small pieces are gathered until the task waits.
-    ///
-    /// Blocks while the peer does not read: that is the back-pressure. An interrupt before a small
-    /// piece leaves it unwritten; one within a large piece cuts the answer off.
-    ///
-    /// # Errors
-    ///
-    /// The stream's; `ConnectionReset` if the peer takes nothing for too long; `InvalidInput` if it
-    /// is more than was announced, `BrokenPipe` if it is 1 MiB to a HEAD; an interrupt.
-    pub async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.request.outlet.write_piece(piece).await
-    }
-
-    /// Writes out what was gathered.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Answer::write`].
-    pub async fn flush(&mut self) -> io::Result<()> {
-        self.request.outlet.flush().await
-    }
-
-    /// Passes the next piece of the request's body on; false at its end.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Answer::write`] and [`Request::read_chunk`].
-    pub async fn forward(&mut self) -> io::Result<bool> {
-        none_lost(self.request.held)?;
-        // First: an interrupt after the piece was taken would lose it.
-        if self.request.outlet.is_full() {
-            self.flush().await?;
-        }
-        let Some(place) = self.request.next_piece().await? else { return Ok(false) };
-        let Request { outlet, inbox, .. } = &mut *self.request;
-        outlet.write_piece(inbox.at(place)).await?;
-        Ok(true)
-    }
-
-    /// The request, to read more of its body.
-    pub fn request(&mut self) -> &mut Request<'r, S> {
-        self.request
-    }
-
-    /// Ends the body. The handler returns what this gives.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidInput` if less was written than was announced.
-    pub fn finish(self) -> io::Result<Response> {
-        self.request.outlet.finish()?;
-        Ok(Response::sent())
-    }
-}
-
-#[cold]
-pub(crate) fn note_refusal<S>(refusal: Refusal, wire: &RefCell<Wire<S>>) {
-    if let Some(cap) = refusal.cap {
-        wire.borrow().watch.seat.hit(cap.name, cap.limit);
-    }
 }

@@ -11,7 +11,6 @@ use super::date::Date;
 use super::head::Version;
 use super::json::ToJson;
 use super::status;
-use crate::limits::GATHER;
 
 /// An answer: a status, fields, and a body in memory.
 ///
@@ -178,11 +177,6 @@ impl Response {
         self
     }
 
-    /// Whether its body is written and not copied.
-    pub(crate) fn is_large(&self) -> bool {
-        self.body.len() > GATHER
-    }
-
     /// Whether the status has a body at all.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.status, 204 | 205 | 304)
@@ -204,7 +198,7 @@ impl Response {
         goes_on: (bool, Version),
     ) {
         match (self.status, self.content_type, body) {
-            // As nearly all begin; so long as it is fixed it takes no call to be copied.
+            // As nearly all begin.
             (200, ContentType::Text, BodyField::Length(length)) => {
                 out.extend_from_slice(TEXT_HEAD);
                 write_decimal(out, length);

@@ -2,20 +2,65 @@
 //!
 //! What a connection does is `connection`'s matter. It may not touch a stream.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::io;
 use std::ops::Deref;
 use std::rc::Rc;
 
 use traps::shutdown::{Holds, has_begun, hold, holds};
-use traps::{ConnectionDeadline, connection_deadline, spawn, wall_clock};
+use traps::{ConnectionDeadline, Time, connection_deadline, is_traced, spawn};
 
+use super::closing::turn_away;
 use super::config::Config;
-use super::connection::{Handler, Server, live};
-use super::parting::turn_away;
-use super::phase::Limit;
-use super::wire::Line;
+use super::connection::{Line, live, serve as serve_line};
+use super::handler::Handler;
+use super::rooms::Rooms;
 use crate::listener::TcpListener;
+use crate::write_deadline::guard;
+
+/// What a connection is served with.
+pub(super) trait Server: Deref<Target = Config> {
+    type Handler: Handler;
+
+    fn handler(&self) -> &Self::Handler;
+
+    /// Runs the wait for a request until then at most. Its task may wait for other things beside
+    /// it.
+    #[track_caller]
+    fn limit<'d, F>(
+        deadline: &'d ConnectionDeadline,
+        until: Time,
+        wait: F,
+    ) -> impl Future<Output = io::Result<()>>
+    where
+        F: Future<Output = io::Result<()>> + 'd,
+    {
+        guard(deadline, until, wait)
+    }
+}
+
+/// That of a connection alone.
+pub(super) struct Borrowed<'h, 'c, H> {
+    pub(super) handler: &'h H,
+    pub(super) config: &'c Config,
+}
+
+impl<H> Deref for Borrowed<'_, '_, H> {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        self.config
+    }
+}
+
+impl<H: Handler> Server for Borrowed<'_, '_, H> {
+    type Handler = H;
+
+    fn handler(&self) -> &H {
+        self.handler
+    }
+}
 
 /// What the connections of a server share.
 #[derive(Debug)]
@@ -62,15 +107,15 @@ impl<H: Handler> Server for Share<H> {
     /// Each has a task of its own.
     #[inline]
     #[track_caller]
-    fn limited<'d, F>(
-        limit: Limit,
+    fn limit<'d, F>(
         deadline: &'d ConnectionDeadline,
+        until: Time,
         wait: F,
     ) -> impl Future<Output = io::Result<()>>
     where
         F: Future<Output = io::Result<()>> + 'd,
     {
-        limit.guard_task(deadline, wait)
+        deadline.guard_task_at(until, wait)
     }
 }
 
@@ -82,10 +127,11 @@ impl<H: Handler> Server for Share<H> {
 /// A connection that fails ends alone. What its stream says, a reset in the midst of a body for
 /// example, is no news: the task's line is `exit ok`, as any task's that returns. The log has what
 /// the server did: a `cap` line for a limit or a deadline that was hit, a `warn` line for a
-/// [handler](Handler::handle) that failed. One over
-/// [`Limits::connections`](super::Limits::connections) is refused with 503. When descriptors run
-/// out, connections that keep one for nothing give it back: at once if they wait for their next
-/// request, after half a second if they have yet to send anything.
+/// [handler](Handler::handle) that failed. Above
+/// [`Limits::connections`](super::Limits::connections) the connection that has waited longest for
+/// its next request closes for the new one; if none waits so, the new one is refused with 503. When
+/// descriptors run out, as many connections close as are needed: those that have waited longest for
+/// their next request, then those that have yet to send anything, after half a second.
 ///
 /// A whole server, which a signal ends in phases:
 ///
@@ -129,14 +175,13 @@ pub async fn serve<H: Handler + 'static>(
     config: Rc<Config>,
 ) -> io::Result<()> {
     let ours = config.clone();
-    listener.on_exhausted(move || ours.seats.make_room());
+    listener.on_exhausted(move || ours.open.make_room());
     let shared = Rc::new(Shared { handler, config: config.clone(), holds: holds() });
-    let limit = config.limits.connections;
-    // Its clock tells when the date is to be read again, once for all that come meanwhile.
+    let rooms = Rc::new(Rooms::default());
     let clock = connection_deadline().await;
     config.date.forget();
     // Whoever keeps coming does not keep those from ending who have nothing to do.
-    let mut late = listener.backlog().max(1);
+    let (mut late, mut accepted) = (listener.backlog().max(1), 0_u64);
     while late > 0
         && let Some(stream) = listener.accept_until_shutdown().await?
     {
@@ -146,27 +191,28 @@ pub async fn serve<H: Handler + 'static>(
                 config.drain();
             }
         }
-        if config.connections() >= limit {
+        config.open.caps.sum_up(clock.now(), false);
+        let is_full = config.connections() >= config.limits.connections;
+        if is_full && !config.open.close_longest_idle() {
             let (hold, config) = (hold(), config.clone());
-            spawn("refused", async move {
+            let refuse = async move {
                 let _hold = hold;
                 turn_away(stream, &config).await
-            })
-            .detached()
-            .await;
+            };
+            spawn("refused", refuse).detached().await;
             continue;
         }
-        let now = clock.now();
-        config.seats.calm(now);
-        if !config.date.is_right(now) {
-            config.date.ask(now);
-            config.date.tell(wall_clock().await);
-        }
-        // Seated here: others may be accepted before the task first runs.
-        let line = Line::new(stream, config.seats.take(), Share::of(&shared));
-        line.seat.set_dated();
+        // Added here: others may be accepted before the task first runs.
+        let line = Line::new(stream, config.open.add(), Share::of(&shared));
         // Nobody joins it: its failures end with it.
-        spawn("conn", live(line)).detached().await;
+        accepted += 1;
+        let connection = live(line, rooms.clone(), serve_line);
+        // The number is for the log alone, and costs an allocation.
+        let name: Cow<'_, str> = match is_traced() {
+            true => format!("conn-{accepted}").into(),
+            false => "conn".into(),
+        };
+        spawn(name, connection).detached().await;
     }
     drop(listener);
     config.drain();
@@ -175,12 +221,14 @@ pub async fn serve<H: Handler + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::future::Future;
 
-    use super::super::connection::Handler;
+    use super::super::connections::Entry;
+    use super::super::handler::Handler;
     use super::super::request::Request;
     use super::super::response::Response;
-    use super::super::seats::Seat;
+    use super::super::rooms::Desk;
     use super::*;
     use crate::stream::Stream;
     use crate::tcp::TcpStream;
@@ -193,16 +241,21 @@ mod tests {
         }
     }
 
-    /// Of the future that `make` gives.
-    fn size<A, F: Future>(_: impl Fn(A) -> F) -> usize {
-        size_of::<F>()
-    }
-
     #[test]
     fn what_is_kept_of_a_connection_that_waits_does_not_grow() {
-        let life = size(live::<TcpStream, Share<Hello>>);
-        // 8 beside it for a task's name and place, 16 for the counts of a seat, and 8 for each of
-        // the two by the allocator, which gives multiples of 16.
-        assert_eq!((life, size_of::<Seat>(), size_of::<TcpStream>()), (160, 72, 40));
+        /// Of the future that is made of the first argument.
+        fn size<A, B, C, F: Future>(_: impl Fn(A, B, C) -> F) -> usize {
+            size_of::<F>()
+        }
+        fn of<F>(serve: fn(Rc<Desk<TcpStream, Share<Hello>>>) -> F) -> usize
+        where
+            F: Future<Output = Infallible>,
+        {
+            let _ = serve;
+            size(live::<TcpStream, Share<Hello>, F>)
+        }
+        // Beside it a task has 8 bytes for its name and place, an entry 16 for its counts, and each
+        // allocation 8, in multiples of 16.
+        assert_eq!((of(serve_line), size_of::<Entry>(), size_of::<TcpStream>()), (144, 64, 40));
     }
 }

@@ -72,7 +72,9 @@ impl PipeReader {
         let io = &self.io;
         let site = Location::caller();
         let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Read, site));
-        poll_fn(move |cx| attempt.poll(cx, || (&io.0).read(buf)))
+        poll_fn(move |cx| {
+            attempt.poll(cx, || (&io.0).read(buf).inspect(|n| io.note(Direction::Read, *n)))
+        })
     }
 
     /// Appends all that comes until the end to `into`, which is to hold `limit` bytes at most.
@@ -115,7 +117,9 @@ impl PipeReader {
             }
             piece.resize(PROCESS_PIECE, 0);
             loop {
-                let n = ready!(attempt.poll(cx, || (&io.0).read(&mut piece)))?;
+                let n = ready!(attempt.poll(cx, || {
+                    (&io.0).read(&mut piece).inspect(|n| io.note(Direction::Read, *n))
+                }))?;
                 if n == 0 {
                     return Poll::Ready(Ok(()));
                 }
@@ -154,7 +158,9 @@ impl PipeWriter {
         let io = &self.0;
         let site = Location::caller();
         let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Write, site));
-        poll_fn(move |cx| attempt.poll(cx, || (&io.0).write(buf)))
+        poll_fn(move |cx| {
+            attempt.poll(cx, || (&io.0).write(buf).inspect(|n| io.note(Direction::Write, *n)))
+        })
     }
 
     /// Writes all of `bytes`, which shrinks to what is left; blocks whenever the pipe is full.
@@ -181,7 +187,9 @@ impl PipeWriter {
         let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Write, site));
         poll_fn(move |cx| {
             while !bytes.is_empty() {
-                let n = ready!(attempt.poll(cx, || (&io.0).write(bytes)))?;
+                let n = ready!(attempt.poll(cx, || {
+                    (&io.0).write(bytes).inspect(|n| io.note(Direction::Write, *n))
+                }))?;
                 *bytes = &bytes[n..];
             }
             Poll::Ready(Ok(()))

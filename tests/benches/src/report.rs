@@ -66,9 +66,7 @@ pub struct Row {
 pub enum Verdict {
     NoBar,
     Pass,
-    /// The range does not exclude the bar, so it counts as kept; the median alone would not.
-    InRange,
-    /// The range excludes the bar.
+    /// The median misses the bar, whatever the range.
     Short,
     /// The peer that it is compared with was not measured.
     Unknown,
@@ -80,29 +78,20 @@ impl Row {
         let find = |all: &[(&'static str, Spread)], name| {
             all.iter().find(|(found, _)| *found == name).map(|(_, spread)| *spread)
         };
-        // Ours as a multiple of the peer's: the least of it, the median, the most.
+        // The median of ours as a multiple of the peer's.
         let times = |name| {
-            let ours = &self.ours;
-            let plain =
-                |peer: Spread| [ours.low, ours.median, ours.high].map(|of| of / peer.median);
-            let paired = find(&self.ratios, name).map(|of| [of.low, of.median, of.high]);
-            paired.or_else(|| find(&self.peers, name).map(plain))
+            let paired = find(&self.ratios, name).map(|of| of.median);
+            paired.or_else(|| find(&self.peers, name).map(|of| self.ours.median / of.median))
         };
-        // Whether the median keeps it, and the end of the range that is nearest to it.
         let kept = match self.bar {
             None => return Verdict::NoBar,
-            Some(Bar::AtMost(most)) => Some([self.ours.median <= most, self.ours.low <= most]),
-            Some(Bar::AtMostOf(name, factor)) => {
-                times(name).map(|[low, median, _]| [median <= factor, low <= factor])
-            }
-            Some(Bar::AtLeastOf(name, factor)) => {
-                times(name).map(|[_, median, high]| [median >= factor, high >= factor])
-            }
+            Some(Bar::AtMost(most)) => Some(self.ours.median <= most),
+            Some(Bar::AtMostOf(name, factor)) => times(name).map(|median| median <= factor),
+            Some(Bar::AtLeastOf(name, factor)) => times(name).map(|median| median >= factor),
         };
         match kept {
-            Some([true, _]) => Verdict::Pass,
-            Some([false, true]) => Verdict::InRange,
-            Some([false, false]) => Verdict::Short,
+            Some(true) => Verdict::Pass,
+            Some(false) => Verdict::Short,
             None => Verdict::Unknown,
         }
     }
@@ -122,7 +111,6 @@ impl Verdict {
         match self {
             Verdict::NoBar => "",
             Verdict::Pass => "pass",
-            Verdict::InRange => "in range",
             Verdict::Short => "SHORT",
             Verdict::Unknown => "no peer",
         }
@@ -262,14 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_kept_unless_the_whole_range_is_beyond_it() {
+    fn a_bar_is_kept_by_the_median_whatever_the_range() {
         let verdict = |ours, bar| row(ours, bar).verdict();
         assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMost(2.0)), Verdict::Pass);
-        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMost(1.0)), Verdict::InRange);
-        assert_eq!(verdict([3.0, 1.1, 2.0], Bar::AtMost(1.0)), Verdict::Short);
-        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)), Verdict::InRange);
-        assert_eq!(verdict([2.9, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)), Verdict::Short);
-        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMostOf("epoll", 0.5)), Verdict::InRange);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMost(1.9)), Verdict::Short);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.0)), Verdict::Pass);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtLeastOf("epoll", 1.5)), Verdict::Short);
+        assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMostOf("epoll", 0.5)), Verdict::Short);
         assert_eq!(verdict([3.0, 1.0, 2.0], Bar::AtMostOf("mio", 9.0)), Verdict::Unknown);
     }
 

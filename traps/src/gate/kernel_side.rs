@@ -162,7 +162,7 @@ impl Gate {
 
     /// Whether every event is to be filed.
     pub fn listen(&self, listening: bool) {
-        self.listening.set(listening);
+        super::LISTENING.set(listening);
     }
 
     /// Whether anything is filed.

@@ -47,8 +47,6 @@ pub struct Gate {
     /// Tells the waker of the current task without touching its reference count.
     waker: Cell<(*const (), *const ())>,
     budget: Cell<u32>,
-    /// Somebody wants every event, so every event is filed.
-    listening: Cell<bool>,
     /// An interrupt may be pending in the current task.
     troubled: Cell<bool>,
     /// The current task is polled when the shutdown begins.
@@ -111,6 +109,9 @@ thread_local! {
     /// The gate of this thread, if a kernel was ever made on it. It is never freed, so that what a
     /// thread drops at its end may still post.
     static GATE: Cell<Option<&'static Gate>> = const { Cell::new(None) };
+    /// Somebody wants every event of the kernel that runs. Beside the gate, since every read and
+    /// write looks here.
+    static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Looks at the gate of this thread; `None` if no kernel was ever made on it.

@@ -1,6 +1,6 @@
 //! Scopes as a task sees them: opened, entered while the inner future is polled, and closed.
 
-use super::{Gate, in_task, post, with};
+use super::{Gate, LISTENING, in_task, post, with};
 use crate::interrupt::Interrupt;
 use crate::protocol::{Left, Opening, Post, ScopeId, ScopeKind, Site, TaskRef};
 use crate::time::Time;
@@ -25,15 +25,16 @@ pub(crate) fn close_scope(task: TaskRef, scope: ScopeId, left: Left) {
     }
 }
 
-/// Whether the log wants to know when a value came.
+/// Whether somebody wants every event.
+#[inline]
 pub(crate) fn is_listening() -> bool {
-    with(|gate| gate.listening.get()).unwrap_or(false)
+    LISTENING.get()
 }
 
 impl Gate {
     fn take_opening_back(&self, scope: ScopeId) -> bool {
         let is_it = self.opened.get().is_some_and(|opening| opening.scope == scope);
-        if !is_it || self.listening.get() || self.troubled.get() {
+        if !is_it || is_listening() || self.troubled.get() {
             return false;
         }
         self.opened.set(None);

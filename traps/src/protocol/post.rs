@@ -1,5 +1,6 @@
 //! Posts: what a task tells its kernel without waiting for an answer.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -57,6 +58,24 @@ pub enum Post {
         owner: Option<OwnedFd>,
         /// Whether closing `owner` ends its registration (no duplicate of it exists).
         sole: bool,
+    },
+    /// So many bytes were read or written: for the log, while somebody listens.
+    Moved {
+        /// Of which handle.
+        handle: HandleId,
+        /// Read or written.
+        direction: Direction,
+        /// How many.
+        bytes: usize,
+    },
+    /// A listener accepted a connection: for the log, while somebody listens.
+    Accepted {
+        /// The listener.
+        handle: HandleId,
+        /// What it accepted.
+        connection: HandleId,
+        /// Who connected, if that is known.
+        peer: Option<Box<SocketAddr>>,
     },
     /// A signal arrived but its future was dropped unread: it is for the next who waits.
     Keep(Signal),

@@ -1,15 +1,38 @@
 //! What lives in a trace, and the steps that each life may take.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 
 use traps::protocol::Direction;
 
 use super::Report;
-use crate::trace::{Alias, Event, Line, Op, Outcome, Phase, Timer};
+use crate::trace::{Alias, Event, Line, Need, Op, Outcome, Phase, Timer, Why};
 
 /// Whose life it is: the rule about its kind, and its name in the log.
-type Life = (&'static str, String);
+type Life = (&'static str, Name);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Task(u64),
+    /// A ticket and its timer have the same name, and so have a scope and its.
+    Timer(Timer),
+    Alias(Alias),
+    Job(u64),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Task(number) => write!(f, "task {number}"),
+            Name::Timer(timer) => timer.fmt(f),
+            Name::Alias(alias) => alias.fmt(f),
+            Name::Job(number) => write!(f, "o{number}"),
+        }
+    }
+}
+
+/// How many that have ended are remembered, to find one that is used again.
+const ENDED: usize = 1024;
 
 /// Where a life stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,22 +56,22 @@ enum State {
     /// A registration after the poller refused something: it may be open or not.
     Unsure,
     Ended,
-    /// A ticket that has ended, and that a run has answered.
+    /// A ticket that has ended, and that a run has answered; a registration of a handle that was
+    /// closed.
     Answered,
 }
 use State::*;
 
-fn life(rule: &'static str, name: impl Display) -> Life {
-    (rule, name.to_string())
-}
-
 fn task(line: &Line<'_>) -> Life {
-    life("life", format_args!("task {}", line.task))
+    ("life", Name::Task(line.task))
 }
 
-/// A ticket and its timer have the same name, and so have a scope and its.
 fn ticket(number: u64) -> Life {
-    life("ticket", Timer::Sleep(number))
+    ("ticket", Name::Timer(Timer::Sleep(number)))
+}
+
+fn scope(number: u64) -> Life {
+    ("scope", Name::Timer(Timer::Scope(number)))
 }
 
 /// A step of a life: from one of these states to that.
@@ -63,16 +86,21 @@ fn step(line: &Line<'_>, tokens: u32) -> Option<Step> {
         Event::Wake { ticket: Some(number), .. }
         | Event::Deliver { ticket: number, .. }
         | Event::Withdraw { ticket: number } => (ticket(*number), &[Open], Ended),
-        Event::Trap { op: Op::UnsetTimeout { scope }, .. } => {
-            (life("scope", Timer::Scope(*scope)), &[Open, Limited], Ended)
-        }
-        Event::Trap { op, outcome: Outcome::Scope(scope), .. } => {
+        Event::Trap {
+            op:
+                Op::UnsetTimeout { scope: number }
+                | Op::Unguard { scope: number }
+                | Op::Unbranch { scope: number }
+                | Op::Unshield { scope: number },
+            ..
+        } => (scope(*number), &[Open, Limited], Ended),
+        Event::Trap { op, outcome: Outcome::Scope(number), .. } => {
             let to = match op {
                 Op::SetTimeout { until: Some(_), .. } => Limited,
                 Op::SetTimeout { .. } | Op::Guard { .. } | Op::Branch | Op::Shield => Open,
                 _ => return None,
             };
-            (life("scope", Timer::Scope(*scope)), &[New], to)
+            (scope(*number), &[New], to)
         }
         event => return machine_step(event, tokens),
     })
@@ -80,13 +108,16 @@ fn step(line: &Line<'_>, tokens: u32) -> Option<Step> {
 
 /// The same for a registration, a timer or a job.
 fn machine_step(event: &Event<'_>, tokens: u32) -> Option<Step> {
-    let job = |number| life("job", format_args!("o{number}"));
+    let job = |number| ("job", Name::Job(number));
+    let life = |rule, timer: &Timer| (rule, Name::Timer(*timer));
+    let watched = |alias: &Alias| ("register", Name::Alias(*alias));
     Some(match event {
-        Event::Register { alias } => (life("register", alias), &[New, Ended, Unsure], Open),
-        Event::Unregister { alias, .. } => (life("register", alias), &[Open, Unsure], Ended),
-        Event::Refuse { alias, .. } => {
-            (life("register", alias), &[New, Open, Ended, Unsure], Unsure)
-        }
+        Event::Register { alias, why: Need::First } => (watched(alias), &[New, Unsure], Open),
+        Event::Register { alias, .. } => (watched(alias), &[Ended, Unsure], Open),
+        // A handle that was closed is never registered again.
+        Event::Unregister { alias, why: Why::Close } => (watched(alias), &[Open, Unsure], Answered),
+        Event::Unregister { alias, .. } => (watched(alias), &[Open, Unsure], Ended),
+        Event::Refuse { alias, .. } => (watched(alias), &[New, Open, Ended, Unsure], Unsure),
         // Only a connection deadline may be armed again while it is armed.
         Event::Arm { timer: timer @ Timer::Deadline(_), .. } => {
             (life("timer", timer), &[New, Set, Ended, Armed], Armed)
@@ -117,6 +148,10 @@ pub(super) struct Lives {
     states: BTreeMap<Life, State>,
     /// The descriptor and the direction that a ticket waits for, or a task that has no ticket.
     waiters: BTreeMap<Life, (Alias, bool)>,
+    /// The same, by descriptor and direction.
+    sides: BTreeSet<(Alias, bool)>,
+    /// What has ended, oldest first.
+    ended: VecDeque<Life>,
     /// How many jobs wait for a token.
     queued: u32,
     /// How many jobs have a token.
@@ -133,7 +168,7 @@ impl Lives {
         match &line.event {
             Event::Run { answered, .. } => {
                 self.must_be(report, "life", &task(line), &[Open]);
-                self.waiters.remove(&task(line));
+                self.leave(&task(line));
                 for each in answered.iter() {
                     self.must_be(report, "answer", &ticket(each.ticket), &[Ended]);
                     self.go(ticket(each.ticket), Answered);
@@ -143,8 +178,8 @@ impl Lives {
                 self.must_be(report, "life", &task(line), &[Open]);
                 self.block(report, op, number.map_or_else(|| task(line), ticket));
             }
-            Event::Phase(Phase::Drain { .. }) => self.set(Timer::Drain.to_string()),
-            Event::Phase(Phase::Cancel { .. }) => self.set(Timer::Grace.to_string()),
+            Event::Phase(Phase::Drain { .. }) => self.set(Name::Timer(Timer::Drain)),
+            Event::Phase(Phase::Cancel { .. }) => self.set(Name::Timer(Timer::Grace)),
             Event::Offload { running, queued, .. }
             | Event::OffloadStarts { running, queued, .. } => {
                 let Lives { running: ours, queued: also_ours, .. } = self;
@@ -168,12 +203,19 @@ impl Lives {
             Op::Sleep { .. } if waiter.0 == "ticket" => self.set(waiter.1),
             Op::Io { alias, direction } => {
                 let side = (*alias, *direction == Direction::Read);
-                if self.waiters.values().any(|other| *other == side) {
+                if !self.sides.insert(side) {
                     report("one-waiter", format!("{op} has one already"));
                 }
                 self.waiters.insert(waiter, side);
             }
             _ => {}
+        }
+    }
+
+    /// It waits for no descriptor any more.
+    fn leave(&mut self, waiter: &Life) {
+        if let Some(side) = self.waiters.remove(waiter) {
+            self.sides.remove(&side);
         }
     }
 
@@ -192,7 +234,7 @@ impl Lives {
     /// A life goes on to this state, and what hangs on it follows: the counts of jobs, and the
     /// waiter and the timer of that name.
     fn go(&mut self, life: Life, to: State) {
-        let was = self.states.insert(life.clone(), to);
+        let was = self.states.insert(life, to);
         self.queued += u32::from(to == Queued);
         self.queued -= u32::from(was == Some(Queued));
         self.running += u32::from(matches!(to, Running | Abandoned));
@@ -200,7 +242,7 @@ impl Lives {
         match (life.0, to) {
             ("scope", Limited) => self.set(life.1),
             ("scope" | "ticket", Ended) => {
-                self.waiters.remove(&life);
+                self.leave(&life);
                 // What an `arm` line armed must end by a line of its own, what is set need not.
                 if let Some(state @ Set) = self.states.get_mut(&("timer", life.1)) {
                     *state = Ended;
@@ -208,10 +250,20 @@ impl Lives {
             }
             _ => {}
         }
+        // A ticket lives on until a run has answered it.
+        if to == Answered || to == Ended && matches!(life.0, "life" | "scope" | "job") {
+            self.ended.push_back(life);
+        }
+        if self.ended.len() > ENDED
+            && let Some(old) = self.ended.pop_front()
+        {
+            self.states.remove(&old);
+            self.states.remove(&("timer", old.1));
+        }
     }
 
     /// Something other than an `arm` line sets this timer.
-    fn set(&mut self, timer: String) {
+    fn set(&mut self, timer: Name) {
         let state = self.states.entry(("timer", timer)).or_insert(Set);
         *state = if *state == Armed { Armed } else { Set };
     }
@@ -222,7 +274,7 @@ impl Lives {
             let counted = match (*rule, state) {
                 ("ticket", Open) => tickets,
                 // The timer of a sleep ends with its ticket.
-                ("timer", Armed) if !name.starts_with("k=") => timers,
+                ("timer", Armed) if !matches!(name, Name::Timer(Timer::Sleep(_))) => timers,
                 ("scope", Limited) => tasks,
                 _ => continue,
             };

@@ -1,0 +1,260 @@
+// ---- What was chosen ---------------------------------------------------------------------------
+
+function choose(n, follow) {
+  view.chosen = n;
+  if (n >= 0) {
+    const all = chain(n);
+    const items = all.map((each, i) => {
+      const item = document.createElement("li");
+      const button = document.createElement("button");
+      button.textContent = (i ? "because " : "") + lines[each].trim();
+      button.addEventListener("click", () => choose(each, true));
+      item.append(button);
+      return item;
+    });
+    const list = document.createElement("ol");
+    list.append(...items);
+    const head = document.createElement("h2");
+    const steps = all.length - 1;
+    head.textContent = steps ? `Why, in ${steps} ${steps > 1 ? "steps" : "step"}` : "From outside";
+    details.replaceChildren(head, list);
+    if (follow) show(n);
+  }
+  draw();
+}
+
+// Moves the view to where an event is.
+function show(n) {
+  const span = view.to - view.from, lane = laneOf.get(taskOf[n]);
+  if (x(n) < view.from || x(n) > view.to) pan(x(n) - span / 2 - view.from);
+  const room = height - RULER - laneHeight;
+  if (lane * laneHeight < view.top) view.top = lane * laneHeight;
+  if (lane * laneHeight > view.top + room) view.top = lane * laneHeight - room;
+}
+
+function pan(by) {
+  view.from += by;
+  view.to += by;
+  draw();
+}
+
+function scroll(by) {
+  const most = Math.max(0, lanes.length * laneHeight + RULER + 8 - height);
+  view.top = Math.min(most, Math.max(0, view.top + by));
+  draw();
+}
+
+function zoom(by, around = (view.from + view.to) / 2) {
+  const least = view.axis === "time" ? 5 : 0.5;
+  const whole = lines.length ? x(lines.length - 1) - x(0) + 1 : 1;
+  const span = Math.min(Math.max((view.to - view.from) * by, least), whole * 1.5);
+  const share = (around - view.from) / (view.to - view.from);
+  [view.from, view.to] = [around - span * share, around + span * (1 - share)];
+  draw();
+}
+
+// The event of a lane that is nearest to a place on the stage.
+function nearest(a, b) {
+  const n = Math.floor((b - RULER + view.top) / laneHeight);
+  if (a < left || b < RULER || !lanes[n] || !lanes[n].events.length) return -1;
+  const value = view.from + ((a - left) / (width - left)) * (view.to - view.from);
+  const { events } = lanes[n];
+  const right = firstOf(events, (event) => x(event) >= value);
+  const near = [events[right - 1], events[right]].filter((event) => event !== undefined);
+  return near.sort((p, q) => Math.abs(x(p) - value) - Math.abs(x(q) - value))[0];
+}
+
+function place(event) {
+  const box = canvas.getBoundingClientRect();
+  return [event.clientX - box.left, event.clientY - box.top];
+}
+
+// ---- Pointer, keys, search ----------------------------------------------------------------------
+
+const pointers = new Map();
+let moved = false;
+canvas.addEventListener("pointerdown", (event) => {
+  canvas.setPointerCapture(event.pointerId);
+  pointers.set(event.pointerId, place(event));
+  moved = false;
+});
+canvas.addEventListener("pointermove", (event) => {
+  const [a, b] = place(event);
+  const before = pointers.get(event.pointerId);
+  if (!before) return hover(a, b);
+  if (pointers.size === 2) {
+    const other = [...pointers].find(([id]) => id !== event.pointerId)[1];
+    const [was, is] = [Math.abs(before[0] - other[0]), Math.abs(a - other[0])];
+    if (was > 8 && is > 8) zoom(was / is);
+    moved = true;
+  } else if (moved || Math.hypot(a - before[0], b - before[1]) > 4) {
+    moved = true;
+    pan(((before[0] - a) / (width - left)) * (view.to - view.from));
+    scroll(before[1] - b);
+  } else return;
+  pointers.set(event.pointerId, [a, b]);
+  tip.hidden = true;
+});
+canvas.addEventListener("pointerup", (event) => {
+  pointers.delete(event.pointerId);
+  if (!moved) choose(nearest(...place(event)), false);
+});
+canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
+canvas.addEventListener("pointerleave", () => (tip.hidden = true));
+canvas.addEventListener("wheel", (event) => {
+  event.preventDefault();
+  const span = view.to - view.from, across = width - left;
+  if (event.ctrlKey || event.metaKey) {
+    const around = view.from + ((place(event)[0] - left) / across) * span;
+    return zoom(1.0015 ** event.deltaY, around);
+  }
+  const sideways = event.shiftKey ? event.deltaY : event.deltaX;
+  if (sideways) pan((sideways / across) * span);
+  else scroll(event.deltaY);
+}, { passive: false });
+
+function hover(a, b) {
+  const n = nearest(a, b);
+  tip.hidden = n < 0;
+  if (n < 0) return;
+  tip.textContent = lines[n].trim();
+  tip.style.left = `${Math.max(8, Math.min(a + 12, width - tip.offsetWidth - 8))}px`;
+  const above = b + 18 + tip.offsetHeight > height;
+  tip.style.top = `${above ? b - tip.offsetHeight - 8 : b + 16}px`;
+}
+
+const search = document.getElementById("search");
+function find(next) {
+  const wanted = search.value.trim().toLowerCase();
+  view.found = [];
+  if (wanted) lines.forEach((line, n) => line.toLowerCase().includes(wanted) && view.found.push(n));
+  const shown = document.getElementById("found");
+  shown.textContent = wanted ? `${view.found.length} found` : "";
+  if (next && view.found.length) {
+    choose(view.found.find((n) => n > view.chosen) ?? view.found[0], true);
+  }
+  draw();
+}
+search.addEventListener("input", () => find(false));
+search.addEventListener("keydown", (event) => {
+  if (event.key === "Enter") find(true);
+  if (event.key === "Escape") {
+    search.value = "";
+    find(false);
+    canvas.focus();
+  }
+});
+
+function axis() {
+  const names = Object.keys(axes);
+  const middle = view.chosen >= 0 ? view.chosen : -1;
+  view.axis = names[(names.indexOf(view.axis) + 1) % names.length];
+  document.getElementById("axis").textContent = `Axis: ${view.axis}`;
+  all();
+  if (middle >= 0) show(middle);
+  draw();
+}
+
+function toggleArrows() {
+  view.arrows = !view.arrows;
+  document.getElementById("arrows").setAttribute("aria-pressed", view.arrows);
+  draw();
+}
+
+function showAll() {
+  all();
+  draw();
+}
+
+// The next event of the same task, or the nearest of another one.
+function walk(by) {
+  if (view.chosen < 0) return choose(0, true);
+  const { events } = lanes[laneOf.get(taskOf[view.chosen])];
+  const next = events[events.indexOf(view.chosen) + by];
+  if (next !== undefined) choose(next, true);
+}
+
+function climb(by) {
+  if (view.chosen < 0) return choose(0, true);
+  const other = lanes[laneOf.get(taskOf[view.chosen]) + by];
+  if (!other || !other.events.length) return;
+  const n = firstOf(other.events, (event) => event >= view.chosen);
+  choose(other.events[Math.min(n, other.events.length - 1)], true);
+}
+
+const keys = {
+  ArrowLeft: () => walk(-1),
+  ArrowRight: () => walk(1),
+  ArrowUp: () => climb(-1),
+  ArrowDown: () => climb(1),
+  Enter: () => view.chosen >= 0 && behind[view.chosen] >= 0 && choose(behind[view.chosen], true),
+  "+": () => zoom(0.6, view.chosen >= 0 ? x(view.chosen) : undefined),
+  "=": () => zoom(0.6, view.chosen >= 0 ? x(view.chosen) : undefined),
+  "-": () => zoom(1 / 0.6, view.chosen >= 0 ? x(view.chosen) : undefined),
+  0: showAll,
+  t: axis,
+  w: toggleArrows,
+  Home: () => lines.length && choose(0, true),
+  End: () => lines.length && choose(lines.length - 1, true),
+};
+document.addEventListener("keydown", (event) => {
+  if (event.target === search || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    return search.focus();
+  }
+  // Enter on a button is that button's.
+  if (event.key === "Enter" && event.target !== canvas && event.target !== document.body) return;
+  const does = keys[event.key];
+  if (does) {
+    event.preventDefault();
+    does();
+  }
+});
+document.getElementById("axis").addEventListener("click", axis);
+document.getElementById("in").addEventListener("click", keys["+"]);
+document.getElementById("out").addEventListener("click", keys["-"]);
+document.getElementById("all").addEventListener("click", showAll);
+document.getElementById("arrows").addEventListener("click", toggleArrows);
+new ResizeObserver(measure).observe(stage);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", measure);
+window.addEventListener("beforeprint", () => {
+  showAll();
+  paint();
+});
+
+// ---- For the check of this page -----------------------------------------------------------------
+
+// The same text as `trace lanes`, made from what this page draws.
+function laneText(page) {
+  const turns = [...new Set(turn)];
+  const column = new Map(turns.map((each, n) => [each, n]));
+  const rows = lanes.slice(1).map(({ id, name, pieces, events, end }) => {
+    const cells = new Array(turns.length).fill(" ");
+    for (const { state, from, to } of pieces) {
+      for (let n = column.get(turn[from]); n <= column.get(turn[to]); n++) {
+        if (cells[n] !== "#" || state === RUN) cells[n] = "#+."[state];
+      }
+    }
+    if (end >= 0) cells[column.get(turn[events[events.length - 1]])] = "x";
+    return [`${String(id).padStart(3)} ${name}`, cells.join("")];
+  });
+  const names = Math.max(0, ...rows.map(([name]) => name.length));
+  const columns = Math.max(10, page - names - 2);
+  let text = "# runs  + ready  . blocked  x ended, a column a turn\n";
+  for (let first = 0; first < turns.length; first += columns) {
+    const shown = turns.slice(first, first + columns);
+    let marks = "";
+    for (let n = 0; n < shown.length; n += 10) marks += String(shown[n]).padEnd(10);
+    text += `\n${"turn".padEnd(names)}  ${marks.trimEnd()}\n`;
+    for (const [name, cells] of rows) {
+      const part = cells.slice(first, first + columns);
+      if (part.trim()) text += `${name.padEnd(names)}  ${part.trimEnd()}\n`;
+    }
+  }
+  return text;
+}
+window.timeline = { view, lines, behind, chain, choose, point, laneText };
+
+all();
+measure();

@@ -1,0 +1,254 @@
+//! A trace that was read: its lines, what is behind each, and the lives of its tasks.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use kernel::trace::{self, Behind, Causes, Event, Line, Op, ParseError, Seq, Site};
+use traps::Time;
+
+/// A line that cannot be read: its number in the file, from 1, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// From 1.
+    pub number: usize,
+    /// What was expected.
+    pub error: ParseError,
+}
+
+impl std::fmt::Display for Bad {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}, {}", self.number, self.error)
+    }
+}
+
+/// Reads a trace line by line. What is wrong goes to `bad`, and the rest is read.
+///
+/// # Errors
+///
+/// Those of the input; a header of another version, since then no line means what it says.
+pub fn read_lines(
+    mut input: impl BufRead,
+    mut good: impl FnMut(usize, Line<'static>, usize),
+    mut bad: impl FnMut(Bad),
+) -> io::Result<Option<String>> {
+    let (mut text, mut number, mut header) = (Vec::new(), 0, None);
+    loop {
+        text.clear();
+        let size = input.read_until(b'\n', &mut text)?;
+        if size == 0 {
+            return Ok(header);
+        }
+        number += 1;
+        let text = match std::str::from_utf8(&text) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&text),
+        };
+        let text = text.trim_end_matches(['\n', '\r']);
+        if text.starts_with("#trace ") {
+            trace::trace(text).map_err(|(_, error)| {
+                let text = format!("line {number}, {error}: this tool reads no other version");
+                io::Error::new(io::ErrorKind::InvalidData, text)
+            })?;
+            header = Some(text.to_owned());
+        } else if !text.starts_with('#') && !text.trim().is_empty() {
+            match trace::line(text) {
+                Ok(line) => good(number, line, size),
+                Err(error) => bad(Bad { number, error }),
+            }
+        }
+    }
+}
+
+/// What a task does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has the CPU.
+    Run,
+    /// It waits for the CPU.
+    Ready,
+    /// It waits for something else.
+    Blocked,
+}
+
+/// A piece of a task's life.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// What it does.
+    pub state: State,
+    /// The line with which that begins: its place in the trace.
+    pub from: usize,
+    /// The line with which it ends; the last one, if it does not.
+    pub to: usize,
+}
+
+/// One task.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    /// Its number.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// All that it did, in order.
+    pub pieces: Vec<Piece>,
+    /// Its lines, as places in the trace.
+    pub lines: Vec<usize>,
+    /// It has ended.
+    pub ended: bool,
+}
+
+/// A whole trace.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// The first line, if there is one.
+    pub header: Option<String>,
+    /// All lines that could be read.
+    pub lines: Vec<Line<'static>>,
+    /// The others.
+    pub bad: Vec<Bad>,
+    /// What is behind each line.
+    pub behind: Vec<Behind>,
+    /// All tasks, by number.
+    pub tasks: BTreeMap<u64, Task>,
+}
+
+impl Trace {
+    /// Reads a whole trace.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read_lines`].
+    pub fn read(input: impl BufRead, mut seen: impl FnMut(usize)) -> io::Result<Trace> {
+        let (mut lines, mut bad) = (Vec::new(), Vec::new());
+        let good = |_, line, size| {
+            lines.push(line);
+            seen(size);
+        };
+        let header = read_lines(input, good, |each| bad.push(each))?;
+        Ok(Trace::new(header, lines, bad))
+    }
+
+    fn new(header: Option<String>, lines: Vec<Line<'static>>, bad: Vec<Bad>) -> Trace {
+        let mut causes = Causes::default();
+        let behind = lines.iter().map(|line| causes.behind(line)).collect();
+        let mut trace = Trace { header, lines, bad, behind, tasks: BTreeMap::new() };
+        for place in 0..trace.lines.len() {
+            trace.follow(place);
+        }
+        let last = trace.lines.len().saturating_sub(1);
+        for task in trace.tasks.values_mut().filter(|task| !task.ended) {
+            task.pieces.last_mut().into_iter().for_each(|piece| piece.to = last);
+        }
+        trace
+    }
+
+    /// The state of the task of a line changes.
+    fn follow(&mut self, place: usize) {
+        let line = &self.lines[place];
+        if line.task == 0 {
+            return;
+        }
+        let task = self.tasks.entry(line.task).or_default();
+        if task.lines.is_empty() {
+            (task.id, task.name) = (line.task, line.name.to_string());
+        }
+        task.lines.push(place);
+        let now = task.pieces.last().map(|piece| piece.state);
+        let next = match line.event {
+            Event::Spawn { .. } => State::Ready,
+            Event::Run { .. } => State::Run,
+            Event::Block { .. } => State::Blocked,
+            // One that runs is polled on.
+            Event::Wake { .. } | Event::Deliver { .. } if now != Some(State::Run) => State::Ready,
+            Event::Exit { .. } => {
+                task.ended = true;
+                task.pieces.last_mut().into_iter().for_each(|piece| piece.to = place);
+                return;
+            }
+            _ => return,
+        };
+        if now != Some(next) && !task.ended {
+            task.pieces.last_mut().into_iter().for_each(|piece| piece.to = place);
+            task.pieces.push(Piece { state: next, from: place, to: place });
+        }
+    }
+
+    /// The place of the line of that number.
+    pub fn place(&self, seq: Seq) -> Option<usize> {
+        self.lines.binary_search_by_key(&seq, |line| line.seq).ok()
+    }
+
+    /// What is behind a line, if that is a line.
+    pub fn cause(&self, place: usize) -> Option<usize> {
+        match self.behind[place] {
+            Behind::Line(seq) => self.place(seq),
+            Behind::Outside | Behind::Nothing => None,
+        }
+    }
+
+    /// The tasks that have that number, or that name.
+    pub fn find(&self, wanted: &str) -> Vec<&Task> {
+        let number = wanted.parse().ok().and_then(|id| self.tasks.get(&id));
+        match number {
+            Some(task) => vec![task],
+            None => self.tasks.values().filter(|task| task.name == wanted).collect(),
+        }
+    }
+
+    /// The time of the last line.
+    pub fn end(&self) -> Time {
+        self.lines.last().map_or(Time::ZERO, |line| line.at)
+    }
+
+    /// The `block` line of a ticket, the last before that place.
+    pub fn block_of(&self, ticket: u64, before: usize) -> Option<&Line<'static>> {
+        let is_it = |line: &&Line<'_>| match line.event {
+            Event::Block { ticket: number, .. } => number == Some(ticket),
+            _ => false,
+        };
+        self.lines[..before].iter().rev().find(is_it)
+    }
+
+    /// How long a piece is.
+    pub fn length(&self, piece: &Piece) -> std::time::Duration {
+        self.lines[piece.to].at.since(self.lines[piece.from].at)
+    }
+}
+
+/// Where in the source a line was made, if it says so.
+pub fn site<'l>(line: &'l Line<'static>) -> Option<&'l Site<'static>> {
+    match &line.event {
+        Event::Spawn { at, .. }
+        | Event::Trap { at, .. }
+        | Event::Block { at, .. }
+        | Event::Arm { at, .. } => at.as_ref(),
+        _ => None,
+    }
+}
+
+/// A wait in words: `bytes on c1`.
+pub fn wait_in_words(op: &Op<'_>) -> String {
+    use traps::protocol::Direction;
+    match op {
+        Op::Io { alias, direction: Direction::Read } if alias.kind == 'l' => {
+            format!("a connection at {alias}")
+        }
+        Op::Io { alias, direction: Direction::Read } if alias.kind == 'e' => {
+            "a message of another thread".to_owned()
+        }
+        Op::Io { alias, direction: Direction::Read } => format!("bytes on {alias}"),
+        Op::Io { alias, direction: Direction::Write } => format!("room to write on {alias}"),
+        Op::Sleep { span, until } => {
+            format!("the end of its sleep of {} (until {until})", trace::Span(*span))
+        }
+        Op::Join { task } => format!("the end of task {task}"),
+        Op::Wait { queue } => format!("a wake in queue q{queue}"),
+        Op::Offload { job } => format!("job o{job}"),
+        Op::Signal => "a signal".to_owned(),
+        Op::Yield => "its next turn".to_owned(),
+        Op::Waker | Op::Foreign { .. } => "a waker".to_owned(),
+        Op::Outside { what, .. } => format!("`{what}` from outside"),
+        Op::Parked { tickets } => format!("any of {tickets} earlier waits"),
+        other => format!("`{other}`"),
+    }
+}

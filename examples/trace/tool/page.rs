@@ -1,0 +1,53 @@
+//! `timeline`: one page with all that it needs inside.
+
+use std::fmt::Write as _;
+
+use kernel::trace::Event;
+
+use super::model::Trace;
+use super::perfetto::quoted;
+
+/// It draws, and it hears who looks.
+const SCRIPT: &str = concat!(include_str!("../timeline.js"), include_str!("../timeline_input.js"));
+
+/// The page.
+pub fn page(trace: &Trace) -> String {
+    let title = trace.header.as_deref().unwrap_or("a trace").trim_start_matches("#trace ");
+    let parts = [
+        ("{{style}}", include_str!("../timeline.css").to_owned()),
+        ("{{script}}", SCRIPT.to_owned()),
+        ("{{title}}", title.replace(['<', '&'], "_")),
+        ("{{data}}", data(trace)),
+    ];
+    let mut page = include_str!("../timeline.html").to_owned();
+    for (place, text) in parts {
+        page = page.replace(place, &text);
+    }
+    page
+}
+
+/// The trace as JSON: `lines` as text; `at`, `turn`, `task` and `behind` (a place, or -1) for each;
+/// `tasks` as `[id, name, pieces, ended]`, with pieces `state, from, to` in one flat list.
+fn data(trace: &Trace) -> String {
+    let list =
+        |of: &dyn Fn(usize) -> String| (0..trace.lines.len()).map(of).collect::<Vec<_>>().join(",");
+    let lines = list(&|n| quoted(&trace.lines[n].to_string()));
+    let at = list(&|n| trace.lines[n].at.as_micros().to_string());
+    let turn = list(&|n| trace.lines[n].turn.to_string());
+    let task = list(&|n| trace.lines[n].task.to_string());
+    let behind = list(&|n| trace.cause(n).map_or("-1".to_owned(), |place| place.to_string()));
+    let mut tasks = Vec::new();
+    for task in trace.tasks.values() {
+        let mut pieces = String::new();
+        for piece in &task.pieces {
+            let comma = if pieces.is_empty() { "" } else { "," };
+            let _ = write!(pieces, "{comma}{},{},{}", piece.state as u8, piece.from, piece.to);
+        }
+        let ends = |place: &&usize| matches!(trace.lines[**place].event, Event::Exit { .. });
+        let end = task.lines.iter().find(ends).map_or("-1".to_owned(), ToString::to_string);
+        tasks.push(format!("[{},{},[{pieces}],{end}]", task.id, quoted(&task.name)));
+    }
+    let tasks = tasks.join(",");
+    let columns = format!(r#""at":[{at}],"turn":[{turn}],"task":[{task}],"behind":[{behind}]"#);
+    format!(r#"{{"lines":[{lines}],{columns},"tasks":[{tasks}]}}"#)
+}

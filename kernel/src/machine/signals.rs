@@ -1,0 +1,193 @@
+//! Signals of the process: every kernel that listens hears each of them.
+//!
+//! A signal handler may not lock or allocate. So the listeners of a process are in a small static
+//! table, and the handler leaves a bit and a byte for each. A slot of the table keeps its pipe for
+//! the life of the process: the handler never meets a descriptor that was closed.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use mio::unix::pipe::{self, Receiver, Sender};
+use traps::Signal;
+
+use super::sys;
+use crate::limits::LISTENERS;
+
+/// What the handler knows of one listener.
+#[derive(Debug)]
+struct Slot {
+    taken: AtomicBool,
+    /// Set by the first listener of the slot.
+    pipe: OnceLock<(Sender, Receiver)>,
+    /// The signals that came since they were last taken, by number.
+    came: AtomicU64,
+}
+
+static SLOTS: [Slot; LISTENERS] = [const {
+    Slot { taken: AtomicBool::new(false), pipe: OnceLock::new(), came: AtomicU64::new(0) }
+}; LISTENERS];
+
+/// Notes a signal for every listener. Runs in the signal handler, on any thread: it does only what
+/// is allowed there, lock-free atomics and `write`.
+pub(super) fn note(signal: i32) {
+    for slot in &SLOTS {
+        let Some((sender, _)) = slot.pipe.get() else { continue };
+        // The bit before the byte: whoever is woken by the byte finds the bit. A byte for the
+        // first bit is enough.
+        if slot.came.fetch_or(1 << signal, Ordering::AcqRel) == 0 {
+            // A failure is a full pipe, which wakes its reader too.
+            let _ = (&*sender).write(&[0]);
+        }
+    }
+}
+
+/// Has the signal noted instead of what would happen otherwise, until the process ends. A watched
+/// signal that nobody listens to is ignored.
+pub(super) fn watch(signal: Signal) -> io::Result<()> {
+    sys::handle_signal(number(signal))
+}
+
+/// Hears every signal that is watched. Signals of one number that come between two calls of
+/// [`Listener::take`] are one.
+#[derive(Debug)]
+pub(super) struct Listener(&'static Slot);
+
+impl Listener {
+    /// Claims a slot.
+    ///
+    /// # Errors
+    ///
+    /// The system's, or that all [`LISTENERS`] slots are taken.
+    pub(super) fn new() -> io::Result<Listener> {
+        let free = SLOTS.iter().find(|slot| !slot.taken.swap(true, Ordering::AcqRel));
+        let full = || io::Error::other(format!("{LISTENERS} signal listeners at most"));
+        let listener = Listener(free.ok_or_else(full)?);
+        if listener.0.pipe.get().is_none() {
+            let pipe = pipe::new()?;
+            listener.0.pipe.get_or_init(|| pipe);
+        }
+        // What came for nobody.
+        listener.take().for_each(drop);
+        Ok(listener)
+    }
+
+    fn receiver(&self) -> &Receiver {
+        &self.0.pipe.get().expect("a listener has a pipe").1
+    }
+
+    /// Takes the signals that came since the last call, in the order of their numbers.
+    pub(super) fn take(&self) -> impl Iterator<Item = Signal> + use<> {
+        // The bytes before the bits: a signal in between leaves its byte for the next call. An
+        // error is an empty pipe.
+        let _ = self.receiver().read(&mut [0; 16]);
+        let came = self.0.came.swap(0, Ordering::AcqRel);
+        Signal::ALL.into_iter().filter(move |signal| came & 1 << number(*signal) != 0)
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.receiver().as_raw_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.0.taken.store(false, Ordering::Release);
+    }
+}
+
+fn number(signal: Signal) -> i32 {
+    match signal {
+        Signal::Hangup => libc::SIGHUP,
+        Signal::Interrupt => libc::SIGINT,
+        Signal::User1 => libc::SIGUSR1,
+        Signal::Terminate => libc::SIGTERM,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+    use std::thread;
+
+    use sys::tests::{is_readable_now, raise, set_errno};
+
+    /// Signals are the whole process's: one test of them at a time.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn each_listener_hears_each_signal_and_a_dropped_one_leaves_the_other() {
+        let _alone = alone();
+        let (first, second) = (Listener::new().unwrap(), Listener::new().unwrap());
+        watch(Signal::User1).unwrap();
+        watch(Signal::User1).unwrap();
+        watch(Signal::Hangup).unwrap();
+        assert!(!is_readable_now(first.as_raw_fd()));
+        raise(libc::SIGUSR1);
+        raise(libc::SIGHUP);
+        raise(libc::SIGHUP);
+        for listener in [&first, &second] {
+            assert!(is_readable_now(listener.as_raw_fd()));
+            assert!(listener.take().eq([Signal::Hangup, Signal::User1]));
+            assert!(!is_readable_now(listener.as_raw_fd()));
+            assert_eq!(listener.take().count(), 0);
+        }
+        raise(libc::SIGUSR1);
+        drop(first);
+        raise(libc::SIGHUP);
+        assert!(second.take().eq([Signal::Hangup, Signal::User1]));
+        assert_eq!(Listener::new().unwrap().take().count(), 0, "a new listener starts clean");
+    }
+
+    #[test]
+    fn a_handler_leaves_errno_as_it_found_it() {
+        let _alone = alone();
+        watch(Signal::User1).unwrap();
+        let listener = Listener::new().unwrap();
+        let (sender, _) = listener.0.pipe.get().unwrap();
+        while (&*sender).write(&[0; 4096]).is_ok() {}
+        set_errno(libc::EXDEV);
+        raise(libc::SIGUSR1); // the handler's write fails: the pipe is full
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EXDEV));
+        assert!(listener.take().eq([Signal::User1]));
+        while listener.receiver().read(&mut [0; 4096]).is_ok() {}
+    }
+
+    #[test]
+    fn listeners_come_and_go_while_signals_fall() {
+        let _alone = alone();
+        watch(Signal::User1).unwrap();
+        let stays = Listener::new().unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let theirs = done.clone();
+        let sender = thread::spawn(move || {
+            // Once at least: it may begin when the others are done.
+            loop {
+                raise(libc::SIGUSR1);
+                if theirs.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        (0..2_000).for_each(|_| drop(Listener::new().unwrap()));
+        done.store(true, Ordering::Relaxed);
+        sender.join().unwrap();
+        assert!(is_readable_now(stays.as_raw_fd()) && stays.take().eq([Signal::User1]));
+    }
+
+    #[test]
+    fn a_full_table_refuses_and_a_dropped_listener_makes_room() {
+        let _alone = alone();
+        let mut all: Vec<Listener> = (0..LISTENERS).map(|_| Listener::new().unwrap()).collect();
+        assert!(Listener::new().is_err());
+        all.pop();
+        assert!(Listener::new().is_ok());
+    }
+}

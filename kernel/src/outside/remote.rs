@@ -1,0 +1,333 @@
+//! What other threads may ask of a kernel: to run or cancel a task, to take a turn, to shut down.
+//!
+//! Each request is a message in the wake queue: the kernel carries it out in step 3 of a turn, in
+//! the order of the requests.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use traps::protocol::{Body, NewTask, Site, TaskRef};
+use traps::threads::{drop_quietly, panic_message};
+
+use super::{Message, WakeQueue};
+use crate::kernel::Kernel;
+use crate::log::{self, emit};
+use crate::machine::Machine;
+use crate::trace::{Event, Seq};
+
+/// A kernel as other threads see it: made by [`Kernel::remote`], used anywhere.
+///
+/// Keeps nothing alive: after the kernel is shut down or dropped, every call is an error at once.
+/// On the simulated machine what a real thread sends arrives when a turn is taken, and nothing
+/// waits for that thread unless a wait is marked external
+/// ([`WaitOutside::external`](traps::WaitOutside::external)).
+///
+/// ```
+/// use std::time::Duration;
+/// use kernel::{Kernel, Real};
+///
+/// let mut kernel = Kernel::new(Real::new()?);
+/// let remote = kernel.remote();
+/// let over = traps::universal::UniversalEvent::new();
+/// let set = over.clone();
+/// let thread = std::thread::spawn(move || {
+///     let nap = || traps::sleep(Duration::from_millis(1));
+///     let slept = remote.spawn("guest", nap).join();
+///     set.set();
+///     slept.is_ok()
+/// });
+/// kernel.run(over.wait())??;
+/// assert!(thread.join().unwrap());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Remote {
+    queue: Arc<WakeQueue<Message>>,
+    /// The kernel's own thread, where nothing may wait for it.
+    home: ThreadId,
+}
+
+/// Why a request to a kernel from another thread failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// The kernel was shut down or dropped before it could do that.
+    Gone,
+    /// The task was dropped before its end.
+    Dropped,
+    /// An earlier join has said how the task ended.
+    Taken,
+    /// The task panicked, with this message.
+    Panicked(String),
+    /// The task has not ended within the span; it runs on, and can be joined again.
+    TimedOut,
+    /// The task has not ended, and this is the kernel's own thread, which would have to run it.
+    OwnThread,
+}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RemoteError::Gone => f.write_str("the kernel is gone"),
+            RemoteError::Dropped => f.write_str("the task was dropped before its end"),
+            RemoteError::Taken => f.write_str("an earlier join has said how the task ended"),
+            RemoteError::Panicked(message) => write!(f, "the task panicked: {message}"),
+            RemoteError::TimedOut => f.write_str("the task has not ended in time"),
+            RemoteError::OwnThread => {
+                f.write_str("the kernel's own thread cannot wait for its task to end")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RemoteError {}
+
+impl<M: Machine> Kernel<M> {
+    /// This kernel for other threads. Costs a reference count.
+    #[must_use]
+    pub fn remote(&self) -> Remote {
+        // A kernel cannot leave its thread.
+        Remote { queue: self.inbox.queue.clone(), home: thread::current().id() }
+    }
+}
+
+impl Remote {
+    /// Makes a task of the future that `make` gives. The task itself calls `make`, on the kernel's
+    /// thread, so the future need not be `Send`. Never blocks. Tasks are made in the order of these
+    /// calls; an idle kernel is woken.
+    ///
+    /// The task has no parent and inherits nothing. A kernel whose shutdown has begun makes no more
+    /// tasks: a join says so.
+    #[track_caller]
+    pub fn spawn<F, T>(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        make: impl FnOnce() -> F + Send + 'static,
+    ) -> RemoteTask<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: Send + 'static,
+    {
+        let (sender, end) = mpsc::channel();
+        let task = Arc::new(OnceLock::new());
+        let order = Order {
+            name: name.into(),
+            site: Location::caller(),
+            build: Box::new(|| Box::pin(run_guest(async { make().await }, sender))),
+            task: task.clone(),
+        };
+        self.queue.push_order(Message::Spawn(order));
+        RemoteTask { end, seen: RefCell::new(None), was_joined: false, task, remote: self.clone() }
+    }
+
+    /// Makes an idle kernel take a turn, which begins after this call; does nothing to any task. To
+    /// end a wait, use its own waker: a [`Waker`](std::task::Waker), an
+    /// [`OutsideWaker`](traps::OutsideWaker), or what is built on them in [`traps::universal`].
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Gone`].
+    pub fn wake(&self) -> Result<(), RemoteError> {
+        self.send(Message::Turn)
+    }
+
+    /// Asks the kernel to shut down, and does not wait. The shutdown begins in the turn in which
+    /// the kernel gets the message. `reason` is shown in the log; of several the first counts.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Gone`].
+    pub fn shut_down(&self, reason: &'static str) -> Result<(), RemoteError> {
+        self.send(Message::ShutDown(reason))
+    }
+
+    fn send(&self, message: Message) -> Result<(), RemoteError> {
+        if self.queue.push_order(message) { Ok(()) } else { Err(RemoteError::Gone) }
+    }
+}
+
+/// A task that another thread asked for: join it, cancel it, or drop the handle to let it run on
+/// alone.
+pub struct RemoteTask<T> {
+    end: Receiver<Result<T, RemoteError>>,
+    /// How it ended, if that was looked for and not joined yet.
+    seen: RefCell<Option<Result<T, RemoteError>>>,
+    was_joined: bool,
+    task: Arc<OnceLock<TaskRef>>,
+    remote: Remote,
+}
+
+impl<T: Send> RemoteTask<T> {
+    /// Blocks this thread until the task has ended, and takes its output.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError`].
+    pub fn join(&mut self) -> Result<T, RemoteError> {
+        self.join_within(None)
+    }
+
+    /// [`RemoteTask::join`] for no longer than `span`, in real time.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::TimedOut`]: the task runs on, and can be joined again. Else as for
+    /// [`RemoteTask::join`].
+    pub fn join_timeout(&mut self, span: Duration) -> Result<T, RemoteError> {
+        self.join_within(Some(span))
+    }
+
+    fn join_within(&mut self, span: Option<Duration>) -> Result<T, RemoteError> {
+        let is_own = thread::current().id() == self.remote.home;
+        let ended = match span {
+            _ if self.seen.get_mut().is_some() => Ok(self.seen.take().expect("just looked at")),
+            _ if is_own => self.end.recv_timeout(Duration::ZERO),
+            None => self.end.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(span) => self.end.recv_timeout(span),
+        };
+        match ended {
+            Ok(end) => {
+                self.was_joined = true;
+                // A panic is said to every join.
+                *self.seen.get_mut() = end.as_ref().err().map(|error| Err(error.clone()));
+                end
+            }
+            Err(RecvTimeoutError::Disconnected) if self.was_joined => Err(RemoteError::Taken),
+            Err(RecvTimeoutError::Disconnected) if self.task.get().is_some() => {
+                Err(RemoteError::Dropped)
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(RemoteError::Gone),
+            Err(RecvTimeoutError::Timeout) if is_own => Err(RemoteError::OwnThread),
+            Err(RecvTimeoutError::Timeout) => Err(RemoteError::TimedOut),
+        }
+    }
+
+    /// Whether the task has ended. Never blocks.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let mut seen = self.seen.borrow_mut();
+        if seen.is_some() {
+            return true;
+        }
+        let ended = self.end.try_recv();
+        let is_over = !matches!(ended, Err(TryRecvError::Empty));
+        *seen = ended.ok();
+        is_over
+    }
+
+    /// Asks the kernel to cancel the task, and does not wait. A task is cancelled once, and nothing
+    /// comes of it if the task has ended. `reason` is shown in the log and in the interrupt.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::Gone`].
+    pub fn cancel(&self, reason: &'static str) -> Result<(), RemoteError> {
+        self.remote.send(Message::Cancel { task: self.task.clone(), reason })
+    }
+}
+
+/// Runs the future of a task whose joiner is on another thread.
+async fn run_guest<T>(future: impl Future<Output = T>, joiner: Sender<Result<T, RemoteError>>) {
+    let mut future = Box::pin(future);
+    // The kernel catches a panic too, but cannot tell another thread.
+    let ended = poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
+    });
+    let ended = ended.await;
+    // A joiner that is gone is no error.
+    match ended {
+        Ok(output) => {
+            drop(future);
+            let _ = joiner.send(Ok(output));
+        }
+        Err(panic) => {
+            let message = panic_message(&*panic).to_owned();
+            let _ = joiner.send(Err(RemoteError::Panicked(message)));
+            resume_unwind(panic)
+        }
+    }
+}
+
+/// A task on its way to the kernel.
+pub(crate) struct Order {
+    name: Cow<'static, str>,
+    site: Site,
+    /// Makes its future, on the kernel's thread.
+    build: Box<dyn FnOnce() -> Guest + Send>,
+    /// Its name in the kernel, once it has one.
+    task: Arc<OnceLock<TaskRef>>,
+}
+
+type Guest = Pin<Box<dyn Future<Output = ()>>>;
+
+struct GuestBody {
+    name: Cow<'static, str>,
+    site: Site,
+    /// `None` once it has ended.
+    future: Option<Guest>,
+}
+
+impl Body for GuestBody {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let future = self.future.as_mut().expect("rule: an ended task is not polled");
+        ready!(future.as_mut().poll(cx));
+        self.future = None;
+        Poll::Ready(())
+    }
+
+    fn take(self: Pin<&mut Self>, _: &mut dyn Any) {}
+
+    fn clear(mut self: Pin<&mut Self>) {
+        self.future = None;
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn site(&self) -> Site {
+        self.site
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    /// Makes the task that another thread asked for.
+    pub(crate) fn spawn_from_outside(&mut self, order: Order, cause: Seq) {
+        if self.is_closing() {
+            return drop_quietly(order);
+        }
+        let Order { name, site, build, task: told } = order;
+        // Its joiner, if there is one, is no task.
+        let (task, id) = self.gate.new_task();
+        told.set(task).expect("an order is carried out once");
+        let body = Box::pin(GuestBody { name, site, future: Some(build()) });
+        let new = NewTask { task, id, body, parent: task, detached: true };
+        let child = self.tasks.add(new, 0);
+        let event = Event::Spawn { parent: None, cause: Some(cause), at: Some(log::site(site)) };
+        let seq = emit!(self, child, event);
+        self.make_ready(child, seq);
+    }
+
+    /// Cancels a task for another thread.
+    pub(crate) fn cancel_from_outside(
+        &mut self,
+        task: &OnceLock<TaskRef>,
+        reason: &'static str,
+        cause: Seq,
+    ) {
+        if let Some(index) = task.get().and_then(|task| self.tasks.find(*task)) {
+            self.cancel_task(index, None, reason, cause);
+        }
+    }
+}

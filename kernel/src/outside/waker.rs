@@ -1,0 +1,98 @@
+//! The wakers of tasks, and of waits that other threads end.
+//!
+//! Most tasks never have their waker cloned, so they are polled with a spare one that names the
+//! task of that poll. A poll that keeps a clone of the spare makes it that task's own for good, and
+//! the kernel makes a fresh one for the others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::task::{Wake, Waker};
+
+use traps::gate;
+use traps::outside::Outside;
+use traps::protocol::{TaskRef, Ticket};
+
+use super::{Message, WakeQueue};
+
+/// How any thread reaches a kernel.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    /// The number of the kernel.
+    pub(crate) epoch: u32,
+    pub(crate) queue: Arc<WakeQueue<Message>>,
+}
+
+impl Inbox {
+    fn wake_task(&self, task: TaskRef) {
+        if gate::is_running(self.epoch) {
+            gate::post_woken(task);
+        } else {
+            self.queue.push(Message::Wake(task));
+        }
+    }
+}
+
+impl Outside for Inbox {
+    fn wake(&self, ticket: Ticket) {
+        if gate::is_running(self.epoch) {
+            gate::post_wake_ticket(ticket);
+        } else {
+            self.queue.push(Message::WakeTicket(ticket));
+        }
+    }
+}
+
+struct TaskWaker {
+    /// The task that it wakes, in one word. A spare is lent to one task after the other.
+    task: AtomicU64,
+    inbox: Inbox,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let word = self.task.load(Ordering::Relaxed);
+        let task = TaskRef { index: word as u32, generation: (word >> 32) as u32 };
+        self.inbox.wake_task(task);
+    }
+}
+
+/// A waker that no task has kept yet.
+pub(crate) struct SpareWaker {
+    waker: Waker,
+    inside: Arc<TaskWaker>,
+}
+
+impl SpareWaker {
+    pub(crate) fn new(inbox: &Inbox) -> SpareWaker {
+        let inside = Arc::new(TaskWaker { task: AtomicU64::new(0), inbox: inbox.clone() });
+        SpareWaker { waker: Waker::from(inside.clone()), inside }
+    }
+
+    /// The waker for one poll of a task.
+    #[inline]
+    pub(crate) fn lend(&self, task: TaskRef) -> &Waker {
+        let word = u64::from(task.generation) << 32 | u64::from(task.index);
+        self.inside.task.store(word, Ordering::Relaxed);
+        &self.waker
+    }
+
+    /// Whether the poll kept a clone of it.
+    #[inline]
+    pub(crate) fn was_kept(&self) -> bool {
+        Arc::strong_count(&self.inside) != 2 || {
+            // A clone may have been called and dropped on another thread: that comes before the
+            // next `lend`.
+            fence(Ordering::Acquire);
+            false
+        }
+    }
+
+    /// Makes it the task's own.
+    pub(crate) fn into_waker(self) -> Waker {
+        self.waker
+    }
+}

@@ -1,0 +1,84 @@
+//! The task table as text: what every task does now, since when, and until when at most.
+
+use std::fmt;
+
+use traps::Time;
+
+use super::TaskView;
+use crate::kernel::Kernel;
+use crate::machine::Machine;
+
+/// Every task of a kernel at one moment, in the order of their numbers.
+///
+/// Prints as an aligned table: one line a task, and one more for each further trap that it is
+/// parked in. *since* is when the task came into its state, *until* when the wait ends at the
+/// latest, *site* where the trap was made, or the task if it is in none. `waker`: it waits, and for
+/// no trap.
+///
+/// ```text
+/// 1 task at 0.250000
+/// id name state  parked in since    until    site
+///  2 main parked sleep     0.000000 1.000000 examples/hello.rs:18
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskTable {
+    /// Kernel time.
+    pub at: Time,
+    /// The tasks.
+    pub tasks: Vec<TaskView>,
+}
+
+const HEAD: [&str; 7] = ["id", "name", "state", "parked in", "since", "until", "site"];
+
+type Row = [String; 7];
+
+impl fmt::Display for TaskTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<Row> = self.tasks.iter().flat_map(rows).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].len());
+            cells.chain([HEAD[column].len()]).max().unwrap_or_default()
+        };
+        let widths: [usize; 7] = std::array::from_fn(width);
+        let plural = if self.tasks.len() == 1 { "" } else { "s" };
+        writeln!(f, "{} task{plural} at {}", self.tasks.len(), self.at)?;
+        for row in [HEAD.map(str::to_owned)].iter().chain(&rows) {
+            // Numbers to the right, words to the left, and nothing behind the last.
+            write!(f, "{:>1$}", row[0], widths[0])?;
+            for column in 1..6 {
+                write!(f, " {:<1$}", row[column], widths[column])?;
+            }
+            writeln!(f, " {}", row[6])?;
+        }
+        Ok(())
+    }
+}
+
+fn rows(task: &TaskView) -> Vec<Row> {
+    let none = || "-".to_owned();
+    let traps = task.parked.iter().map(|parked| {
+        let until = parked.until.map_or_else(none, |until| until.to_string());
+        (parked.trap.clone(), until, parked.site.clone())
+    });
+    let mut traps: Vec<_> = traps.collect();
+    if traps.is_empty() {
+        let parked = if task.state == "parked" { "waker".to_owned() } else { none() };
+        traps.push((parked, none(), task.spawned_at.clone().unwrap_or_else(none)));
+    }
+    let name = crate::trace::words::word(&task.name);
+    let row = |(place, (parked, until, site))| {
+        let first = |text: &str| if place == 0 { text.to_owned() } else { String::new() };
+        let (id, name, state) = (first(&task.id.to_string()), first(&name), first(task.state));
+        [id, name, state, parked, task.since.to_string(), until, site]
+    };
+    traps.into_iter().enumerate().map(row).collect()
+}
+
+impl<M: Machine> Kernel<M> {
+    /// The table of the tasks that have not ended: a snapshot. *Answers*; O(tasks + waits).
+    #[must_use]
+    pub fn task_table(&self) -> TaskTable {
+        TaskTable { at: self.log.now, tasks: self.tasks() }
+    }
+}

@@ -1,0 +1,53 @@
+// Runs inside a timeline page: uses it as a reader would, and tells the page around it what it
+// found. `check.sh` appends it to a page and reads the report.
+"use strict";
+{
+  // The page has been read and painted: milliseconds since it began to load.
+  const painted = Math.round(performance.now());
+  const report = [];
+  const say = (what, value) => report.push(`${what}: ${value}`);
+  const { timeline } = window;
+  const canvas = document.getElementById("lanes");
+
+  // No scrolling sideways, at whatever width this is.
+  const root = document.documentElement;
+  say("painted ms", painted);
+  say("width", window.innerWidth);
+  say("sideways", root.scrollWidth - root.clientWidth);
+
+  // A click on each of some runs shows its chain of causes, as the lines themselves have it.
+  const runs = timeline.lines.flatMap((line, n) => (/ run +cause=/.test(line) ? [n] : []));
+  let wrong = 0;
+  for (const n of runs.slice(0, 20)) {
+    timeline.choose(n, true);
+    const box = canvas.getBoundingClientRect();
+    const [x, y] = timeline.point(n);
+    const at = { clientX: box.left + x, clientY: box.top + y, pointerId: 1, bubbles: true };
+    canvas.setPointerCapture = () => {};
+    canvas.dispatchEvent(new PointerEvent("pointerdown", at));
+    canvas.dispatchEvent(new PointerEvent("pointerup", at));
+    const shown = [...document.querySelectorAll("#details li button")];
+    const seq = /cause=#(\d+)/.exec(timeline.lines[timeline.view.chosen])?.[1];
+    if (timeline.view.chosen !== n || !shown[1]?.textContent.includes(`#${seq} `)) wrong++;
+    if (shown.length !== timeline.chain(n).length) wrong++;
+  }
+  say("runs clicked", Math.min(runs.length, 20));
+  say("wrong causes", wrong);
+
+  // Something is drawn.
+  const pen = canvas.getContext("2d");
+  const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+  const colors = new Set();
+  for (let n = 0; n < pixels.length; n += 404) colors.add(pixels[n] * 65536 + pixels[n + 1] * 256 + pixels[n + 2]);
+  say("drawn", colors.size > 4);
+
+  const key = (name) => document.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  const before = timeline.view.to - timeline.view.from;
+  key("+");
+  say("keys zoom", timeline.view.to - timeline.view.from < before);
+  key("t");
+  say("axis", timeline.view.axis);
+
+  // To the page around this one, which has room for it.
+  window.parent.postMessage(`REPORT\n${report.join("\n")}\nLANES\n${timeline.laneText(100)}END\n`, "*");
+}

@@ -1,0 +1,332 @@
+//! The tool that reads traces, on the goldens: what it says is what the traces say.
+
+#[path = "../examples/trace/tool/mod.rs"]
+#[allow(dead_code, reason = "the program itself uses the rest")]
+mod tool;
+
+mod support;
+
+use std::os::fd::OwnedFd;
+
+use kernel::Sim;
+use kernel::trace::{Behind, Event, check};
+use serde_json::Value;
+use support::{golden, goldens, ms};
+use tool::life::{Order, Shares};
+use tool::model::{State, Trace};
+use tool::style::Paint;
+use tool::{chain, diff, lanes, life, page, perfetto, tables};
+use traps::io::{Descriptor, Direction, Io, Source};
+use traps::{Time, spawn, timeout_after};
+
+const PLAIN: Paint = Paint(false);
+
+fn read(text: &str) -> Trace {
+    Trace::read(text.as_bytes(), |_| {}).unwrap()
+}
+
+fn named(name: &str) -> Trace {
+    read(&golden(name))
+}
+
+fn why(trace: &Trace, seq: u64) -> String {
+    chain::why(trace, trace.place(seq).unwrap(), false, PLAIN)
+}
+
+#[test]
+fn why_ends_outside_from_every_line_of_every_golden() {
+    for name in goldens() {
+        let trace = named(&name);
+        for place in 0..trace.lines.len() {
+            let chain = chain::chain(&trace, place);
+            assert!(chain.is_sorted_by(|a, b| a > b), "{name}: a cause is an earlier line");
+            let last = chain[chain.len() - 1];
+            assert_eq!(trace.behind[last], Behind::Outside, "{name} {}", trace.lines[last]);
+            let said = chain::why(&trace, place, false, PLAIN);
+            assert!(said.is_ascii() && !said.contains("  .") && !said.contains("{}"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn why_says_in_a_sentence_what_came_and_since_when_the_task_had_waited_for_it() {
+    let said = why(&named("hello"), 13);
+    let first = "Task 3 `child` ran because its sleep of 0.5s, begun at 0.000000 s at \
+                 examples/hello.rs:14, was over.";
+    assert_eq!(said.lines().next(), Some(first));
+    assert_eq!(said.lines().count(), 5, "the run, the wake and the timer\n{said}");
+    let said = why(&named("nested"), 12);
+    assert!(
+        said.starts_with("Task 2 `main` ran because the deadline of scope s2, set at "),
+        "{said}"
+    );
+    let echo = "\
+ 0.100000       1  #0001   5 conn-1   spawn    parent=-
+ 0.100000       2  #0002   5 conn-1   run      cause=#0001
+ 0.100000       2  #0003   5 conn-1   block    io c1 read k=9 reg=new at=examples/echo.rs:31
+ 0.104000       3  #0004   0 kernel   arrive   c1 read
+ 0.104000       3  #0005   5 conn-1   wake     io c1 read k=9 cause=#0004
+ 0.104000       3  #0006   5 conn-1   run      cause=#0005 parked=4ms k=9 = ok
+ 0.104000       3  #0007   5 conn-1   io       c1 read = 64
+";
+    let said = why(&read(echo), 6);
+    let first = "Task 5 `conn-1` ran because bytes arrived on c1, which it had been waiting for \
+                 since 0.100000 s at examples/echo.rs:31.";
+    assert_eq!(said.lines().next(), Some(first));
+    let said = why(&read(echo), 7);
+    assert!(said.starts_with("Task 5 `conn-1` read 64 bytes on c1, in a run that began because"));
+}
+
+#[test]
+fn run_ready_and_blocked_are_a_hundred_percent_of_each_task() {
+    for name in goldens() {
+        let trace = named(&name);
+        for task in trace.tasks.values() {
+            let shares = Shares::of(&trace, task);
+            assert_eq!(shares.permille().iter().sum::<u64>(), 1000, "{name}: {shares:?}");
+            let first = &trace.lines[task.pieces[0].from];
+            let last = &trace.lines[task.pieces[task.pieces.len() - 1].to];
+            assert_eq!(shares.total(), last.at.since(first.at), "{name}: nothing is left out");
+        }
+        let said = tables::summary(&trace, PLAIN);
+        assert!(said.contains("turns with an event"), "{name}\n{said}");
+    }
+}
+
+#[test]
+fn a_summary_counts_what_the_lines_say() {
+    let said = tables::summary(&named("nested"), PLAIN);
+    let row = |start: &str| {
+        let found = said.lines().find(|line| line.trim_start().starts_with(start));
+        found.unwrap_or_default().split_whitespace().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(row("timers fired"), "3");
+    assert_eq!(row("timers armed"), "8");
+    assert_eq!(row("chains that end nowhere"), "0");
+    let sleep = said.lines().find(|line| line.trim_start().starts_with("sleep")).unwrap();
+    let words: Vec<_> = sleep.split_whitespace().collect();
+    assert_eq!(words, ["sleep", "0", "3", "3"], "answered, blocked, interrupted");
+}
+
+#[test]
+fn tasks_are_found_by_number_and_by_name_and_sorted() {
+    let trace = named("phases");
+    assert_eq!(trace.find("2")[0].name, "main");
+    assert_eq!(trace.find("main")[0].id, 2);
+    assert!(trace.find("nobody").is_empty());
+    let said = life::task(&trace, trace.find("main")[0], PLAIN);
+    assert!(said.starts_with("task 2 `main`: ended\n  run"), "{said}");
+    let by_name = life::tasks(&trace, Order::Name, PLAIN);
+    let names: Vec<_> =
+        by_name.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert!(names.is_sorted(), "{by_name}");
+}
+
+#[test]
+fn idle_names_who_has_waited_longest_and_for_what() {
+    let text = golden("http_two_requests");
+    // As it stood when the server waited for the second request.
+    let cut: String = text
+        .lines()
+        .take_while(|line| !line.contains("#0022"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let said = life::idle(&read(&cut), 5, PLAIN);
+    assert!(said.contains("conn") && said.contains("a wake in queue q2"), "{said}");
+    let said = life::slow(&named("c34_a_long_run_names_its_task_and_both_its_traps"), 3, PLAIN);
+    assert!(said.starts_with("Longest runs"), "{said}");
+}
+
+#[test]
+fn lanes_fit_a_page_and_say_when_each_task_ran() {
+    for name in goldens() {
+        let trace = named(&name);
+        let said = lanes::lanes(&trace, 60);
+        assert!(said.lines().skip(1).all(|line| line.len() <= 60), "{name}\n{said}");
+        for task in trace.tasks.values() {
+            let ran = task.pieces.iter().any(|piece| piece.state == State::Run);
+            let lane = format!("{:>3} {}", task.id, task.name);
+            let marks: String = said
+                .lines()
+                .filter(|line| line.starts_with(&lane))
+                .map(|line| &line[lane.len()..])
+                .collect();
+            assert!(!ran || marks.contains(['#', 'x']), "{name}: {lane}\n{said}");
+        }
+    }
+}
+
+#[test]
+fn diff_finds_the_first_event_that_differs_and_nothing_in_the_same() {
+    let trace = named("nested");
+    assert_eq!(diff::diff(&trace, &trace, PLAIN), None);
+    let other =
+        golden("nested").replacen("sleep 0.9s until=1.300000", "sleep 0.8s until=1.200000", 1);
+    let said = diff::diff(&trace, &read(&other), PLAIN).unwrap();
+    assert!(said.contains("`main` differs"), "{said}");
+    let marked: Vec<_> = said.lines().filter(|line| line.starts_with('>')).collect();
+    assert!(marked[0].contains("sleep 0.9s") && marked[1].contains("sleep 0.8s"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("  ")).count(), 12, "three around each");
+    let shorter = golden("nested").lines().take(20).collect::<Vec<_>>().join("\n");
+    assert!(diff::diff(&trace, &read(&shorter), PLAIN).is_some());
+}
+
+#[test]
+fn a_bad_line_is_reported_by_its_number_and_the_rest_is_read() {
+    let text = golden("hello").replacen("spawn    parent=2", "spawned  parent=2", 1) + "no line\n";
+    let trace = read(&text);
+    let said: Vec<String> = trace.bad.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].ends_with("expected a verb from the list, found `spawned`"), "{said:?}");
+    assert!(said[1].contains("expected the kernel time"), "{said:?}");
+    assert!(trace.lines.len() > 15);
+    let old = Trace::read(&b"#trace v1 clock=real seed=0\n"[..], |_| {}).unwrap_err().to_string();
+    assert_eq!(
+        old,
+        "line 1, column 8: expected v2, found `v1 clock=real seed=0`: this tool reads no other \
+         version"
+    );
+}
+
+#[test]
+fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
+    for name in goldens() {
+        let trace = named(&name);
+        let file: Value = serde_json::from_str(&perfetto::perfetto(&trace)).unwrap();
+        let events = file["traceEvents"].as_array().unwrap();
+        let of = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
+        let pieces: usize = trace.tasks.values().map(|task| task.pieces.len()).sum();
+        let outside = trace
+            .lines
+            .iter()
+            .filter(|line| matches!(line.event, Event::Arrive(_) | Event::Fire { .. }));
+        assert_eq!(of("X").len(), pieces + outside.count(), "{name}");
+        assert_eq!(of("M").len(), 2 + trace.tasks.len(), "{name}");
+        let ids = |ph| of(ph).iter().map(|event| event["id"].as_u64()).collect::<Vec<_>>();
+        assert_eq!(ids("s"), ids("f"), "{name}: every flow has both ends");
+        let number = |event: &Value, key: &str| event[key].as_u64().unwrap();
+        for (start, end) in of("s").into_iter().zip(of("f")) {
+            assert!(number(start, "ts") <= number(end, "ts"), "{name}");
+        }
+        for task in trace.tasks.keys() {
+            let slices = of("X").into_iter().filter(|slice| slice["tid"] == *task);
+            let mut end = 0;
+            for slice in slices {
+                assert!(number(slice, "ts") >= end, "{name}: slices of a lane nest");
+                end = number(slice, "ts") + number(slice, "dur");
+            }
+        }
+        let counters = of("C");
+        let times: Vec<_> = counters.iter().map(|counter| number(counter, "ts")).collect();
+        assert!(times.is_sorted_by(|a, b| a < b), "{name}: a counter a moment");
+        let mut moments: Vec<_> = trace
+            .tasks
+            .values()
+            .flat_map(|task| &task.pieces)
+            .flat_map(|piece| [piece.from, piece.to])
+            .map(|place| trace.lines[place].at)
+            .collect();
+        moments.sort_unstable();
+        moments.dedup();
+        assert_eq!(counters.len(), moments.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_page_has_the_whole_trace_and_asks_the_network_for_nothing() {
+    let trace = named("nested");
+    let page = page::page(&trace);
+    assert!(!page.contains("{{") && !page.contains("http://") && !page.contains("https://"));
+    assert!(!page.contains(" src=") && !page.contains("@import"));
+    let data = page.split("application/json\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let lines: Vec<_> = trace.lines.iter().map(|line| Value::from(line.to_string())).collect();
+    assert_eq!(data["lines"], Value::from(lines));
+    assert_eq!(check(&trace.lines), Ok(()));
+}
+
+// ---- The page "Reading a trace" -----------------------------------------------------------------
+
+/// A socket whose clients are played by a script.
+struct Played(u32, char);
+
+impl Source for Played {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::Scripted(self.0)
+    }
+    fn kind(&self) -> char {
+        self.1
+    }
+    fn into_owner(self) -> Option<OwnedFd> {
+        None
+    }
+}
+
+/// An echo server with two clients: one sends two messages, the other one and then nothing.
+#[test]
+fn an_echo_server_with_two_clients() {
+    let at = |millis| Time::ZERO + ms(millis);
+    let arrives = [(10, 1), (20, 2), (30, 1), (40, 3), (60, 2)];
+    let sim = arrives.into_iter().fold(Sim::new(), |sim, (millis, socket)| {
+        sim.ready_at(at(millis), socket, Direction::Read)
+    });
+    let ran = support::check("echo_two_clients", sim, async {
+        let listener = Io::new(Played(1, 'l'));
+        let mut connections = Vec::new();
+        for number in 1..=2 {
+            listener.readable().await.unwrap();
+            let socket = Io::new(Played(1 + number, 'c'));
+            listener.note_accept(&socket, || None);
+            let echo = async move {
+                while timeout_after(ms(100), socket.readable()).await.is_ok() {
+                    socket.note(Direction::Read, 64);
+                    socket.note(Direction::Write, 64);
+                }
+            };
+            connections.push(spawn(format!("conn-{number}"), echo).await);
+        }
+        for mut connection in connections {
+            connection.join().await.unwrap();
+        }
+    });
+    assert_eq!(ran.count("io"), 6, "three messages, read and written");
+    assert_eq!((ran.count("accept"), ran.count("arrive")), (2, 5));
+}
+
+/// Its blocks: what it says they are, and the text.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let parts = page.split("<!-- ").skip(1);
+    parts
+        .map(|part| {
+            let (what, rest) = part.split_once(" -->\n```text\n").expect("a remark, then a block");
+            let (block, _) = rest.split_once("```").expect("a block ends");
+            (what.to_owned(), block.to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn the_page_says_what_the_traces_and_the_tool_say() {
+    let page = include_str!("../kernel/src/guide/reading.md");
+    assert_eq!(blocks(page).len(), page.matches("```text").count(), "a block without its remark");
+    for (what, block) in blocks(page) {
+        let words: Vec<&str> = what.split(' ').collect();
+        let name = words[words.len() - 1];
+        let trace = named(name);
+        let said = match words[0] {
+            "golden:" => {
+                let lines = golden(name);
+                lines.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n")
+            }
+            "why" => why(&trace, words[1].parse().unwrap()),
+            "lanes" => lanes::lanes(&trace, 100),
+            "idle" => life::idle(&trace, 3, PLAIN),
+            "task" => life::task(&trace, trace.find(words[1])[0], PLAIN),
+            other => panic!("`{other}` is no command of this page"),
+        };
+        if std::env::var_os("SHOW").is_some() {
+            println!("<!-- {what} -->\n{said}");
+        }
+        assert!(said.contains(block.trim_end()), "{what}:\n{block}\nnot in\n{said}");
+    }
+}
