@@ -13,11 +13,12 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use kernel::{Kernel, Sim};
 use support::{Notes, Ran, check, check_quietly, ms, short, short_kind, tenths};
 use traps::sync::{Event, Lock};
 use traps::{
-    Interrupt, Interruptible, Task, Time, WaitQueue, check_interrupt, clock, held_interrupt,
+    Interrupt, Interruptible, Kind, Task, Time, WaitQueue, check_interrupt, clock, held_interrupt,
     ignore_after, join, remaining, shield, sleep, spawn, timeout_after, yield_now,
 };
 
@@ -384,7 +385,7 @@ fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
 
 // ---- Looking at what is pending ------------------------------------------------------------
 
-/// C9: unmasked and pending: taken, and gone. Masked: kept, and shown.
+/// Without a shield, a pending interrupt is taken and gone. With one, it stays and is shown.
 #[test]
 fn curio_c9_check_interrupt_takes_and_held_interrupt_shows() {
     let notes = Notes::default();
@@ -548,7 +549,7 @@ fn x3_check_interrupt_dropped_unread() {
 
 // ---- Defects of Curio ----------------------------------------------------------------------
 
-/// D1: a block without a limit, on normal completion, and mixed with limited ones.
+/// A block without a limit completes normally, alone and mixed with limited blocks.
 #[test]
 fn curio_d1_a_timeout_of_none_completes() {
     let ran = check_quietly("curio_d1_a_timeout_of_none_completes", Sim::new(), async {
@@ -560,7 +561,7 @@ fn curio_d1_a_timeout_of_none_completes() {
     assert_eq!((ran.count("late"), lines_with(&ran, "fire     s")), (0, 0));
 }
 
-/// D2: the armed deadline that a cancellation took out of use hides no later one.
+/// A deadline that a cancellation made obsolete does not hide a later one.
 #[test]
 fn curio_d2_a_longer_timeout_in_clean_up_fires() {
     // Near and far, and moving between the two stores.
@@ -581,8 +582,8 @@ fn curio_d2_a_longer_timeout_in_clean_up_fires() {
     }
 }
 
-/// D3: a cancellation in a shield, a timeout inside fires and its block is left, again and again:
-/// the cancellation is still there.
+/// A cancellation is pending in a shield. Timeouts inside fire and their blocks are left, several
+/// times: the cancellation is still pending.
 #[test]
 fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
     let notes = Notes::default();
@@ -605,7 +606,7 @@ fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
     assert_eq!(notes.text(), "TT TT TT CAN ok");
 }
 
-/// D4: waking more than are there wakes those who are there. Curio's kernel ends by it.
+/// Waking more waiters than there are wakes those that exist. Curio's kernel crashes here.
 #[test]
 fn curio_d4_waking_an_empty_line_is_no_error() {
     check_quietly("curio_d4_waking_an_empty_line_is_no_error", Sim::new(), async {
@@ -624,8 +625,8 @@ fn curio_d4_waking_an_empty_line_is_no_error() {
     });
 }
 
-/// D5: who waits with a lock that it gave away takes it again afterwards. A cancellation of that
-/// second wait gives away nothing: the lock is another's.
+/// A task that released a lock during a wait takes it again afterwards. A cancellation of that
+/// second wait releases nothing: another task has the lock.
 #[test]
 fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
     let notes = Notes::default();
@@ -656,7 +657,7 @@ fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
     assert_eq!(notes.text(), "CAN");
 }
 
-/// D11: the value of a block that was ignored is its absence, whatever the block's own value is.
+/// A block that expired has the value `None`, whatever its own value would be.
 #[test]
 fn curio_d11_ignore_after_says_that_it_expired() {
     check_quietly("curio_d11_ignore_after_says_that_it_expired", Sim::new(), async {
@@ -666,7 +667,7 @@ fn curio_d11_ignore_after_says_that_it_expired() {
     });
 }
 
-/// D12: a wait that was given up leaves nothing in its line, though nobody ever wakes it.
+/// A wait that was dropped leaves nothing in its queue, even if it is never woken.
 #[test]
 fn curio_d12_waits_that_were_given_up_are_freed() {
     let mut kernel = Kernel::new(Sim::new());
@@ -683,8 +684,8 @@ fn curio_d12_waits_that_were_given_up_are_freed() {
     assert_eq!(held, (0, 0, 0, 0, 0));
 }
 
-/// D19: an interrupt that no scope of this place delivered, made by hand or kept from before, is
-/// passed on as it is.
+/// An interrupt that none of these scopes delivered, made by hand or stored before, is passed on
+/// unchanged.
 #[test]
 fn curio_d19_an_interrupt_from_elsewhere_is_passed_on() {
     check_quietly("curio_d19_an_interrupt_from_elsewhere_is_passed_on", Sim::new(), async {
@@ -704,4 +705,32 @@ fn curio_d19_an_interrupt_from_elsewhere_is_passed_on() {
         }
         assert!(op(1).await.is_ok());
     });
+}
+
+#[test]
+fn inside_a_timeout_of_none_an_outer_timeout_is_a_timeout_cancellation() {
+    let ran = check_quietly("inner", Sim::new(), async {
+        let mut inside = None;
+        let body = async {
+            inside = Some(timeout_after(None, op(9)).await.unwrap_err().kind());
+            Ok::<(), Interrupt>(())
+        };
+        timeout_after(tenths(1), body).await.unwrap();
+        inside
+    });
+    assert_eq!(ran.output, Some(Kind::TimeoutCancellation), "{}", ran.trace);
+}
+
+/// The inner timeout is delivered after the shield, when the outer deadline has passed too.
+#[test]
+fn the_reading_of_an_interrupt_is_the_time_of_its_delivery() {
+    let ran = check_quietly("reading", Sim::new(), async {
+        let inner = timeout_after(ms(30), async {
+            let _ = shield(sleep(ms(120))).await;
+            sleep(ms(1)).await
+        });
+        let inner = inner.inspect_err(|why| assert_eq!(why.reading(), Time::ZERO + ms(120)));
+        ignore_after(ms(90), inner).await
+    });
+    assert_eq!(ran.output, Ok(None), "{}", ran.trace);
 }

@@ -1,9 +1,9 @@
-//! Deadlines that operations find around them: rows A1 to A13 and X6, by their numbers.
+//! Deadlines that operations find around them.
 //!
-//! Not here: A12 (there is no configuration, so there is nothing to test), A14 (a deadline on the
-//! wire is the business of a protocol; `remaining()` is what would be sent), A15 (a token for
-//! closures on threads is not there yet), A16 (a gate that refuses is not there yet). What a group
-//! hands to its members (A1, X7) is in `groups.rs`.
+//! Not here: configured timeouts (there is no configuration), and deadlines on the wire (a network
+//! protocol would send `remaining()`). Other files test the deadline of a job on a thread
+//! (`workers.rs`), limits that refuse (`overload.rs`), and what the members of a group inherit
+//! (`groups.rs`).
 
 mod support;
 
@@ -537,7 +537,7 @@ fn a_virtual_clock_that_two_threads_advance_loses_nothing() {
     assert_eq!(clock.now(), Time::ZERO + Duration::from_millis(200));
 }
 
-// ---- X6 ----------------------------------------------------------------------------------------
+// ---- None and zero -----------------------------------------------------------------------------
 
 #[test]
 fn x6_none_is_no_limit_of_its_own_and_zero_has_passed() {

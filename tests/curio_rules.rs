@@ -665,7 +665,7 @@ async fn noted_inside<T>(notes: &Notes, block: impl Future<Output = Result<T, In
 
 // ---- Timeouts ------------------------------------------------------------------------------
 
-/// ROWS C7: +5 +6 +7.
+/// Deadlines after 5, 6 and 7 tenths of a second.
 #[test]
 fn c7_vector_1() {
     let notes = Notes::default();
@@ -679,7 +679,7 @@ fn c7_vector_1() {
     assert_eq!(ran.took, tenths(5));
 }
 
-/// ROWS C7: +5 +4 +7.
+/// Deadlines after 5, 4 and 7 tenths of a second.
 #[test]
 fn c7_vector_2() {
     let notes = Notes::default();
@@ -693,7 +693,7 @@ fn c7_vector_2() {
     assert_eq!(ran.took, tenths(4));
 }
 
-/// ROWS C7: +5 +6 +4 +7 +8. And C8: levels hear of it from the inside out.
+/// Deadlines after 5, 6, 4, 7 and 8 tenths. The scopes get the error from the inside out.
 #[test]
 fn c7_vector_3() {
     let notes = Notes::default();
@@ -710,8 +710,8 @@ fn c7_vector_3() {
     assert_eq!(ran.count("deliver"), 1, "one delivery, relabelled on its way");
 }
 
-/// ROWS C8: what a level sees it sees before the level around it, one of them in each poll of a
-/// single run; it is one delivery that travels, not one for each level.
+/// An inner scope gets the error before the scope around it, all in a single run. It is one
+/// delivery that propagates, not one for each scope.
 #[test]
 fn c8_levels_hear_from_the_inside_out() {
     let notes = Notes::default();
@@ -732,9 +732,9 @@ fn c8_levels_hear_from_the_inside_out() {
 
 type Levels = std::pin::Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;
 
-/// ROWS C10, as X7 decides it: each deadline is in the scope tree; of a chain of them only the
-/// nearest is ever due, whatever the order of nesting. It takes the others with it as they are
-/// left, so one timer fires, one trap is hit, and nothing is due later.
+/// Each deadline is in the scope tree. Of nested deadlines only the nearest ever fires, whatever
+/// the order of nesting. The other scopes close as the error leaves them, so one timer fires, one
+/// trap is interrupted, and nothing is due later.
 #[test]
 fn c10_of_a_chain_only_the_nearest_fires() {
     for chain in [[4, 5, 6, 7], [7, 6, 5, 4], [6, 4, 7, 5], [40, 50, 60, 4]] {
@@ -852,8 +852,8 @@ fn c6_sleep_zero_can_be_cancelled() {
     assert_eq!(notes.text(), "1 rounds");
 }
 
-/// ROWS C9, as decided: both have passed when the loop looks, and the one that fired is the
-/// inner one, which is told first.
+/// Both deadlines have passed when the loop checks. Each scope gets its own timeout, the inner
+/// scope first.
 #[test]
 fn c9_the_scope_whose_deadline_fired() {
     let sim = Sim::new();

@@ -1,4 +1,4 @@
-//! The connection deadline and its guards (rows D1 to D20, D29 to D33).
+//! The connection deadline and its guards.
 
 mod support;
 
@@ -1449,4 +1449,20 @@ fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
     let races = ran.lines(|line| line.contains(" race "));
     assert_eq!(races.len(), 1, "{}", ran.trace);
     assert!(!races[0].contains(" s"), "{}", races[0]);
+}
+
+#[test]
+fn a_deadline_whose_task_has_ended_fires_for_nobody() {
+    let ran = check_quietly("ended", Sim::new(), async {
+        let armed = async {
+            let deadline = connection_deadline().await;
+            deadline.arm(SECOND);
+            deadline
+        };
+        // The task has ended and is not joined, so its output and its record are still there.
+        let mut task = spawn("ended", armed).await;
+        sleep(3 * SECOND).await.unwrap();
+        drop(task.join().await.unwrap());
+    });
+    assert_eq!(ran.lines(|line| line.contains("cleanup")).len(), 0, "{}", ran.trace);
 }

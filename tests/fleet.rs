@@ -1,5 +1,5 @@
 //! A fleet of workers joins a server within 36 minutes: fishtest's burst of 2025, replayed on the
-//! virtual clock (rows F9 to F13).
+//! virtual clock.
 //!
 //! The numbers of workers by time, the pool, the gate, the service times and the rates of calls
 //! are fishtest's; who joins when, and how long each call really takes, comes from a seed. Prints
@@ -15,20 +15,20 @@ use traps::threads::Limiter;
 use traps::{Task, clock, sleep, spawn};
 
 const SEED: u64 = 0x5eed_2025;
-/// Threads of the server (row F3), and places at the gate of `request` (row F5).
+/// Threads of the server, and places at the limit of `request`.
 const TOKENS: usize = 200;
 const PLACES: u64 = 5;
-/// Connections that it would accept (row F2).
+/// Connections that it would accept.
 const CONNECTIONS: u64 = 10_000;
-/// So many workers are there after so many seconds (row F12).
+/// The number of workers after so many seconds.
 const JOINED: [(u64, u64); 4] = [(0, 205), (1_080, 4_608), (1_980, 9_116), (2_160, 9_418)];
 /// The workers of one machine start within this.
 const BOOT: Duration = Duration::from_millis(100);
 /// How long the full fleet is watched.
 const STEADY: Duration = Duration::from_secs(600);
 
-/// A kind of call: its service time (row F9), and how often a worker makes it. At 9,418 workers
-/// that is 83, 7.4 and 18.1 calls a second (row F10).
+/// A kind of call: its service time, and how often a worker makes it. At 9,418 workers
+/// that is 83, 7.4 and 18.1 calls a second.
 struct Route {
     name: &'static str,
     micros: u64,
@@ -125,7 +125,7 @@ async fn join(server: &Server) {
         if let Ok(_place) = server.requests.try_enter() {
             return server.serve(&REQUEST, &server.request).await;
         }
-        // As the clients do when they are refused: 15 s, and somewhat apart (row F14).
+        // As the clients do when they are refused: 15 s, with some spread.
         let pause = Duration::from_secs(15) + server.random.span_below(SECOND);
         sleep(pause).await.unwrap();
     }
@@ -218,7 +218,7 @@ fn f9_f10_f12_f13_the_burst_loses_nothing_and_refuses_few() {
     assert_eq!(server.requests.entered(), JOINED[3].1 - JOINED[0].1, "each got its task");
     assert_eq!(server.requests.refused(), REFUSED);
     assert_eq!((end.tokens, end.jobs, end.tasks), (0, 0, 0));
-    // Row F10: 0.5 for beats, 0.05 for updates, 0.07 for versions.
+    // Tokens in use: 0.5 for beats, 0.05 for updates, 0.07 for versions.
     assert!((tokens - little).abs() < 0.02 * little, "{tokens} beside {little}");
     assert!((0.60..0.65).contains(&little), "{little}");
 }

@@ -1,5 +1,5 @@
-//! Task groups: rules G1 to G8 of Curio as decided for trapline, its defects D6 and D7, and what
-//! members inherit (rows A1, X7).
+//! Task groups: Curio's rules as decided for trapline, Curio's defects in this field, and what
+//! members inherit.
 
 mod support;
 
@@ -15,8 +15,8 @@ use kernel::{Kernel, Options, Sim};
 use support::{Notes, check, check_quietly, ms, short, tenths};
 use traps::sync::Event;
 use traps::{
-    Either, GroupError, Interrupt, Interruptible, Kind, TaskGroup, TaskId, Time, clock,
-    current_deadline, current_task, race, shield, sleep, spawn, timeout_after, yield_now,
+    Either, GroupError, Interrupt, Interruptible, Kind, TaskGroup, TaskId, Time, check_interrupt,
+    clock, current_deadline, current_task, race, shield, sleep, spawn, timeout_after, yield_now,
 };
 
 type Group<T> = TaskGroup<T, Interrupt>;
@@ -807,4 +807,35 @@ fn a_members_number_is_its_tasks() {
         group.join().await.unwrap();
         assert_eq!(seen.get(), member.id());
     });
+}
+
+/// The event comes while the join cleans up: nobody has given the cancellation to the task yet.
+#[test]
+fn a_cancellation_that_a_join_took_is_not_lost_with_its_group() {
+    for in_time in [true, false] {
+        let ran = check_quietly("dropped", Sim::new(), async move {
+            let over = Rc::new(Event::new());
+            let hears = over.clone();
+            let joins = async move {
+                let joins = async {
+                    let mut group = Group::new();
+                    group.spawn("stubborn", stubborn()).await;
+                    group.join().await
+                };
+                let first = match in_time {
+                    true => race(joins, shield(hears.wait())).await,
+                    false => race(timeout_after(tenths(90), joins), shield(hears.wait())).await,
+                };
+                let is_over = matches!(first, Either::Right(Ok(())));
+                (is_over, short(&check_interrupt().await), short(&check_interrupt().await))
+            };
+            let mut joins = spawn("joins", joins).await;
+            op(1).await.unwrap();
+            joins.cancel_now("no longer wanted").await;
+            op(1).await.unwrap();
+            over.set();
+            joins.join().await.unwrap()
+        });
+        assert_eq!(ran.output, (true, "CAN", "ok"), "{}", ran.trace);
+    }
 }

@@ -1,5 +1,5 @@
-//! An HTTP connection waits under one connection deadline, and what it answers when that fires
-//! (rows D1, D5, D7, D8, D24, D33).
+//! An HTTP connection waits under one connection deadline; what it answers when the deadline
+//! fires.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! An HTTP server with 64 descriptors, in a process that was started with that limit: those who
-//! hold one for nothing give it back, and the honest are served (row F15's listener goes on).
+//! An HTTP server with 64 descriptors, in a process that was started with that limit: idle
+//! connections are closed, working clients are served, and the listener goes on.
 
 mod limited;
 

@@ -1,5 +1,5 @@
-//! Runs that hold the CPU for too long: one line each, which names the task, where it ran from
-//! and where it ran to (row C34).
+//! Runs that take the CPU for too long: one line each, which names the task and the traps at which
+//! the run began and ended.
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! The programs behind the guide's page on the outside world, `kernel/src/guide/outside.md`, and
-//! its rules for new code: what the kernel says when one of them is broken (row F28).
+//! its rules for new code: what the kernel says when one of them is broken.
 //!
 //! What is no line of a trace stands on that page too, under the name of its test: [`said`].
 

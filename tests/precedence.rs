@@ -1,4 +1,4 @@
-//! Row X2: who comes first when several things happen to a parked task before it runs again.
+//! What comes first when several things happen to a parked task before it runs again.
 //!
 //! Every order of events that a turn allows is arranged, in several nestings of scopes, and what
 //! the task sees is compared with a model. The model knows the rules as they are written, and

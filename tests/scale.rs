@@ -136,7 +136,7 @@ fn an_idle_kernel_takes_no_turns() {
                 quiet = if turn.get() - before == 1 { quiet + 1 } else { 0 };
             }
             let before = turn.get();
-            run_in_thread(|| thread::sleep(Duration::from_secs(5))).await.unwrap();
+            run_in_thread(|| thread::sleep(Duration::from_secs(1))).await.unwrap();
             turn.get() - before
         })
         .unwrap();

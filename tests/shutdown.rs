@@ -1,5 +1,5 @@
-//! The end of a kernel: its phases, what holds them up, and what is said of each (rows F18, F20,
-//! R8, R9, C32, C33).
+//! The shutdown of a kernel: its phases, what delays each of them, and the line that each has in
+//! the log.
 
 mod common_kernel;
 mod support;
@@ -767,4 +767,49 @@ fn a_wait_until_the_shutdown_heeds_the_kernel_that_it_goes_on_in() {
     let ended = second.go(async { (wait.as_mut().await, clock().await) });
     assert_eq!(ended, (None, Time::ZERO + secs(1)));
     second.end();
+}
+
+// ---- Steps, and a kernel that is dropped -----------------------------------------------------
+
+#[test]
+fn a_single_turn_runs_who_is_ready_and_waits_for_nothing() {
+    let mut kernel = sim();
+    let notes = Notes::default();
+    let noted = notes.clone();
+    kernel
+        .run(async {
+            let task = async move {
+                noted.add("first");
+                sleep(secs(1)).await.unwrap();
+                noted.add("second");
+            };
+            drop(spawn("left", task).await);
+        })
+        .unwrap();
+    assert!(!kernel.turn_once().unwrap());
+    assert_eq!(notes.text(), "first");
+    // Nothing is due, and the clock of the machine stands.
+    assert!(!kernel.turn_once().unwrap());
+    assert_eq!(notes.text(), "first");
+    assert!(kernel.run_until_quiescent(secs(2)).unwrap());
+    assert_eq!(notes.text(), "first second");
+    assert!(kernel.turn_once().unwrap());
+    kernel.end();
+}
+
+#[test]
+fn a_live_kernel_that_is_dropped_says_what_it_drops() {
+    let mut kernel = sim();
+    kernel
+        .run(async {
+            for name in ["one", "other"] {
+                drop(spawn(name, sleep(secs(1))).await);
+            }
+            yield_now().await.unwrap();
+        })
+        .unwrap();
+    let trace = kernel.drop_live();
+    assert_lines(&trace, "one      drop     its_kernel_is_dropped", 1);
+    assert_lines(&trace, "other    drop     its_kernel_is_dropped", 1);
+    assert_sound(&trace);
 }

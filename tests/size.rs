@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lines of code in `traps` and `kernel`.
-const TRAPS_AND_KERNEL: usize = 13_360;
+const TRAPS_AND_KERNEL: usize = 13_420;
 /// Lines of code in `net`.
 const NET: usize = 7_200;
 /// Lines of code that a trap passes through: the files of [`WAY`].
@@ -50,7 +50,7 @@ const LONGER_FILES: &[(&str, usize)] = &[];
 const LONGER_FUNCTIONS: &[(&str, usize)] = &[
     // One arm each, and no arm is long.
     ("kernel/src/table.rs:dispatch", 58),
-    ("kernel/src/posts.rs:heed", 51),
+    ("kernel/src/posts.rs:handle_post", 51),
     ("net/src/http/status.rs:line", 49),
     // Lists.
     ("kernel/src/kernel.rs:with_options", 47),

@@ -1,4 +1,4 @@
-//! The guard of a whole task, which needs no scope (rows D5, D7, D10, D29).
+//! The guard of a whole task, which needs no scope.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! The idle watchdog: it calls back while nothing happens, and interrupts nobody (row D22).
+//! The idle watchdog: it calls back while nothing happens, and interrupts no task.
 
 mod support;
 

@@ -703,3 +703,19 @@ fn a_process_that_a_job_starts_can_be_told_to_end() {
     });
     assert_eq!(status, b"SigBlk:\t0000000000000000\n");
 }
+
+#[test]
+fn a_job_whose_future_another_task_polls_is_an_error_there_and_an_orphan() {
+    let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
+    let moved = kernel.go(async {
+        let mut job = Box::pin(run_in_thread(|| 7));
+        let asked = traps::race(&mut job, yield_now()).await;
+        assert!(matches!(asked, traps::Either::Right(Ok(_))));
+        let mut other = spawn("other", job).await;
+        let moved = other.join().await.unwrap();
+        sleep(secs(2)).await.unwrap();
+        moved
+    });
+    assert!(matches!(moved, Err(ThreadError::Moved)), "{moved:?}");
+    assert_lines(&kernel.end(), "orphan   o1", 1);
+}

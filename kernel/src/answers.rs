@@ -1,4 +1,4 @@
-//! Answers: laid down at the gate before a poll, and taken back if the poll did not read them.
+//! Answers: put into the gate before a poll, and taken back if the poll did not read them.
 
 use std::mem;
 use std::panic::Location;
@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::waits::{On, Wait};
 
 impl<M: Machine> Kernel<M> {
-    /// Lays the results of a task down at the gate. They stay in its record until they are read.
+    /// Puts the results of a task into the gate. They stay in its record until they are read.
     #[inline]
     pub(crate) fn lay_down(&mut self, index: u32) {
         let task = &self.tasks[index];
@@ -62,7 +62,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// After a poll: results that were read are gone from the record, others are to be read later.
+    /// After a poll: removes the results that were read from the record; the others are read later.
     #[inline]
     pub(crate) fn clear_away(&mut self, index: u32) {
         if self.gate.has_unread() {
@@ -80,7 +80,7 @@ impl<M: Machine> Kernel<M> {
         self.gate.clear_offers();
     }
 
-    /// Drops what waits owned that are gone.
+    /// Drops the values that belonged to waits that are gone.
     #[cold]
     fn forget_owned(&mut self, index: u32) {
         let task = &mut self.tasks[index];
@@ -111,7 +111,7 @@ impl<M: Machine> Kernel<M> {
             match task.wait_mut(serial) {
                 Some(Wait { on: kept @ On::Joined(..), .. }) => *kept = on,
                 Some(_) => {}
-                // A request that was answered and never parked: only a parked one shows its place.
+                // A request that was answered and never parked. Only a parked one shows its place.
                 None => task.keep(Wait { serial, scope: ROOT, on, site: Location::caller() }),
             }
             if let Some(owned) = owned {

@@ -1,4 +1,4 @@
-//! Completion: how a wait comes true, and how its task becomes ready.
+//! Completion: how a wait ends with a result, and how its task becomes ready.
 
 use std::mem;
 use std::task::Waker;
@@ -15,7 +15,7 @@ use crate::trace::{Answered, Event, Op, Outcome, Seq, WakeOp};
 use crate::waits::{On, Wait};
 
 impl<M: Machine> Kernel<M> {
-    /// Parks a request until its task has left the CPU. `zero`: it is a sleep of no span.
+    /// Parks a request until its task has left the CPU. `zero`: it is a sleep with a span of zero.
     #[inline]
     pub(crate) fn give_way<'o>(&mut self, asker: &Asker, zero: bool, op: impl FnOnce() -> Op<'o>) {
         self.tasks[asker.task].gives_way = true;
@@ -57,14 +57,14 @@ impl<M: Machine> Kernel<M> {
         self.log.number_of(&self.tasks[ticket.task], ticket.serial).1
     }
 
-    /// A parked wait has come true: its task becomes ready. `told` is for the log: what ended it,
-    /// and by which line. False if the wait has ended already.
+    /// Completes a parked wait and makes its task ready. `show` is for the log: what ended the
+    /// wait, and the line of the cause. False if the wait has ended already.
     #[inline]
     pub(crate) fn complete(
         &mut self,
         ticket: Ticket,
         come: On,
-        told: impl FnOnce(&Kernel<M>) -> (WakeOp, Seq),
+        show: impl FnOnce(&Kernel<M>) -> (WakeOp, Seq),
     ) -> bool {
         let task = &mut self.tasks[ticket.task];
         if !task.complete(ticket.serial, come) {
@@ -73,7 +73,7 @@ impl<M: Machine> Kernel<M> {
         let has_rare = task.rare.is_some();
         let mut seq = 0;
         if self.log.listening {
-            let (op, cause) = told(self);
+            let (op, cause) = show(self);
             let outcome = log::result(come, self.tasks[ticket.task].owned(ticket.serial));
             let number = self.log.number_of(&self.tasks[ticket.task], ticket.serial).0;
             self.note_answer(ticket, outcome);
@@ -86,23 +86,27 @@ impl<M: Machine> Kernel<M> {
         true
     }
 
-    /// Notes the result of a wait for the `run` line to come. A task that runs reads it in this
-    /// run, without a line.
+    /// Notes the result of a wait for the next `run` line. A task that runs reads the result in
+    /// this run, without a line.
     pub(crate) fn note_answer(&mut self, ticket: Ticket, outcome: Outcome<'static>) {
         let number = self.log.number_of(&self.tasks[ticket.task], ticket.serial).0;
         let task = &mut self.tasks[ticket.task];
         if task.state == State::Running {
             return self.log.forget(task, ticket.serial);
         }
+        if number == 0 {
+            // A `run` line has shown an earlier result, which nobody read.
+            return;
+        }
         let outcome = log::without_place(outcome);
-        let answered = &mut task.rare().told.answered;
+        let answered = &mut task.rare().logged.answered;
         match answered.iter_mut().find(|answered| answered.ticket == number) {
             Some(answered) => answered.outcome = outcome,
             None => answered.push(Answered { ticket: number, outcome }),
         }
     }
 
-    /// Makes a parked task ready, for the line `cause`; one that runs is polled on.
+    /// Makes a parked task ready, with the line `cause`. A task that runs is polled again.
     #[inline]
     pub(crate) fn make_ready(&mut self, index: u32, cause: Seq) {
         let task = &mut self.tasks[index];
@@ -111,8 +115,8 @@ impl<M: Machine> Kernel<M> {
             let left = mem::replace(&mut task.since, self.log.now);
             if self.log.listening {
                 let has_run = task.runs > 0;
-                let told = &mut task.rare().told;
-                (told.cause, told.left) = (cause, has_run.then_some(left));
+                let logged = &mut task.rare().logged;
+                (logged.cause, logged.left) = (cause, has_run.then_some(left));
             }
             self.ready.push(index);
         } else if task.state == State::Running {
@@ -150,11 +154,11 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The future of a wait is polled through a combinator, which wants its own waker to be called.
+    /// The future of a wait is polled by a combinator, whose own waker is to be called.
     pub(crate) fn set_waker(&mut self, ticket: Ticket, waker: Waker) {
         let task = &mut self.tasks[ticket.task];
         if !task.parked().any(|wait| wait.serial == ticket.serial) {
-            // It is answered already.
+            // The wait has its answer already.
             return quietly(|| waker.wake());
         }
         let wakers = &mut task.rare().wakers;
@@ -168,7 +172,7 @@ impl<M: Machine> Kernel<M> {
         drop_quietly(old);
     }
 
-    /// Calls the waker of a wait that has ended, if it has one of its own.
+    /// Calls the waker of a wait that has ended, if a combinator set one.
     #[inline]
     pub(crate) fn call_waker(&mut self, ticket: Ticket) {
         let Some(rare) = &mut self.tasks[ticket.task].rare else { return };
@@ -178,7 +182,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Calls the wakers of all waits of a task that have one of their own.
+    /// Calls the wakers that combinators set for the waits of a task.
     pub(crate) fn call_all_wakers(&mut self, task: u32) {
         let rare = self.tasks[task].rare.as_mut();
         for (_, waker) in rare.map(|rare| mem::take(&mut rare.wakers)).into_iter().flatten() {

@@ -12,11 +12,11 @@ use crate::trace::{Event, Seq, WakeOp};
 use crate::waits::{On, Wait};
 
 impl<M: Machine> Kernel<M> {
-    /// The parked waits that a source reaches, in the order of their filing, and where each hears
-    /// of it.
+    /// The parked waits that a source reaches, in the order in which they were filed, and where
+    /// each delivery counts (its branch, or the root of the source).
     pub(crate) fn reached(&self, task: u32, source: Source) -> Vec<(Ticket, u32)> {
         let reached = self.tasks[task].parked().filter_map(|wait| {
-            let key = self.hears_now(task, source, wait.scope)?;
+            let key = self.delivery_key_now(task, source, wait.scope)?;
             Some((Ticket { task, serial: wait.serial }, key))
         });
         let mut reached: Vec<_> = reached.collect();
@@ -24,7 +24,7 @@ impl<M: Machine> Kernel<M> {
         reached
     }
 
-    /// An interrupt comes to all that is inside its source.
+    /// Delivers an interrupt to all waits inside its source.
     pub(crate) fn spread(&mut self, task: u32, source: Source, cause: Seq) {
         let was_ready = self.tasks[task].state == State::Ready;
         let winner = was_ready.then(|| self.winner(task));
@@ -48,11 +48,11 @@ impl<M: Machine> Kernel<M> {
             let seq = emit!(self, task, Event::Wake { op, ticket: None, cause });
             self.make_ready(task, seq);
         } else if hit == 0 {
-            self.tell_pending(task, source, winner);
+            self.log_pending(task, source, winner);
         }
     }
 
-    /// What a task that is ready will run for.
+    /// What a ready task will get in its next run.
     fn winner(&self, task: u32) -> &'static str {
         let record = &self.tasks[task];
         let interrupts = record.waits().filter_map(|wait| record.interrupt(wait));
@@ -62,8 +62,8 @@ impl<M: Machine> Kernel<M> {
             .map_or("value", |cancelled| if cancelled { "cancel" } else { "timeout" })
     }
 
-    /// Whether a task waits for foreign wakers alone inside `source`: it is parked in no trap
-    /// there, and in no shield.
+    /// Whether a task waits only for foreign wakers inside `source`: it is parked in no trap and in
+    /// no shield there.
     fn waits_for_a_waker(&self, task: u32, source: Source) -> bool {
         let is_inside = |scope: u32| self.scopes.is_within(source.root(), scope);
         let mut shields =
@@ -72,9 +72,9 @@ impl<M: Machine> Kernel<M> {
             && !shields.any(|(index, _)| is_inside(index))
     }
 
-    /// Says why a timeout has ended no trap: something else came first in this turn, or there is no
-    /// trap for it to end. (Of a cancellation its own line says so.)
-    fn tell_pending(&mut self, task: u32, source: Source, winner: Option<&'static str>) {
+    /// Logs why a timeout has ended no trap: something else came first, or there was no trap to
+    /// end. (A cancellation has its own line, which says so.)
+    fn log_pending(&mut self, task: u32, source: Source, winner: Option<&'static str>) {
         let scope = match source {
             Source::Scope(index) => self.scopes[index].number,
             Source::Deadline(_) => 0,
@@ -101,7 +101,7 @@ impl<M: Machine> Kernel<M> {
         let from = wait.scope;
         let interrupt = self.interrupt(task, source, from, key);
         if let Some(fired) = self.fired_mut(task, source) {
-            fired.heard.push(key);
+            fired.delivered_to.push(key);
         }
         let outcome = self.log.listening.then(|| log::interrupt(&interrupt));
         let Some(wait) = self.tasks[task].wait_mut(ticket.serial) else { return };
@@ -133,8 +133,8 @@ impl<M: Machine> Kernel<M> {
         interrupts.any(|interrupt| !interrupt.is_cancelled())
     }
 
-    /// A timeout that was delivered and not read gives way to the cancellation, and is pending
-    /// again.
+    /// Replaces a timeout that was delivered and not read with the cancellation. The timeout is
+    /// pending again.
     fn replace_timeouts(&mut self, task: u32) -> usize {
         if !self.unread_timeouts(task) {
             return 0;
@@ -142,7 +142,7 @@ impl<M: Machine> Kernel<M> {
         let waits: Vec<Wait> = self.tasks[task].waits().copied().collect();
         let mut replaced = 0;
         for Wait { serial, scope, .. } in waits {
-            let Some(key) = self.hears_now(task, Source::Cancel, scope) else { continue };
+            let Some(key) = self.delivery_key_now(task, Source::Cancel, scope) else { continue };
             let timeout = match self.tasks[task].owned(serial) {
                 Some(Owned::Interrupt(timeout)) if !timeout.is_cancelled() => timeout.clone(),
                 _ => continue,
@@ -154,8 +154,8 @@ impl<M: Machine> Kernel<M> {
             let (winner, loser) = ("cancel".into(), "timeout".into());
             let lost = timeout.scope().unwrap_or(0);
             emit!(self, task, Event::Race { winner, loser, scope: lost });
-            self.unhear(task, &timeout);
-            self.fired_mut(task, Source::Cancel).expect("it was cancelled").heard.push(key);
+            self.take_back_delivery(task, &timeout);
+            self.fired_mut(task, Source::Cancel).expect("it was cancelled").delivered_to.push(key);
             if let Some(outcome) = outcome {
                 self.note_answer(Ticket { task, serial }, outcome);
             }
@@ -163,9 +163,9 @@ impl<M: Machine> Kernel<M> {
         replaced
     }
 
-    /// Takes a delivery back. False if its source has ended since.
-    fn unhear(&mut self, task: u32, interrupt: &Interrupt) -> bool {
-        let Delivery { source, heard_in, .. } = *interrupt.delivery();
+    /// Undoes a delivery. False if its source has ended since.
+    fn take_back_delivery(&mut self, task: u32, interrupt: &Interrupt) -> bool {
+        let Delivery { source, delivered_in, .. } = *interrupt.delivery();
         let source = match source.index {
             ROOT => Source::Cancel,
             NO_SCOPE => Source::Deadline(source.number as u32),
@@ -175,20 +175,20 @@ impl<M: Machine> Kernel<M> {
             },
         };
         let Some(fired) = self.fired_mut(task, source) else { return false };
-        let place = fired.heard.iter().position(|key| *key == heard_in);
-        place.map(|place| fired.heard.swap_remove(place)).is_some()
+        let place = fired.delivered_to.iter().position(|key| *key == delivered_in);
+        place.map(|place| fired.delivered_to.swap_remove(place)).is_some()
     }
 
     /// An interrupt was delivered and its future was dropped unread: it is pending again.
     pub(crate) fn unread(&mut self, task: u32, interrupt: &Interrupt) {
-        if self.unhear(task, interrupt) {
+        if self.take_back_delivery(task, interrupt) {
             let scope = interrupt.scope().unwrap_or(0);
             let outcome = log::interrupt(interrupt);
             emit!(self, task, Event::Cleanup { scope, outcome });
         }
     }
 
-    /// How many sources of interrupts have fired that nobody has heard of.
+    /// How many sources of interrupts have fired and were delivered nowhere.
     pub(crate) fn pending_sources(&self) -> usize {
         let scopes = self.scopes.iter().filter_map(|scope| scope.fired.as_deref());
         let rares = self.tasks.iter().filter(|task| !task.is_ended());
@@ -197,26 +197,26 @@ impl<M: Machine> Kernel<M> {
             let cancel = rare.cancel.as_ref().map(|cancel| &cancel.fired);
             cancel.into_iter().chain(rare.deadlines.iter().map(|deadline| &deadline.fired))
         });
-        scopes.chain(of_tasks).filter(|fired| fired.heard.is_empty()).count()
+        scopes.chain(of_tasks).filter(|fired| fired.delivered_to.is_empty()).count()
     }
 
-    /// A timeout ends: enclosing deadlines that have passed are pending again in its branch.
-    pub(crate) fn renew_around(&mut self, task: u32, parent: u32) {
+    /// After a timeout has ended: enclosing deadlines that have passed are pending again in its
+    /// branch.
+    pub(crate) fn make_pending_again(&mut self, task: u32, parent: u32) {
         let around = self.scopes.around(parent);
         let around = around.take_while(|(_, scope)| scope.kind != ScopeKind::Shield);
         let fired = around.filter(|(_, scope)| scope.fired.is_some()).map(|(index, _)| index);
         for index in fired.collect::<Vec<u32>>() {
             let source = Source::Scope(index);
-            if let Some(key) = self.hears_now(task, source, parent)
+            if let Some(key) = self.delivery_key_now(task, source, parent)
                 && let Some(fired) = self.fired_mut(task, source)
             {
-                fired.heard.retain(|heard| *heard != key);
+                fired.delivered_to.retain(|it| *it != key);
             }
         }
     }
 
-    /// Lets the timeouts of a task that are pending end the foreign waits inside them, in the poll
-    /// to come.
+    /// Lets pending timeouts of a task end the foreign waits inside them during the next poll.
     #[cold]
     pub(crate) fn offer_timeouts(&self, task: u32) {
         for (index, scope) in self.scopes.of(&self.tasks, task) {
@@ -231,11 +231,13 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Whether nobody has heard of a scope that fired, or an open branch has not.
+    /// Whether a scope that fired was delivered nowhere yet, or not to some open branch.
     fn is_pending_somewhere(&self, task: u32, index: u32, fired: &Fired) -> bool {
         let branches = self.scopes.of(&self.tasks, task);
         let mut branches = branches.filter(|(_, scope)| scope.kind == ScopeKind::Branch);
-        let hears = |from| self.scopes.hears((fired, &fired.heard), index, from, false).is_some();
-        fired.heard.is_empty() || branches.any(|(branch, _)| hears(branch))
+        let reaches = |from| {
+            self.scopes.delivery_key((fired, &fired.delivered_to), index, from, false).is_some()
+        };
+        fired.delivered_to.is_empty() || branches.any(|(branch, _)| reaches(branch))
     }
 }

@@ -1,4 +1,4 @@
-//! How a task ends: by its output, by a panic, or dropped; and what it leaves.
+//! How a task ends: with its output, by a panic, or dropped; and the clean-up after it.
 
 use std::any::Any;
 use std::mem;
@@ -22,27 +22,28 @@ impl<M: Machine> Kernel<M> {
         self.clear_away(index);
         self.tasks[index].rare().panic = Some(message);
         if self.tasks.is_main(index) {
-            // Its future stays with whoever runs the kernel.
+            // The future of main belongs to the caller of `run`.
             self.main_panic = Some(panic);
         } else {
             drop_quietly(panic);
-            // The future goes before its name: its requests are withdrawn, its scopes closed.
+            // The future is dropped before its name is free: its requests are withdrawn, its scopes
+            // closed.
             self.clear_body(index);
         }
         self.gate.end();
-        // Nothing that this poll asked for is done.
+        // The requests of this poll are discarded.
         self.serve_posts();
         self.end_task(index, End::Panicked, self.run_line(index));
     }
 
-    /// Drops a task's future or output, in the name of no task. Its name stays.
+    /// Drops a task's future or output, outside of any task. Its name stays.
     pub(crate) fn clear_body(&mut self, index: u32) {
         if let Some(body) = &mut self.tasks[index].body {
             self.gate.aside(|| quietly(|| body.as_mut().clear()));
         }
     }
 
-    /// Ends a task: whoever joins it hears of that, and nothing of it stays behind.
+    /// Ends a task: wakes its joiners, and removes everything else that belongs to it.
     pub(crate) fn end_task(&mut self, index: u32, end: End, cause: Seq) {
         let task = &self.tasks[index];
         if task.first.is_some() || task.newest_scope != NONE || task.rare.is_some() {
@@ -66,7 +67,7 @@ impl<M: Machine> Kernel<M> {
         }
         if was == State::Running {
             if self.tasks[index].detached {
-                // Nobody will have its output.
+                // No task will take its output.
                 self.clear_body(index);
                 self.serve();
             }
@@ -78,15 +79,15 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Frees the place of a task that has ended, and of which nobody will ask any more.
+    /// Frees the place of a task that has ended and that no task can join any more.
     pub(crate) fn remove_task(&mut self, index: u32) {
         let task = self.tasks.remove(index);
         self.gate.free_task(index);
         drop_quietly(task);
     }
 
-    /// Ends what an ended task had open: its futures are gone, leaked, somebody else's, or main's,
-    /// which outlives the run.
+    /// Ends the waits and scopes that an ended task still has. Their futures are leaked, or belong
+    /// to another task, or are inside main's future, which outlives the run.
     fn release_all(&mut self, index: u32) {
         let serials: Vec<_> = self.tasks[index].waits().map(|wait| wait.serial).collect();
         for serial in serials {
@@ -105,8 +106,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Ends a task by dropping its future, wherever that stands. A task that runs cannot be taken
-    /// from under itself, and stays.
+    /// Ends a task by dropping its future, in whatever state it is. A running task cannot be
+    /// dropped, and stays.
     pub(crate) fn drop_task(&mut self, task: TaskRef, why: &'static str) {
         let Some(index) = self.tasks.find(task) else { return };
         if matches!(self.tasks[index].state, State::Ready | State::Parked) {
@@ -116,7 +117,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Drops all tasks that are left, newest first.
+    /// Drops the remaining tasks, newest first.
     pub(crate) fn drop_tasks(&mut self, why: &'static str) {
         for index in self.tasks.newest_first(0) {
             self.drop_task(self.tasks.name_of(index), why);

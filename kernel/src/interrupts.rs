@@ -1,8 +1,9 @@
-//! Interrupts: who gets one when a deadline fires or a task is cancelled, and what stays pending.
+//! Interrupts: which waits a deadline or a cancellation interrupts, and what stays pending.
 //!
 //! A source of interrupts (a scope that fired, a cancellation) reaches every wait inside it that no
-//! shield covers. Each *branch* that was open when it fired hears of it once; anything else hears
-//! of it only if nobody has. What has not been heard is pending: it ends the next blocking trap.
+//! shield covers. It is delivered once to each *branch* that was open when it fired. A wait outside
+//! of all branches gets it only if it was not delivered yet. An interrupt that was not delivered is
+//! pending: it ends the next blocking trap.
 
 use traps::protocol::{ROOT, ScopeId, ScopeKind};
 use traps::{Delivery, Interrupt, Kind, TaskId, Time};
@@ -13,18 +14,18 @@ use crate::machine::Machine;
 use crate::scopes::Scopes;
 use crate::trace::{Effect, Event, Seq};
 
-/// Where an interrupt comes from.
+/// The source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Cancel,
-    /// The scope in that place.
+    /// The scope in that place of the table.
     Scope(u32),
-    /// A connection deadline that fired without a guard: its slot. It is for the whole task.
+    /// A connection deadline that fired without a guard, by its slot. It is for the whole task.
     Deadline(u32),
 }
 
 impl Source {
-    /// The outermost scope that it is for.
+    /// The outermost scope that it applies to.
     pub(crate) fn root(self) -> u32 {
         match self {
             Source::Scope(index) => index,
@@ -33,17 +34,17 @@ impl Source {
     }
 }
 
-/// What has come of a source since it fired.
+/// The state of a source that has fired.
 #[derive(Debug)]
 pub(crate) struct Fired {
-    /// Sources fire in this order.
+    /// The rank of this source among all that fired.
     order: u64,
     /// Its `fire` or `cancel` line.
     pub(crate) seq: Seq,
     /// The newest scope of the kernel at that time.
     newest: u64,
-    /// The branches that have heard of it, or its own root: once for each delivery.
-    pub(crate) heard: Vec<u32>,
+    /// The branches that it was delivered to, or its root: one entry for each delivery.
+    pub(crate) delivered_to: Vec<u32>,
 }
 
 /// A cancellation that was asked for. A task is cancelled once in its life.
@@ -55,8 +56,8 @@ pub(crate) struct Cancellation {
 }
 
 impl Cancellation {
-    pub(crate) fn was_heard(&self) -> bool {
-        !self.fired.heard.is_empty()
+    pub(crate) fn was_delivered(&self) -> bool {
+        !self.fired.delivered_to.is_empty()
     }
 }
 
@@ -69,16 +70,17 @@ pub(crate) struct FiredDeadline {
 }
 
 impl Scopes {
-    /// Where a wait in `from` would hear of a source that fired, if it does: its branch, or the
-    /// source's root. `heard` is who has heard of it. `shields`: also what a shield holds back.
-    pub(crate) fn hears(
+    /// Where a source that has fired would be delivered to a wait in `from`: at its branch, or at
+    /// the root of the source. `None` if it would not be. `delivered_to` lists the deliveries so
+    /// far. `shields`: count what a shield holds back as well.
+    pub(crate) fn delivery_key(
         &self,
-        (fired, heard): (&Fired, &[u32]),
+        (fired, delivered_to): (&Fired, &[u32]),
         root: u32,
         from: u32,
         shields: bool,
     ) -> Option<u32> {
-        let (mut branch, mut has_heard, mut is_inside) = (None, false, root == ROOT);
+        let (mut branch, mut was_delivered, mut is_inside) = (None, false, root == ROOT);
         for (index, scope) in self.around(from) {
             match scope.kind {
                 _ if index == root => {
@@ -88,12 +90,12 @@ impl Scopes {
                 ScopeKind::Shield if !shields => return None,
                 ScopeKind::Branch if scope.number <= fired.newest => {
                     branch = branch.or(Some(index));
-                    has_heard |= heard.contains(&index);
+                    was_delivered |= delivered_to.contains(&index);
                 }
                 _ => {}
             }
         }
-        let is_news = heard.is_empty() || branch.is_some() && !has_heard;
+        let is_news = delivered_to.is_empty() || branch.is_some() && !was_delivered;
         (is_inside && is_news).then(|| branch.unwrap_or(root))
     }
 
@@ -126,32 +128,37 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Where a wait in `from` hears of a source that fires now.
-    pub(crate) fn hears_now(&self, task: u32, source: Source, from: u32) -> Option<u32> {
-        self.scopes.hears((self.fired(task, source)?, &[]), source.root(), from, false)
+    /// Where a source that fires now is delivered to a wait in `from`.
+    pub(crate) fn delivery_key_now(&self, task: u32, source: Source, from: u32) -> Option<u32> {
+        self.scopes.delivery_key((self.fired(task, source)?, &[]), source.root(), from, false)
     }
 
     fn new_fired(&mut self, seq: Seq) -> Fired {
         self.fires += 1;
         let newest = self.shared.scopes.get();
-        Fired { order: self.fires, seq, newest, heard: Vec::new() }
+        Fired { order: self.fires, seq, newest, delivered_to: Vec::new() }
     }
 
-    /// The interrupt that is pending for a trap in `from`, and where that hears of it.
+    /// The interrupt that is pending for a trap in `from`, and where it would be delivered.
     ///
-    /// The one place that says who comes first: a cancellation, then the timeout that fired first.
-    /// (A value that is there comes before both, since a task that is ready is not interrupted.)
+    /// The one place that decides the order: a cancellation, then the timeout that fired first. (A
+    /// value comes before both, since a task that is ready is not interrupted.)
     pub(crate) fn pending(&self, task: u32, from: u32, shields: bool) -> Option<(Source, u32)> {
         let record = &self.tasks[task];
         if record.sources == 0 {
             return None;
         }
-        let hears = |fired: &Fired, source: Source| {
-            let key = self.scopes.hears((fired, &fired.heard), source.root(), from, shields)?;
+        let key_of = |fired: &Fired, source: Source| {
+            let key = self.scopes.delivery_key(
+                (fired, &fired.delivered_to),
+                source.root(),
+                from,
+                shields,
+            )?;
             Some((source, key))
         };
         if let Some(cancel) = record.cancel()
-            && let Some(found) = hears(&cancel.fired, Source::Cancel)
+            && let Some(found) = key_of(&cancel.fired, Source::Cancel)
         {
             return Some(found);
         }
@@ -159,21 +166,21 @@ impl<M: Machine> Kernel<M> {
         let deadlines = deadlines.map(|it| (&it.fired, Source::Deadline(it.slot)));
         let scopes = self.scopes.around(from);
         let scopes = scopes.filter_map(|(at, it)| Some((it.fired.as_deref()?, Source::Scope(at))));
-        let found = deadlines.chain(scopes).filter_map(|(it, s)| Some((it.order, hears(it, s)?)));
+        let found = deadlines.chain(scopes).filter_map(|(it, s)| Some((it.order, key_of(it, s)?)));
         found.min_by_key(|(order, _)| *order).map(|(_, found)| found)
     }
 
-    /// Takes the interrupt that is pending for a trap in `from`, with the line behind it.
+    /// Takes the interrupt that is pending for a trap in `from`, with the line of its cause.
     #[cold]
     pub(crate) fn take_pending(&mut self, task: u32, from: u32) -> Option<(Interrupt, Seq)> {
         let (source, key) = self.pending(task, from, false)?;
         let interrupt = self.interrupt(task, source, from, key);
         let fired = self.fired_mut(task, source)?;
-        fired.heard.push(key);
+        fired.delivered_to.push(key);
         Some((interrupt, fired.seq))
     }
 
-    /// What is pending in `from`, or held back by a shield there.
+    /// The interrupt that is pending in `from`, or that a shield holds back there.
     pub(crate) fn held(&self, task: u32, from: u32) -> Option<Interrupt> {
         let (source, key) = self.pending(task, from, true)?;
         Some(self.interrupt(task, source, from, key))
@@ -185,16 +192,16 @@ impl<M: Machine> Kernel<M> {
         task: u32,
         source: Source,
         from: u32,
-        heard_in: u32,
+        delivered_in: u32,
     ) -> Interrupt {
-        let position = self.scopes.timeout_at(from);
+        let position = self.scopes.nearest_timeout(from);
         let timeout =
             if position == source.root() { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
         let mut delivery = Delivery {
             kind: timeout,
             source: self.scopes.name_of(&self.tasks, task, source.root()),
             position: self.scopes.name_of(&self.tasks, task, position),
-            heard_in,
+            delivered_in,
             passed: false,
             deadline: Time::NEVER,
             reading: self.log.now,
@@ -207,7 +214,7 @@ impl<M: Machine> Kernel<M> {
         Interrupt::new(delivery)
     }
 
-    /// What only this kind of source has to say.
+    /// Fills in the fields that only this kind of source has.
     fn describe(&self, task: u32, source: Source, delivery: &mut Delivery) {
         match source {
             Source::Cancel => {
@@ -218,14 +225,16 @@ impl<M: Machine> Kernel<M> {
             Source::Scope(index) => {
                 let scope = &self.scopes[index];
                 (delivery.deadline, delivery.scope) = (scope.deadline, scope.number);
-                // A guard names its own place on the way out; until then its `arm` line tells.
+                // A guard adds its own place when it returns the error. Until then its `arm` line
+                // has the place.
                 delivery.set_at = (scope.kind == ScopeKind::Timeout).then_some(scope.site);
             }
             Source::Deadline(slot) => {
                 let deadlines = self.tasks[task].rare.iter().flat_map(|rare| &rare.deadlines);
                 let found = deadlines.into_iter().find(|it| it.slot == slot);
                 delivery.deadline = found.map_or(Time::NEVER, |it| it.deadline);
-                // Told from a cancellation of the task, which has the same root.
+                // The index differs from that of a cancellation of the task, which has the same
+                // root.
                 delivery.source = ScopeId { index: NO_SCOPE, number: u64::from(slot) };
             }
         }
@@ -233,7 +242,7 @@ impl<M: Machine> Kernel<M> {
 
     // ---- Sources ---------------------------------------------------------------------------
 
-    /// The deadline of a scope has passed; `fire` is the line that says so.
+    /// The deadline of a scope has passed; `fire` is the line of that.
     pub(crate) fn fire_scope(&mut self, index: u32, deadline: Time, fire: Seq) {
         let fired = Box::new(self.new_fired(fire));
         let scope = &mut self.scopes[index];
@@ -245,7 +254,7 @@ impl<M: Machine> Kernel<M> {
         self.spread(task, Source::Scope(index), fire);
     }
 
-    /// A connection deadline has fired that guards nothing: its task is interrupted.
+    /// A connection deadline has fired that guards nothing, so it interrupts its whole task.
     pub(crate) fn fire_deadline(&mut self, task: u32, slot: u32, deadline: Time, fire: Seq) {
         self.forget_deadline(task, slot);
         let fired = self.new_fired(fire);
@@ -255,7 +264,7 @@ impl<M: Machine> Kernel<M> {
         self.spread(task, Source::Deadline(slot), fire);
     }
 
-    /// An interrupt of a connection deadline that guards nothing is for nobody any more.
+    /// Discards the interrupt of a connection deadline that guards nothing.
     pub(crate) fn forget_deadline(&mut self, task: u32, slot: u32) {
         let record = &mut self.tasks[task];
         let Some(rare) = &mut record.rare else { return };
@@ -264,7 +273,8 @@ impl<M: Machine> Kernel<M> {
         record.sources -= u32::try_from(before - rare.deadlines.len()).unwrap_or(0);
     }
 
-    /// A scope that fired is armed anew, as only a guard is: what it has not ended, it will not.
+    /// A scope that fired is armed again, which only a guard can be. Its interrupt is discarded
+    /// where it has not been delivered.
     pub(crate) fn unfire(&mut self, index: u32) {
         if let Some(scope) = self.scopes.get_mut(index)
             && scope.fired.take().is_some()
@@ -274,7 +284,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Cancels a task: once in its life, and before any timeout.
+    /// Cancels a task. A task is cancelled once, and a cancellation comes before any timeout.
     pub(crate) fn cancel_task(
         &mut self,
         index: u32,
@@ -301,5 +311,5 @@ impl<M: Machine> Kernel<M> {
     }
 }
 
-/// In place of a scope, for a connection deadline that guards nothing.
+/// Stands for the scope of a connection deadline that guards nothing.
 pub(crate) const NO_SCOPE: u32 = ROOT - 1;

@@ -1,4 +1,4 @@
-//! Descriptors: waits for them, what arrives, and when a registration ends.
+//! Descriptors: waits for them, arrivals, and when a registration ends.
 
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,8 @@ use crate::waits::On;
 const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 
 impl<M: Machine> Kernel<M> {
-    /// The `io` trap: answers if readiness is remembered, else parks, registering if need be.
+    /// The `io` trap: answers if readiness is remembered, else parks, and registers the descriptor
+    /// if needed.
     #[inline]
     pub(crate) fn wait_for_io(&mut self, asker: &Asker, handle: HandleId, direction: Direction) {
         let side = direction as usize;
@@ -51,8 +52,9 @@ impl<M: Machine> Kernel<M> {
         self.park(asker, On::Io(handle.index, direction), op);
     }
 
-    /// Whether the end or the error that was seen is there still. An error is gone when it was
-    /// read, and a FIFO may have another writer: a task that waits in a loop would never give way.
+    /// Whether the end or the error that was seen is still there. An error is gone after it was
+    /// read, and a FIFO may get another writer. Without this check a task that waits in a loop
+    /// would never give way.
     #[cold]
     fn is_closed_still(&mut self, index: u32) -> bool {
         let registration = self.registrations.get(index).expect("it was found before");
@@ -60,7 +62,7 @@ impl<M: Machine> Kernel<M> {
         registration.closed
     }
 
-    /// Tells the poller of a descriptor that a task is about to wait for.
+    /// Registers a descriptor that a task is about to wait for.
     #[cold]
     fn register(&mut self, asker: &Asker, index: u32) -> Result<(), Owned> {
         let registration = self.registrations.get(index).expect("it was found before");
@@ -84,10 +86,10 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Step 2 of a turn, for one descriptor: wakes who waits, remembers for who does not.
+    /// Step 2 of a turn, for one descriptor: wakes the waiters, or remembers that it is ready.
     #[inline]
     pub(crate) fn arrive(&mut self, arrival: Arrival) {
-        // A stale event is of a handle that is gone: the name does not match any more.
+        // The handle of a stale event is gone, so its name does not match.
         let Some((index, registration)) = self.registrations.find_token(arrival.token) else {
             return;
         };
@@ -130,11 +132,11 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The policy ends a registration at a wake, or the task may have to, later.
+    /// The policy ends a registration at a wake, or notes that the task may have to end it later.
     fn leave_at_wake(&mut self, index: u32, task: u32, direction: Direction) {
         if self.options.policy == Policy::NextSleep {
             if self.deferred(task).is_some_and(|(other, _)| other != index) {
-                // It wakes for two at once, and keeps one.
+                // The task was woken for two descriptors at once, and keeps one registration.
                 self.undefer(task, Why::Other);
             }
             self.tasks[task].rare().deferred = Some((index, direction));
@@ -143,7 +145,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A wake that was not read is for the next who waits.
+    /// A wake that was not read goes to the next waiter.
     pub(crate) fn give_back(&mut self, index: u32, direction: Direction, cause: Seq) {
         let Some(registration) = self.registrations.get(index) else { return };
         match registration.meet(direction) {
@@ -155,7 +157,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// An event that served nobody. Too many of them end the registration.
+    /// An event that no task waited for. Too many of them end the registration.
     fn remember(&mut self, index: u32, arrival: Arrival, news: bool) {
         let read = arrival.readable;
         let direction = if read { Direction::Read } else { Direction::Write };
@@ -175,7 +177,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A guard has ended a wait in this turn, and what it waited for comes now.
+    /// Logs a race: a guard has ended a wait in this turn, and now the descriptor is ready.
     fn tell_race(&mut self, index: u32, direction: Direction) {
         let is_it = |lost: &&(u32, Direction, u32, u64)| lost.0 == index && lost.1 == direction;
         if let Some(&(_, _, task, scope)) = self.guarded.iter().find(is_it) {
@@ -194,7 +196,7 @@ impl<M: Machine> Kernel<M> {
         let (alias, descriptor) = (registration.alias, registration.descriptor);
         self.registrations.registered -= 1;
         self.counts.unregisters += 1;
-        // A refusal means that the system has forgotten it already, which is what was wanted.
+        // A refusal means that the system has dropped the registration already.
         let _ = self.machine.deregister(descriptor);
         emit_for!(self, KERNEL, Event::Unregister { alias, why });
     }
@@ -212,8 +214,8 @@ impl<M: Machine> Kernel<M> {
         self.tasks[task].rare.as_ref()?.deferred
     }
 
-    /// Policy NextSleep, at a wait: the same one goes on, another one ends the deferred one; says
-    /// whether it did.
+    /// Policy NextSleep, at a wait: a wait for the same direction keeps the deferred registration,
+    /// another wait ends it. True if it was ended.
     fn keep_or_undefer(&mut self, task: u32, index: u32, direction: Direction) -> bool {
         let deferred = self.deferred(task);
         if deferred == Some((index, direction)) {
@@ -233,8 +235,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A handle is closed: its waiters hear of it, and nobody else will wait. It keeps its place
-    /// until its descriptor is closed.
+    /// Closes a handle: ends its waits, and no more can begin. The handle keeps its place until its
+    /// descriptor is closed.
     pub(crate) fn close_handle(&mut self, handle: HandleId, cause: Seq) {
         if self.registrations.find(handle).is_some() {
             self.end_waits(handle.index, cause);
@@ -252,7 +254,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A handle is gone: its waiters hear of it, then its descriptor goes.
+    /// Removes a handle: ends its waits, then closes its descriptor.
     pub(crate) fn release(
         &mut self,
         handle: HandleId,

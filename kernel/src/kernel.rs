@@ -1,4 +1,4 @@
-//! The kernel as its owner sees it: build, run, shut down, observe.
+//! The kernel as its owner uses it: build, run, shut down, observe.
 
 use std::fmt;
 use std::io;
@@ -34,8 +34,8 @@ use crate::watchdog::Watchdog;
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
-/// It belongs to the thread that made it. Tasks that main leaves behind stay parked and go on in
-/// the next run.
+/// It belongs to the thread that made it. Tasks that are left when main has ended stay parked and
+/// go on in the next run.
 pub struct Kernel<M: Machine> {
     pub(crate) machine: M,
     pub(crate) options: Options,
@@ -57,32 +57,33 @@ pub struct Kernel<M: Machine> {
     pub(crate) longrun: Longrun,
     pub(crate) watchdog: Watchdog,
     pub(crate) skipped: Skipped,
-    /// What is counted as it happens; [`Kernel::counters`] adds the rest.
+    /// Events that are counted as they happen; [`Kernel::counters`] adds the rest.
     pub(crate) counts: Counters,
     /// The last scan of the deadline table.
     pub(crate) scanned: traps::Time,
-    /// A point at which a wait ends also without a timer.
+    /// A time at which a wait of the machine has to end although no timer is due.
     pub(crate) bound: Option<traps::Time>,
-    /// Waits that something outside the kernel will end.
+    /// The number of waits that something outside the kernel will end.
     pub(crate) external: usize,
     /// The task that runs now, or has ended in this run.
     pub(crate) running: Option<u32>,
     /// When it got the CPU, as far as the clock was read.
     pub(crate) running_since: traps::Time,
-    /// A log, a sweep or a watchdog wants to know of each run.
+    /// Whether a log, a sweep or a watchdog needs to see each run.
     pub(crate) is_watched: bool,
-    /// Its future is being polled: a panic is the task's.
+    /// Whether the future of a task is being polled: a panic belongs to the task then.
     pub(crate) is_polling: bool,
-    /// Sources of interrupts that fired, sleeps, and scheduling queues, counted to number them.
+    /// Counters that number the interrupt sources that fired, the sleeps, and the scheduling
+    /// queues.
     pub(crate) fires: u64,
     pub(crate) sleeps: u64,
     pub(crate) queues: u64,
-    /// What guards have ended in this turn: descriptor, direction, task and scope.
+    /// Waits that guards have ended in this turn: descriptor, direction, task and scope.
     pub(crate) guarded: Vec<(u32, Direction, u32, u64)>,
     /// Names of outside waits, in the order of their first use.
     pub(crate) outside_names: Vec<&'static str>,
     pub(crate) main_ended: bool,
-    /// What main panicked with, kept until the run ends.
+    /// The panic of main, until the run ends.
     pub(crate) main_panic: Option<Box<dyn std::any::Any + Send>>,
     // Buffers that are used again, so that no turn allocates.
     pub(crate) arrivals: Arrivals,
@@ -146,26 +147,26 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Lets `activation` see every event from now on. In a build without the feature `trace` it
-    /// sees none.
+    /// Gives `activation` every event from now on. In a build without the feature `trace` it gets
+    /// none.
     pub fn observe(&mut self, activation: impl Activation + 'static) {
         self.log.add(Box::new(activation));
         self.look();
     }
 
-    /// Writes the stable trace to `out`, and flushes it when the kernel goes to sleep, at a
-    /// `panic` and at the `halt`. In a build without the feature `trace` it writes the head alone.
+    /// Writes the stable trace to `out`. Flushes it when the kernel goes to sleep, at a `panic` and
+    /// at the `halt`. In a build without the feature `trace` it writes only the head.
     ///
-    /// It writes inside the kernel's loop, so an `out` that stalls, such as a pipe that nobody
-    /// reads, stalls the kernel. It drops what `out` refuses, and does not report it.
+    /// The trace is written inside the kernel's loop. An `out` that stalls, such as a pipe that is
+    /// not read, stalls the kernel. Lines that `out` refuses are dropped without an error.
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
         let head = trace::header(self.machine.clock_name(), self.machine.seed());
         let _ = writeln!(out, "{head}");
         self.observe(Writer::new(out));
     }
 
-    /// Adds `ran=`, `waited=` and `late=` to the lines of the trace, which then differs from run
-    /// to run.
+    /// Adds `ran=`, `waited=` and `late=` to the lines of the trace. The trace then differs from
+    /// run to run.
     pub fn time_the_trace(&mut self) {
         self.log.timed = true;
     }
@@ -178,24 +179,25 @@ impl<M: Machine> Kernel<M> {
     /// Runs `main` as a task and returns its output as soon as it has ended. Other tasks stay
     /// parked and go on in the next run.
     ///
-    /// If a shutdown begins meanwhile ([`Options::shutdown_on`]), main runs on. It ends by itself,
-    /// as [`traps::shutdown::begun`] tells it to, or it is cancelled when the drain is over. There
-    /// is no next run then, only [`Kernel::shutdown`].
+    /// If a shutdown begins during the run ([`Options::shutdown_on`]), main continues. It can end
+    /// by itself when it sees [`traps::shutdown::begun`]; otherwise it is cancelled when the drain
+    /// is over. After that the kernel cannot run again; only [`Kernel::shutdown`] remains.
     ///
     /// # Errors
     ///
-    /// [`Error`]: the machine failed, everything hangs, the kernel was shut down, or a shutdown
-    /// that began meanwhile had to drop main.
+    /// [`Error`]: the machine failed, no task can ever run again, the kernel was shut down, or a
+    /// shutdown that began during the run had to drop main.
     ///
     /// # Panics
     ///
-    /// With main's panic, after a shutdown; and if a kernel runs on this thread already.
+    /// If main panicked, with its panic, after a shutdown. If a kernel is already running on this
+    /// thread.
     #[track_caller]
     pub fn run<F: Future>(&mut self, main: F) -> Result<F::Output, Error> {
         self.run_from(main, Location::caller())
     }
 
-    /// [`Kernel::run`], for a wrapper that knows its own caller's place in the source.
+    /// [`Kernel::run`], for a wrapper that passes the place of its caller in the source.
     pub(crate) fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
         if self.is_closing() {
             return Err(Error::Shut);
@@ -217,30 +219,32 @@ impl<M: Machine> Kernel<M> {
         Ok(output.expect("a run ends when main has ended"))
     }
 
-    /// Ends the kernel, phase by phase, each with its line:
+    /// Ends the kernel in phases. Each phase has a line in the log:
     ///
-    /// - *close*: [`traps::shutdown::has_begun`] is true from now on, and who waits for that is
-    ///   woken. A signal of [`Options::shutdown_on`] does this in the midst of a run.
-    /// - *drain*: until every [`traps::shutdown::hold`] is dropped, at most [`Options::drain`].
-    ///   Another such signal ends it.
-    /// - *cancel*: all tasks that are left are cancelled, newest first.
-    /// - *cleanup*: until they have ended, and those that they spawned, which are cancelled too;
-    ///   at most [`Options::grace`]. Then the futures that are left are dropped, newest first.
-    /// - *halt*: jobs on threads, abandoned ones too, have what remains of that grace; jobs that a
-    ///   simulated machine plays have none. Then a line names those that still run.
+    /// - *close*: [`traps::shutdown::has_begun`] is true from now on, and the tasks that wait for
+    ///   it are woken. A signal of [`Options::shutdown_on`] does this during a run.
+    /// - *drain*: waits until every [`traps::shutdown::hold`] is dropped, at most
+    ///   [`Options::drain`]. Another such signal ends it.
+    /// - *cancel*: cancels the remaining tasks, newest first.
+    /// - *cleanup*: waits until these tasks have ended, and those that they spawn, which are
+    ///   cancelled too; at most [`Options::grace`]. Then drops the futures that are left, newest
+    ///   first.
+    /// - *halt*: waits for jobs on threads, abandoned ones too, for the rest of the grace period.
+    ///   Then a line names those that still run. Scripted jobs of a simulated machine are not
+    ///   waited for.
     ///
-    /// All together take no longer than the drain and one grace, and a step that fails does not
-    /// skip the next. A shutdown that finds nothing to end has only the line of the halt. The
-    /// kernel does not run again.
+    /// Together the phases take no longer than the drain and one grace period. If a phase fails,
+    /// the next ones still take place. A shutdown that finds no task to end has only the line of
+    /// the halt. The kernel cannot run again.
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]. On a simulated machine also [`Error::Hang`], if a drain or a grace has
-    /// no limit and nothing can happen any more. The later phases are gone through all the same.
+    /// [`Error::Machine`]. On a simulated machine also [`Error::Hang`], if a drain or a grace
+    /// period has no limit and nothing can happen any more. The later phases still take place.
     ///
     /// # Panics
     ///
-    /// If a kernel runs on this thread, as in its task.
+    /// If a kernel is running on this thread, for example when a task calls this.
     pub fn shutdown(&mut self) -> Result<(), Error> {
         self.shutdown_because("shutdown")
     }
@@ -253,20 +257,20 @@ impl<M: Machine> Kernel<M> {
             let _running = Running::enter(self);
             self.shut_down(reason)
         };
-        // Whoever waits for what was not heeded hears that it never will be.
+        // Threads that wait for an unhandled message learn here that it never will be handled.
         self.drop_messages();
         ended
     }
 
-    /// Closes the wake queue. What is in it is foreign, each message for itself: two panics at once
-    /// would end the process.
+    /// Closes the wake queue. Its messages are foreign objects and are dropped one by one, because
+    /// two panics at once would abort the process.
     fn drop_messages(&mut self) {
         self.inbox.queue.close().into_iter().for_each(drop_quietly);
     }
 
-    /// Drops what is left, with a line for each task.
+    /// Drops the remaining tasks, with a line for each.
     fn let_go(&mut self) {
-        // In a task of another kernel the gate is taken. Then that kernel passes the posts on.
+        // The gate is in use in a task of another kernel. Then that kernel passes the posts on.
         let running = self.gate.is_free().then(|| Running::enter(self));
         self.drop_tasks("its_kernel_is_dropped");
         self.drop_jobs();
@@ -282,10 +286,10 @@ impl<M: Machine> fmt::Debug for Kernel<M> {
     }
 }
 
-/// Tasks that are left are dropped, newest first, with a line each. Jobs on threads are abandoned.
+/// Drops the remaining tasks, newest first, with a line for each, and abandons jobs on threads.
 impl<M: Machine> Drop for Kernel<M> {
     fn drop(&mut self) {
-        // In the name of no task: it may be dropped in one of another kernel.
+        // Runs outside of any task, because a task of another kernel may drop this kernel.
         self.gate.aside(|| self.let_go());
     }
 }
@@ -318,7 +322,7 @@ impl<M: Machine> Drop for Kernel<M> {
 pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
     let mut kernel = Kernel::new(Real::new().map_err(Error::Machine)?);
     let output = kernel.run(main);
-    // Also after a failure: what is left is ended, and the log says so.
+    // Runs after a failure too: the remaining tasks are ended, and the log says so.
     let ended = kernel.shutdown();
     let output = output?;
     ended?;

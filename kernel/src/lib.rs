@@ -1,8 +1,9 @@
 //! The kernel of trapline: runs tasks and answers their traps, on one thread.
 //!
-//! A *turn* is: wait for the machine, arrivals, the wake queue, expired timers, and then exactly
-//! the tasks that were ready when that step began, first in, first out. Every decision is an event
-//! of the [`trace`].
+//! A *turn* has five steps: wait for the machine, handle arrivals, empty the wake queue, fire the
+//! timers that are due, and run each task that was ready when this last step began, first in, first
+//! out. Connection deadlines that are due fire before the arrivals. Every decision is an event of
+//! the [`trace`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,38 +17,38 @@
 //! assert_eq!(both.unwrap().unwrap().as_micros(), 1_000_000);
 //! ```
 //!
-//! What an owner does with a [`Kernel`]: run ([`Kernel::run`], [`Kernel::run_until_quiescent`]),
-//! observe ([`Kernel::trace_to`], [`Kernel::task_table`], [`Kernel::jobs`], [`Kernel::counters`],
-//! [`Kernel::is_quiescent`]), hear of what happens
-//! ([`Kernel::on_signal`], [`Kernel::on_orphan`], [`Kernel::on_stuck`]), hand it to other threads
-//! ([`Kernel::remote`]) and end it ([`Kernel::shutdown`]). [`Options`] are what it chooses;
-//! [`limits()`] lists every number. The [`guide`] tells how to read the log, and has the five
-//! [rules for new code](guide::outside#rules-for-new-code).
+//! The owner of a [`Kernel`] can run it ([`Kernel::run`], [`Kernel::run_until_quiescent`]), observe
+//! it ([`Kernel::trace_to`], [`Kernel::task_table`], [`Kernel::jobs`], [`Kernel::counters`],
+//! [`Kernel::is_quiescent`]), install hooks ([`Kernel::on_signal`], [`Kernel::on_orphan`],
+//! [`Kernel::on_stuck`]), give other threads access to it ([`Kernel::remote`]) and end it
+//! ([`Kernel::shutdown`]). [`Options`] are the settings of a kernel; [`limits()`] lists every
+//! number. The [`guide`] explains how to read the log, and has the five [rules for new
+//! code](guide::outside#rules-for-new-code).
 //!
 //! # How to read the source
 //!
-//! Read what every trap passes through first:
+//! First read the files that every trap passes through:
 //!
 //! | file | is |
 //! |---|---|
-//! | `kernel.rs` | what there is |
+//! | `kernel.rs` | the `Kernel`: its fields, and how its owner builds and ends it |
 //! | `turn.rs` | the loop |
-//! | `run.rs`, `ready.rs` | how one task runs, and the queue of those that are ready |
-//! | `answers.rs`, `completion.rs` | answers for the next poll; how a wait comes true |
+//! | `run.rs`, `ready.rs` | how one task runs, and the queue of ready tasks |
+//! | `answers.rs`, `completion.rs` | answers for the next poll; how a wait completes |
 //! | `table.rs` | the trap table: what each request does |
-//! | `posts.rs` | what tasks tell the kernel without waiting for an answer |
-//! | `task.rs`, `waits.rs` | the record of a task, and the waits in it |
+//! | `posts.rs` | messages of tasks that need no answer |
+//! | `task.rs`, `waits.rs` | the record of a task, and its waits |
 //! | `scopes.rs` | the tree of timeouts, guards, branches and shields |
-//! | `interrupts.rs`, `delivery.rs` | who is interrupted by a deadline or a cancellation |
+//! | `interrupts.rs`, `delivery.rs` | which waits a deadline or a cancellation ends |
 //! | `timers.rs` | the timer heap |
 //! | `registrations.rs`, `io.rs` | descriptors |
-//! | `queues.rs` | lines of waiters, and joins |
+//! | `queues.rs` | queues of waiters, and joins |
 //! | `ends.rs` | how a task ends |
-//! | `outside/` | what other threads see of the kernel: the wake queue, wakers, [`Remote`] |
+//! | `outside/` | what other threads can use: the wake queue, wakers, [`Remote`] |
 //!
-//! Then its services: `jobs/` (worker threads), `signals.rs`, `shutdown.rs`, `longrun.rs`,
-//! `watchdog.rs`; `view/` (what an owner sees); `log.rs`, `ops.rs` and `trace/` (the log);
-//! `machine/` (the world below); `options.rs` and `limits.rs`; [`testing`].
+//! Then read its services: `jobs/` (worker threads), `signals.rs`, `shutdown.rs`, `longrun.rs`,
+//! `watchdog.rs`; `view/` (what an owner can observe); `log.rs`, `ops.rs` and `trace/` (the log);
+//! `machine/` (Linux and the simulation); `options.rs` and `limits.rs`; [`testing`].
 //!
 //! What is absent: priorities, preemption, a second thread that runs tasks, a hash map.
 
@@ -58,9 +59,9 @@ mod completion;
 mod delivery;
 mod ends;
 pub mod guide {
-    //! Pages to read: how to [`start`]; how to read a trace, [`reading`]; what the log says of
-    //! [`time`], and of what comes from [`outside`], with five rules for new code; what it all
-    //! costs, [`speed`]; and which test checks which promise, [`rows`].
+    //! The guide. [`start`]: a first program. [`reading`]: how to read a trace. [`time`]: sleeps,
+    //! timeouts and cancellation. [`outside`]: threads, signals and shutdown, with five rules for
+    //! new code. [`speed`]: what each operation costs. [`rows`]: each promise with its tests.
 
     pub mod start {
         #![doc = include_str!("guide/start.md")]

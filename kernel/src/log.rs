@@ -12,7 +12,7 @@ use log::{Level, LevelFilter};
 use traps::protocol::{self, Answer, Left, Owned};
 use traps::{Interrupt, Time};
 
-use crate::task::{Task, ToldWait};
+use crate::task::{LoggedWait, Task};
 use crate::trace::{Event, Line, Outcome, Reg, Seq, Site, Timed};
 use crate::waits::On;
 
@@ -105,13 +105,13 @@ impl Log {
     pub(crate) fn park(&mut self, task: &mut Task, serial: NonZeroU32) -> u64 {
         self.waits += 1;
         let (number, line) = (self.waits, self.seq + 1);
-        task.rare().told.waits.push(ToldWait { serial, number, line });
+        task.rare().logged.waits.push(LoggedWait { serial, number, line });
         number
     }
 
     /// The number of a wait, and its `block` line; zeros if nobody listened then.
     pub(crate) fn number_of(&self, task: &Task, serial: NonZeroU32) -> (u64, Seq) {
-        let waits = task.rare.iter().flat_map(|rare| &rare.told.waits);
+        let waits = task.rare.iter().flat_map(|rare| &rare.logged.waits);
         let found = waits.into_iter().find(|wait| wait.serial == serial);
         found.map_or((0, 0), |wait| (wait.number, wait.line))
     }
@@ -119,7 +119,7 @@ impl Log {
     /// A wait is gone.
     pub(crate) fn forget(&mut self, task: &mut Task, serial: NonZeroU32) {
         if let Some(rare) = &mut task.rare {
-            rare.told.waits.retain(|wait| wait.serial != serial);
+            rare.logged.waits.retain(|wait| wait.serial != serial);
         }
     }
 

@@ -75,12 +75,12 @@ impl<M: Machine> Kernel<M> {
             _ => ("waker", None),
         };
         let from = Stop { trap: trap.into(), at };
-        let (ran, to) = (Time::ZERO + ran, self.stands_at(task));
+        let (ran, to) = (Time::ZERO + ran, self.stop_of(task));
         announce!(self, self.tasks.label(task), Event::Longrun { ran, from, to });
     }
 
     /// Where a run has ended: the trap that the task is in now.
-    fn stands_at(&self, index: u32) -> Stop<'static> {
+    fn stop_of(&self, index: u32) -> Stop<'static> {
         let task = &self.tasks[index];
         let newest = task.waits().max_by_key(|wait| wait.serial);
         let (trap, at) = match (task.state, newest) {

@@ -1,6 +1,7 @@
-//! Posts: what tasks tell the kernel without waiting for an answer, and how a wait is undone.
+//! Posts: messages of tasks that need no answer, and how a wait is undone.
 //!
-//! Heeded after every poll and every drop of a future; may meet things that are gone already.
+//! Posts are handled after every poll and after every drop of a future. They may name things that
+//! no longer exist.
 
 use std::net::SocketAddr;
 
@@ -22,7 +23,7 @@ use crate::trace::{Alias, Event, Op, Outcome, Seq, Timer};
 use crate::waits::On;
 
 impl<M: Machine> Kernel<M> {
-    /// Whether a post is for this kernel: it names something that is here.
+    /// Whether a post is for this kernel: the thing that it names exists here.
     pub(crate) fn knows(&self, post: &Post) -> bool {
         let knows_task = |task| self.tasks.find(task).is_some();
         match post {
@@ -55,8 +56,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Does what a post says.
-    pub(crate) fn heed(&mut self, post: Post) {
+    /// Handles a post.
+    pub(crate) fn handle_post(&mut self, post: Post) {
         if !self.knows(&post) {
             return drop_quietly(self.gate.pass_on(post));
         }
@@ -67,15 +68,15 @@ impl<M: Machine> Kernel<M> {
             Post::Unread(task, interrupt) => self.unread(task.index, &interrupt),
             Post::OpenScope(opening) => self.open_scope(&opening),
             Post::CloseScope(_, scope, left) => self.close_scope(scope, left),
-            Post::Deadline(note) => self.tell_deadline(note),
+            Post::Deadline(note) => self.log_deadline(note),
             Post::Disarm { task, slot } => self.disarm(task.index, slot),
             Post::Register { handle, descriptor, kind } => {
                 self.registrations.add(handle, descriptor, kind);
             }
             Post::Remember(handle, direction) => self.give_back(handle.index, direction, cause),
-            Post::Moved { handle, direction, bytes } => self.tell_moved(handle, direction, bytes),
+            Post::Moved { handle, direction, bytes } => self.log_moved(handle, direction, bytes),
             Post::Accepted { handle, connection, peer } => {
-                self.tell_accepted(handle, connection, peer);
+                self.log_accepted(handle, connection, peer);
             }
             Post::Close(handle) => self.close_handle(handle, cause),
             Post::Release { handle, owner, sole } => self.release(handle, owner, sole, cause),
@@ -108,13 +109,13 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    fn tell_moved(&mut self, handle: HandleId, direction: Direction, bytes: usize) {
+    fn log_moved(&mut self, handle: HandleId, direction: Direction, bytes: usize) {
         let (alias, bytes) = (self.alias_of(handle), bytes as u64);
         let event = Event::Io { alias, direction, bytes };
         emit_for!(self, self.tasks.label_of(self.acting()), event);
     }
 
-    fn tell_accepted(
+    fn log_accepted(
         &mut self,
         handle: HandleId,
         connection: HandleId,
@@ -130,10 +131,10 @@ impl<M: Machine> Kernel<M> {
         self.registrations.alias(handle.index).unwrap_or(UNKNOWN)
     }
 
-    /// The line behind a post: the run of the task that made it.
+    /// The line that causes what a post does: the run of the task that posted.
     fn post_cause(&self) -> Seq {
         let acting = self.acting().and_then(|task| self.tasks[task].rare.as_ref());
-        acting.map_or(self.log.seq, |rare| rare.told.cause).max(1)
+        acting.map_or(self.log.seq, |rare| rare.logged.cause).max(1)
     }
 
     /// The task whose poll is being served.
@@ -143,7 +144,7 @@ impl<M: Machine> Kernel<M> {
 
     // ---- Waits -----------------------------------------------------------------------------
 
-    /// The future of a wait is gone. What it was handed goes to the next.
+    /// The future of a wait was dropped. If it had received a value, the next waiter gets that.
     pub(crate) fn withdraw(&mut self, ticket: Ticket, cause: Seq) {
         let task = ticket.task;
         let number = self.log.number_of(&self.tasks[task], ticket.serial).0;
@@ -172,7 +173,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Undoes what parking a wait did beside its task's record.
+    /// Undoes what parking a wait changed outside its task's record.
     pub(crate) fn undo(&mut self, ticket: Ticket, on: On) {
         let owned = self.tasks[ticket.task].take_owned(ticket.serial);
         match on {
@@ -199,7 +200,7 @@ impl<M: Machine> Kernel<M> {
     fn open_scope(&mut self, opening: &Opening) {
         let Opening { scope: ScopeId { number, .. }, kind, deadline, now, site, .. } = *opening;
         let Some(task) = self.acting() else {
-            // That poll was the task's last.
+            // The task ended in that poll.
             return self.gate.free_scope(opening.scope.index);
         };
         if !matches!(kind, ScopeKind::Guard { slot: Some(_), .. }) {
@@ -221,7 +222,7 @@ impl<M: Machine> Kernel<M> {
         (scope.seq, scope.timer) = (seq, timer);
     }
 
-    /// A scope ends: its interrupt ends with it, and enclosing deadlines that have passed are
+    /// Closes a scope. Its own interrupt is discarded, and enclosing deadlines that have passed are
     /// pending again.
     pub(crate) fn close_scope(&mut self, scope: ScopeId, left: Left) {
         let Some(index) = self.scopes.find(scope) else { return };
@@ -252,13 +253,13 @@ impl<M: Machine> Kernel<M> {
         record.sources -= u32::from(closed.fired.is_some());
         let is_timeout = matches!(kind, ScopeKind::Timeout | ScopeKind::Guard { .. });
         if record.sources > 0 && is_timeout && parent != ROOT {
-            self.renew_around(task, parent);
+            self.make_pending_again(task, parent);
         }
     }
 
     // ---- Connection deadlines --------------------------------------------------------------
 
-    fn tell_deadline(&mut self, DeadlineNote { number, what, site }: DeadlineNote) {
+    fn log_deadline(&mut self, DeadlineNote { number, what, site }: DeadlineNote) {
         let timer = Timer::Deadline(u64::from(number));
         let at = Some(log::site(site));
         let event = match what {
@@ -276,8 +277,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// A connection deadline that fired is armed anew, or disarmed: what it has not ended yet, it
-    /// will not.
+    /// A connection deadline that fired is armed again, or disarmed. Its interrupt is discarded
+    /// where it has not been delivered.
     fn disarm(&mut self, task: u32, slot: u32) {
         self.forget_deadline(task, slot);
         if let traps::deadline::Owner::Scope(index) = self.shared.deadlines.owner(slot)
@@ -289,7 +290,7 @@ impl<M: Machine> Kernel<M> {
 
     // ---- Tasks -----------------------------------------------------------------------------
 
-    /// Makes a task for another one.
+    /// Makes a task for another task.
     fn spawn(&mut self, new: NewTask) {
         let (parent, site) = (new.parent.index, new.body.site());
         self.counts.traps += 1;

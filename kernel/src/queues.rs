@@ -1,4 +1,4 @@
-//! Lines of waits: in a scheduling queue, or for the end of a task. First in, first out.
+//! Queues of waits: scheduling queues, and joins. First in, first out.
 
 use std::rc::Rc;
 
@@ -16,14 +16,14 @@ use crate::waits::On;
 
 /// Scheduling queues.
 impl<M: Machine> Kernel<M> {
-    /// Parks a wait at the end of a queue's line.
+    /// Parks a wait at the end of a queue.
     pub(crate) fn wait_in_queue(&mut self, asker: &Asker, keep: bool) {
         let queue = self.queue_of(asker);
         let op = Op::Wait { queue: self.queue_number(&queue) };
         queue.line.borrow_mut().push_back(asker.ticket());
         self.tasks[asker.task].own(asker.asked.serial, Owned::Queue(queue.clone()));
         self.park(asker, On::Queue { keep }, || op);
-        // A permit may have been kept since the task looked.
+        // A permit may have been stored since the task checked.
         if queue.take_permit() && self.wake_queue(&queue, 1, self.log.seq) == 0 {
             queue.keep_permit();
         }
@@ -54,7 +54,7 @@ impl<M: Machine> Kernel<M> {
         queue.number.get()
     }
 
-    /// How many a wake of `n` will reach.
+    /// How many waits a wake of `n` will reach.
     fn will_wake(&self, queue: &QueueCore, n: u64) -> u64 {
         n.min(queue.line.borrow().len() as u64)
     }
@@ -62,10 +62,10 @@ impl<M: Machine> Kernel<M> {
     /// Wakes at most `n` waits, from the head; returns how many.
     pub(crate) fn wake_queue(&mut self, queue: &Rc<QueueCore>, n: u64, cause: Seq) -> u64 {
         if queue.home.get() != self.shared.epoch {
-            // Its waits are in another kernel, and came after this was posted.
+            // The queue's waits are in another kernel, and came after this was posted.
             return 0;
         }
-        // Not a task that is woken here and waits again.
+        // The bound excludes a task that is woken here and waits again.
         let most = self.will_wake(queue, n);
         let mut woken = 0;
         while woken < most {
@@ -79,7 +79,7 @@ impl<M: Machine> Kernel<M> {
         woken
     }
 
-    /// Hands a permit to the first wait in line, or keeps it.
+    /// Gives a permit to the first wait in the queue, or stores it.
     pub(crate) fn give_permit(&mut self, queue: &Rc<QueueCore>, keep: bool, cause: Seq) {
         if self.wake_queue(queue, 1, cause) == 0 && keep {
             queue.keep_permit();
@@ -137,7 +137,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The output of an ended task, taken out of it if `take`. A task without its output is gone.
+    /// The output of an ended task, removed from the task if `take`. A task without its output is
+    /// gone.
     fn take_output(&mut self, task: u32, take: bool) -> (Answer, Option<Owned>) {
         let ended = &mut self.tasks[task];
         match ended.state {

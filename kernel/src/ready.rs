@@ -1,14 +1,15 @@
-//! The ready queue: who runs in this turn, and who has become ready meanwhile.
+//! The ready queue: the tasks that run in this turn, and those that have become ready since it
+//! began.
 
 use std::mem;
 
-/// Tasks that are ready, in the order in which they became it.
+/// Ready tasks, in the order in which they became ready.
 #[derive(Default)]
 pub(crate) struct ReadyQueue {
-    /// Those of this turn, of which so many have had their run.
+    /// The tasks of this turn; the first `taken` of them have run.
     now: Vec<u32>,
     taken: usize,
-    /// Those of the next.
+    /// The tasks of the next turn.
     next: Vec<u32>,
 }
 
@@ -18,19 +19,19 @@ impl ReadyQueue {
         self.next.push(task);
     }
 
-    /// All that are ready are to run in the turn that begins.
+    /// Starts a turn, in which all tasks that are ready now will run.
     pub(crate) fn begin_turn(&mut self) {
         self.now.drain(..self.taken);
         self.taken = 0;
         if self.now.is_empty() {
             mem::swap(&mut self.now, &mut self.next);
         } else {
-            // The last turn ended with main.
+            // Main ended during the last turn.
             self.now.append(&mut self.next);
         }
     }
 
-    /// The next one of this turn.
+    /// The next task of this turn.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<u32> {
         let task = *self.now.get(self.taken)?;
@@ -46,7 +47,7 @@ impl ReadyQueue {
         self.now[self.taken..].iter().chain(&self.next).copied()
     }
 
-    /// A task ends while it is ready. O(ready tasks).
+    /// Removes a task that ends while it is ready. O(ready tasks).
     pub(crate) fn remove(&mut self, task: u32) {
         if let Some(place) = self.now[self.taken..].iter().position(|ready| *ready == task) {
             self.now.remove(self.taken + place);

@@ -1,7 +1,12 @@
-//! What the poller was told, and what it told: one registration per handle, for both directions.
+//! The registrations of descriptors with the poller, and remembered readiness. A handle has one
+//! registration, for both directions.
 //!
-//! Keyed by the handle's name, never by a descriptor's number: the system gives numbers out again.
-//! What the kernel does with it is in `io.rs`.
+//! Unregistration is deferred: after a wake a descriptor stays registered, and [`Policy`] says
+//! until when. The code calls a registration *deferred* only under [`Policy::NextSleep`], which has
+//! to remember it for the task.
+//!
+//! The key is the name of the handle, never the number of the descriptor, because the system reuses
+//! numbers. `io.rs` uses this table.
 
 use std::mem;
 
@@ -9,14 +14,14 @@ use traps::protocol::{Descriptor, Direction, HandleId, Ticket};
 
 use crate::trace::Alias;
 
-/// When a registration is ended: an option, so that it can be studied.
+/// When a registration is ended. It is an option so that the policies can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// At every wake after which nobody waits for it.
+    /// At every wake after which no task waits for the descriptor.
     Eager,
     /// When the task next leaves the CPU for something else, as Curio does.
     NextSleep,
-    /// At the 16th event that nobody waited for, or when the handle is closed.
+    /// At the 16th event that no task waited for, or when the handle is closed.
     #[default]
     Lazy,
 }
@@ -50,15 +55,16 @@ pub(crate) struct Registration {
     pub(crate) alias: Alias,
     /// The waits for reading and for writing.
     pub(crate) waiting: [Option<Ticket>; 2],
-    /// Readiness that nobody has used: to read, to write.
+    /// Whether it is known to be ready, with no wait since: to read, to write.
     pub(crate) ready: [bool; 2],
-    /// The poller was told of it.
+    /// Whether the poller watches it.
     pub(crate) registered: bool,
-    /// It has been, at any time: for the log.
+    /// Whether it was ever registered; for the log.
     pub(crate) was_registered: bool,
-    /// The peer's end, or an error, was seen: readable as long as the system says so.
+    /// Whether the end of the stream or an error was seen. It then counts as readable as long as
+    /// the system says so.
     pub(crate) closed: bool,
-    /// Events since the last wait that served nobody, of which a few end the registration.
+    /// Events since the last wait that no task waited for. A number of them end the registration.
     pub(crate) unwanted: u8,
 }
 
@@ -67,13 +73,14 @@ impl Registration {
         self.waiting == [None, None]
     }
 
-    /// What the poller gives back with an event: the place, and enough of the generation to tell a
-    /// stale event. 31 bits: the tokens with the highest bit are the machine's own.
+    /// The token that the poller returns with an event: the place, and 31 bits of the generation,
+    /// which reveal a stale event. Tokens with the highest bit are the machine's own.
     pub(crate) fn token(&self, index: u32) -> u64 {
         u64::from(index) | u64::from(self.generation & 0x7fff_ffff) << 32
     }
 
-    /// One direction looks ready: who waited for it, or whether that is news for nobody.
+    /// One direction looks ready. Returns the wait for it, and whether the readiness is new and has
+    /// no waiter.
     #[inline]
     pub(crate) fn meet(&mut self, direction: Direction) -> (Option<Ticket>, bool) {
         let side = direction as usize;
@@ -88,16 +95,16 @@ impl Registration {
 pub(crate) struct Registrations {
     /// By the index of the handle.
     table: Vec<Option<Registration>>,
-    /// The last alias of each letter.
+    /// The last alias number of each letter.
     aliases: [u32; 26],
-    /// Registered with the poller now.
+    /// How many are registered with the poller now.
     pub(crate) registered: usize,
-    /// Handles that are known.
+    /// How many handles exist.
     pub(crate) known: usize,
 }
 
 impl Registrations {
-    /// A handle will be waited for.
+    /// Adds a handle.
     pub(crate) fn add(&mut self, handle: HandleId, descriptor: Descriptor, kind: char) {
         let index = handle.index as usize;
         if index >= self.table.len() {
@@ -136,7 +143,7 @@ impl Registrations {
         Some(self.table.get(index as usize)?.as_ref()?.alias)
     }
 
-    /// What is behind an event's token, unless the event is stale.
+    /// The registration that an event's token names, unless the event is stale.
     #[inline]
     pub(crate) fn find_token(&mut self, token: u64) -> Option<(u32, &mut Registration)> {
         let index = token as u32;

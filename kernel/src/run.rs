@@ -1,6 +1,6 @@
-//! How one task runs: polled, answered, polled on, until it parks or ends.
+//! How one task runs: it is polled and answered until it parks or ends.
 //!
-//! The only file that polls a task. What a trap means is in `table.rs`.
+//! The only file that polls a task. `table.rs` says what each trap does.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,16 +20,16 @@ use crate::trace::{Answered, Event, Op, Seq, Timed, Why};
 
 /// Step 5 of a turn.
 impl<M: Machine> Kernel<M> {
-    /// Runs each task that is ready *now* once. Who becomes ready meanwhile waits for the next
+    /// Runs each task that is ready *now* once. Tasks that become ready meanwhile wait for the next
     /// turn, so that no chain of wakes can starve I/O.
     pub(crate) fn run_ready(&mut self, main: MainPoll<'_>) {
         self.ready.begin_turn();
         loop {
-            // One net for the whole turn is cheaper than one for each poll.
+            // One `catch_unwind` for the whole turn is cheaper than one for each poll.
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_until_panic(main)));
             let Err(panic) = ran else { return };
             if !mem::take(&mut self.is_polling) {
-                // Not a task's: a broken rule of ours.
+                // Not the panic of a task: a rule of the kernel was broken.
                 resume_unwind(panic);
             }
             self.end_by_panic(panic);
@@ -46,7 +46,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// Polls one task, answering its traps, until it parks or ends.
+    /// Polls one task and answers its traps until it parks or ends.
     #[inline]
     fn run_task(&mut self, index: u32, main: MainPoll<'_>) {
         self.begin_run(index);
@@ -83,7 +83,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// For a log, a sweep or a watchdog.
+    /// Notes the start of a run for a log, a sweep or a watchdog.
     #[cold]
     fn begin_watched_run(&mut self, index: u32) {
         if self.log.timed {
@@ -91,7 +91,7 @@ impl<M: Machine> Kernel<M> {
             self.running_since = self.log.now;
         }
         if self.log.listening {
-            self.tell_run(index);
+            self.log_run(index);
         }
         if self.inject.around {
             self.open_outermost(index);
@@ -99,40 +99,41 @@ impl<M: Machine> Kernel<M> {
         self.begin_beat(index);
     }
 
-    /// A run is over, and measured: its task has left the CPU, or has ended.
+    /// Ends a run that was measured: its task has left the CPU, or has ended.
     #[inline]
     fn end_run(&mut self) {
         self.running = None;
         if self.is_watched {
             self.end_beat();
         }
-        // A waker that was called as it left the CPU may have posted.
+        // A waker that was called as the task left the CPU may have posted.
         self.serve();
     }
 
     /// The `run` line.
-    fn tell_run(&mut self, index: u32) {
-        let told = &mut self.tasks[index].rare().told;
-        let (cause, left, mut answered) = (told.cause, told.left, mem::take(&mut told.answered));
+    fn log_run(&mut self, index: u32) {
+        let logged = &mut self.tasks[index].rare().logged;
+        let (cause, left, mut answered) =
+            (logged.cause, logged.left, mem::take(&mut logged.answered));
         let waited = self.log.now.since(self.tasks[index].since);
         let timed = Some(Timed { waited: Some(waited), ..Timed::default() });
         let (id, name) = self.tasks.label(index);
         let parked = left.map(|left| self.log.now.since(left));
         let event = Event::Run { cause, parked, answered: answered[..].into() };
         let run = self.log.write(id, name, event, timed);
-        let told = &mut self.tasks[index].rare().told;
+        let logged = &mut self.tasks[index].rare().logged;
         let is_answered = |ticket| answered.iter().any(|it: &Answered<'_>| it.ticket == ticket);
-        told.waits.retain(|wait| !is_answered(wait.number));
+        logged.waits.retain(|wait| !is_answered(wait.number));
         answered.clear();
-        (told.cause, told.answered) = (run, answered);
+        (logged.cause, logged.answered) = (run, answered);
     }
 
     /// The `run` line of the task that runs.
     pub(crate) fn run_line(&self, index: u32) -> Seq {
-        self.tasks[index].rare.as_ref().map_or(0, |rare| rare.told.cause)
+        self.tasks[index].rare.as_ref().map_or(0, |rare| rare.logged.cause)
     }
 
-    /// How long a task has had the CPU, for a timed trace; nothing of one that does not run.
+    /// How long a task has had the CPU, for a timed trace; `None` for a task that does not run.
     pub(crate) fn ran(&mut self, index: u32) -> Option<Timed> {
         if !self.log.timed || self.running != Some(index) {
             return None;
@@ -144,16 +145,16 @@ impl<M: Machine> Kernel<M> {
 
     // ---- A poll ----------------------------------------------------------------------------
 
-    /// Polls a task's future once, with its results laid down at the gate.
+    /// Polls a task's future once, with its results at the gate.
     #[inline]
     fn poll(&mut self, index: u32, main: MainPoll<'_>) -> Poll<()> {
         self.lay_down(index);
         let task = &self.tasks[index];
-        let (has_source, watches) = (task.sources > 0, task.watches_shutdown);
+        let (has_sources, watches) = (task.sources > 0, task.watches_shutdown);
         let name = TaskRef { index, generation: task.generation };
         let root = if self.inject.around { self.inject.root } else { name.root() };
-        self.gate.begin(name, root, has_source, watches);
-        if has_source {
+        self.gate.begin(name, root, has_sources, watches);
+        if has_sources {
             self.offer_timeouts(index);
         }
         let task = &mut self.tasks[index];
@@ -175,7 +176,7 @@ impl<M: Machine> Kernel<M> {
         polled
     }
 
-    /// The poll kept the spare waker: it is the task's own from now on.
+    /// The poll kept the spare waker, so it belongs to this task from now on.
     #[cold]
     fn adopt_spare(&mut self, index: u32) {
         let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.inbox));
@@ -184,7 +185,7 @@ impl<M: Machine> Kernel<M> {
 
     // ---- What a poll has filed -------------------------------------------------------------
 
-    /// Answers what is filed at the gate, in order, until nothing is. Mostly that is one request.
+    /// Answers everything that is filed at the gate, in order. Usually that is one request.
     #[inline]
     pub(crate) fn serve(&mut self) {
         while self.gate.has_filed() {
@@ -198,7 +199,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// After a poll that panicked: heeds what it posted, and discards what it asked for.
+    /// After a poll that panicked: handles the posts, and discards the requests.
     pub(crate) fn serve_posts(&mut self) {
         while self.gate.has_filed() {
             self.serve_list(false);
@@ -210,7 +211,7 @@ impl<M: Machine> Kernel<M> {
         let mut list = self.gate.take();
         for filed in list.drain(..) {
             match (filed, self.running) {
-                (Filed::Post(post), _) => self.heed(post),
+                (Filed::Post(post), _) => self.handle_post(post),
                 (Filed::Request(asked), Some(task)) if requests => {
                     self.dispatch(task, asked);
                 }
@@ -222,12 +223,12 @@ impl<M: Machine> Kernel<M> {
 
     // ---- Leaving the CPU and coming back ---------------------------------------------------
 
-    /// Parks a task that leaves the CPU. False if it was answered: it is polled on.
+    /// Parks a task that leaves the CPU. False if it was answered and is to be polled again.
     #[inline]
     fn suspend(&mut self, index: u32) -> bool {
         let task = &mut self.tasks[index];
         if mem::take(&mut task.answered) {
-            // The next poll is what it was woken for.
+            // The task is polled again at once, which also serves the wake.
             task.woken = false;
             return false;
         }
@@ -246,14 +247,14 @@ impl<M: Machine> Kernel<M> {
         true
     }
 
-    /// A task has parked that has no new wait, or was woken while it ran, or under a policy that
-    /// wants to know.
+    /// Handles the less common cases: the task has no new wait, was woken while it ran, or has a
+    /// policy that acts when it parks.
     #[cold]
     fn suspend_unusually(&mut self, index: u32, parked_now: bool) {
         let task = &mut self.tasks[index];
         let woken = mem::take(&mut task.woken);
         if !parked_now && !woken && self.log.listening {
-            // On the waits that it had, or on wakers.
+            // It parks on the waits that it had before, or on wakers.
             let tickets = task.parked().count() as u64;
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
             let ran = self.ran(index);

@@ -1,6 +1,6 @@
 //! The scope table: the tree of timeouts, guards, branches and shields of all tasks.
 //!
-//! A pure structure: answers questions about the tree, delivers nothing and reads no clock.
+//! A pure structure: it answers questions about the tree, delivers nothing and reads no clock.
 
 use std::ops::{Index, IndexMut};
 
@@ -17,10 +17,10 @@ pub(crate) struct Scope {
     /// Scopes are numbered in the order of their opening.
     pub(crate) number: u64,
     pub(crate) task: u32,
-    /// Another scope of the task, or [`ROOT`].
+    /// The scope around it, of the same task, or [`ROOT`].
     pub(crate) parent: u32,
     pub(crate) kind: ScopeKind,
-    /// Its own deadline, unless the deadline table has it.
+    /// Its own deadline, unless that is in the deadline table.
     pub(crate) deadline: Time,
     pub(crate) timer: Option<TimerId>,
     /// Its deadline has passed.
@@ -28,12 +28,12 @@ pub(crate) struct Scope {
     pub(crate) site: Site,
     /// The line that opened it.
     pub(crate) seq: Seq,
-    /// Neighbours among the scopes of the task: the next older, and the next newer one.
+    /// Its neighbours in the list of the task's scopes: the next older, and the next newer.
     older: u32,
     newer: u32,
 }
 
-/// All open scopes of a kernel, by the index that the gate gave out.
+/// All open scopes of a kernel, by the index that the gate chose.
 #[derive(Default)]
 pub(crate) struct Scopes {
     open: Vec<Option<Scope>>,
@@ -94,11 +94,11 @@ impl Scopes {
         index
     }
 
-    /// Takes a scope out of the tree; what still hangs on it moves to its parent.
+    /// Removes a scope from the tree. Scopes that are still inside it move to its parent.
     pub(crate) fn close(&mut self, tasks: &mut Tasks, index: u32) -> Scope {
         let closed = self.open[index as usize].take().expect(OPEN);
         self.len -= 1;
-        // Only a newer scope can hang on it.
+        // Only a newer scope can be inside it.
         let mut inner = closed.newer;
         while inner != NONE {
             let scope = &mut self[inner];
@@ -120,19 +120,19 @@ impl Scopes {
         closed
     }
 
-    /// A scope that may be closed.
+    /// The scope of that name, if it is open.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Scope> {
         self.open.get_mut(index as usize)?.as_mut()
     }
 
-    /// Whether the scope of that index is open, and a guard on that slot of the deadline table.
+    /// Whether the scope of that index is open and is a guard on that slot of the deadline table.
     pub(crate) fn guards(&self, index: u32, slot: u32) -> bool {
         let scope = self.open.get(index as usize).and_then(Option::as_ref);
         let is_it = |kind| matches!(kind, ScopeKind::Guard { slot: Some(own), .. } if own == slot);
         scope.is_some_and(|scope| is_it(scope.kind))
     }
 
-    /// The index of a scope that may be closed.
+    /// The index of the scope of that name, if it is open.
     pub(crate) fn find(&self, scope: ScopeId) -> Option<u32> {
         let found = self.open.get(scope.index as usize)?.as_ref()?;
         (found.number == scope.number).then_some(scope.index)
@@ -159,7 +159,7 @@ impl Scopes {
     }
 
     /// The nearest timeout at or around `from`, or [`ROOT`].
-    pub(crate) fn timeout_at(&self, from: u32) -> u32 {
+    pub(crate) fn nearest_timeout(&self, from: u32) -> u32 {
         let is_timeout =
             |scope: &Scope| matches!(scope.kind, ScopeKind::Timeout | ScopeKind::Guard { .. });
         self.around(from).find(|(_, scope)| is_timeout(scope)).map_or(ROOT, |(index, _)| index)

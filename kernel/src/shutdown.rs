@@ -69,7 +69,7 @@ impl<M: Machine> Kernel<M> {
 
     /// One of the signals that shut the kernel down has arrived: the first begins the shutdown,
     /// another ends the drain.
-    pub(crate) fn shut_down_at(&mut self, signal: Signal, cause: Seq) {
+    pub(crate) fn shut_down_by(&mut self, signal: Signal, cause: Seq) {
         match self.ending.stage {
             Stage::Open => self.begin_shutdown(&signal.to_string(), cause),
             Stage::Drain => self.ending.over = self.ending.over.or(Some(After::Signal)),
@@ -123,7 +123,7 @@ impl<M: Machine> Kernel<M> {
             self.ending.overdue = true;
             Timer::Grace
         };
-        self.tell_fire(timer, deadline, self.ending.line);
+        self.log_fire(timer, deadline, self.ending.line);
     }
 
     /// After a turn in which main did not end. True: main was cancelled, and its grace is over.

@@ -70,7 +70,7 @@ impl<M: Machine> Kernel<M> {
         let name = signal.to_string().into();
         let cause = emit_for!(self, KERNEL, Event::Arrive(Arrival::Signal { name }));
         if self.options.shutdown_on.contains(signal) {
-            self.shut_down_at(signal, cause);
+            self.shut_down_by(signal, cause);
         }
         self.call_hooks(signal);
         let streams: Vec<_> = self.signals.streams.iter().filter_map(Weak::upgrade).collect();

@@ -1,6 +1,6 @@
-//! The trap table: every service of the kernel, one arm each.
+//! The trap table: every service of the kernel, with one arm each.
 //!
-//! A handler never fails to a task and never takes the kernel down.
+//! A handler never fails, neither to a task nor to the kernel.
 
 use traps::protocol::{Answer, Asked, Owned, Request, Site, Ticket};
 use traps::threads::drop_quietly;
@@ -12,7 +12,7 @@ use crate::timers::Owner;
 use crate::trace::{Event, Op};
 use crate::waits::{On, Wait};
 
-/// Who made a request, and where.
+/// The task that made a request, and the place in the source.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) task: u32,
@@ -65,7 +65,7 @@ impl<M: Machine> Kernel<M> {
                 let until = found.map(|found| found.deadline);
                 self.answer_owned(asker, Owned::InForce(found), || Op::Deadline { until });
             }
-            // One that was pending has been given above.
+            // An interrupt that was pending has been given above.
             Request::CheckInterrupt => self.answer(asker, Answer::Done, || Op::CheckInterrupt),
             Request::HeldInterrupt => {
                 let held = Owned::Held(self.held(task, asked.scope));
@@ -138,7 +138,7 @@ impl<M: Machine> Kernel<M> {
         self.park(asker, On::Sleep(timer), op);
     }
 
-    /// Hands a task the answer to a request that did not park. `op` is for the log.
+    /// Gives a task the answer to a request that did not park. `op` is for the log.
     #[inline]
     pub(crate) fn answer<'o>(
         &mut self,
@@ -156,7 +156,7 @@ impl<M: Machine> Kernel<M> {
         self.polled_on(asker);
     }
 
-    /// [`answer`](Kernel::answer), with an answer that owns something.
+    /// [`answer`](Kernel::answer), with an answer that owns a value.
     pub(crate) fn answer_owned<'o>(
         &mut self,
         asker: &Asker,
@@ -177,7 +177,7 @@ impl<M: Machine> Kernel<M> {
         self.polled_on(asker);
     }
 
-    /// The task that asked has its answer, and is polled on.
+    /// The task has its answer, and is to be polled again.
     #[inline]
     fn polled_on(&mut self, asker: &Asker) {
         let task = &mut self.tasks[asker.task];

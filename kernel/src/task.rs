@@ -1,6 +1,6 @@
-//! The task table, and the record of a task: what the kernel keeps of it.
+//! The task table, and the record of a task: what the kernel stores about it.
 //!
-//! Polls nothing and wakes nothing. How waits lie in a record is in `waits.rs`.
+//! Polls nothing and wakes nothing. `waits.rs` has the waits of a record.
 
 use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
@@ -15,7 +15,7 @@ use crate::log::KERNEL;
 use crate::trace::{Answered, Exit, Seq};
 use crate::waits::Wait;
 
-/// No place in a table: the end of a list that is threaded through one.
+/// Not a place in a table: the end of a linked list inside one.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// What a task is doing.
@@ -27,7 +27,7 @@ pub(crate) enum State {
     Running,
     /// Waiting: for its waits, or for a waker alone.
     Parked,
-    /// Over.
+    /// Ended.
     Ended(End),
     /// Its place in the table is free.
     Free,
@@ -41,55 +41,55 @@ pub(crate) enum End {
     Dropped,
 }
 
-/// A task. Each that sleeps pays for one, so what only few have is in [`Rare`].
+/// A task. A sleeping task costs this much memory, so what few tasks need is in [`Rare`].
 pub(crate) struct Task {
     pub(crate) generation: u32,
     pub(crate) state: State,
-    /// It was answered while it ran: it is polled on.
+    /// It was answered while it ran: it is to be polled again.
     pub(crate) answered: bool,
     /// It has parked a wait in this run.
     pub(crate) parked_now: bool,
-    /// It has a wait that ends when it leaves the CPU.
+    /// It has a wait that completes when it leaves the CPU.
     pub(crate) gives_way: bool,
-    /// Its waker was called while it ran: it goes to the end of the queue.
+    /// Its waker was called while it ran, so it goes to the end of the ready queue.
     pub(crate) woken: bool,
-    /// It is polled when the shutdown begins.
+    /// It is to be polled when the shutdown begins.
     pub(crate) watches_shutdown: bool,
-    /// Nobody can join it.
+    /// No task can join it.
     pub(crate) detached: bool,
     /// Its number, from 2; the kernel's own task is number 1.
     pub(crate) id: u64,
-    /// Its future, then its output; none of main, and if the output was taken.
+    /// Its future, then its output; `None` for main, and after the output was taken.
     pub(crate) body: Option<Pin<Box<dyn Body>>>,
     /// The number of the task that spawned it, 0 for none.
     pub(crate) parent: u64,
-    /// Since when it is ready, or parked.
+    /// The time since which it is ready or parked.
     pub(crate) since: Time,
-    /// A wait, or its result; most tasks never have a second.
+    /// Its first wait, or the result of that; most tasks never have a second.
     pub(crate) first: Option<Wait>,
-    /// How often it had the CPU.
+    /// How many times it had the CPU.
     pub(crate) runs: u32,
     /// Its newest scope, or [`NONE`].
     pub(crate) newest_scope: u32,
-    /// Fired scopes and deadlines, and its cancellation: interrupts that may be pending in it.
+    /// How many interrupts may be pending in it: fired scopes and deadlines, and its cancellation.
     pub(crate) sources: u32,
     /// The first task that waits for its end; others are in [`Rare`].
     pub(crate) joiner: Option<Ticket>,
     pub(crate) rare: Option<Box<Rare>>,
 }
 
-/// What few tasks ever have.
+/// Fields that few tasks ever need.
 #[derive(Default)]
 pub(crate) struct Rare {
-    /// Parked waits beside the first, by serial number.
+    /// Parked waits besides the first, by serial number.
     pub(crate) more: Vec<Wait>,
-    /// Their results, to be read.
+    /// Their results that were not read yet.
     pub(crate) results: Vec<Wait>,
-    /// What waits own, by serial number.
+    /// The values that waits own, by serial number.
     pub(crate) owned: Vec<(NonZeroU32, Owned)>,
-    /// Wakers of combinators, to be called when that wait ends.
+    /// Wakers of combinators, each to be called when that wait ends.
     pub(crate) wakers: Vec<(NonZeroU32, Waker)>,
-    /// Of a task that handed its waker on: its own, from then on.
+    /// Its own waker, if a poll of it kept a clone of its waker.
     pub(crate) waker: Option<Waker>,
     pub(crate) joiners: Vec<Ticket>,
     pub(crate) cancel: Option<Cancellation>,
@@ -97,29 +97,29 @@ pub(crate) struct Rare {
     pub(crate) deadlines: Vec<FiredDeadline>,
     /// The message of the panic that ended it.
     pub(crate) panic: Option<String>,
-    /// Policy NextSleep: the wait that its last wake left registered.
+    /// Policy NextSleep: the wait whose registration its last wake left in place.
     pub(crate) deferred: Option<(u32, Direction)>,
     /// What only the log needs.
-    pub(crate) told: Told,
+    pub(crate) logged: Logged,
 }
 
-/// What the log remembers of a task, while somebody listens.
+/// What the log remembers of a task while it is on.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Logged {
     /// The line that made it ready; while it runs, its `run` line.
     pub(crate) cause: Seq,
-    /// When it left the CPU, if it ever had it.
+    /// The last time that it left the CPU, if it ever had it.
     pub(crate) left: Option<Time>,
-    /// Its waits, from their `block` line to the `run` line that tells of their end.
-    pub(crate) waits: Vec<ToldWait>,
+    /// Its waits, from their `block` line to the `run` line with their result.
+    pub(crate) waits: Vec<LoggedWait>,
     /// Waits that ended since it last ran, for its `run` line.
     pub(crate) answered: Vec<Answered<'static>>,
 }
 
 /// A wait as the log shows it.
-pub(crate) struct ToldWait {
+pub(crate) struct LoggedWait {
     pub(crate) serial: NonZeroU32,
-    /// `k=3`
+    /// Its number, as in `k=3`.
     pub(crate) number: u64,
     /// Its `block` line.
     pub(crate) line: Seq,
@@ -155,7 +155,7 @@ impl Task {
         }
     }
 
-    /// A place without a task.
+    /// A free place.
     fn free() -> Task {
         Task { state: State::Free, ..Task::new(0, TaskId(0), None, 0, true) }
     }
@@ -174,12 +174,14 @@ impl Task {
         self.rare.as_ref()?.cancel.as_ref()
     }
 
-    /// How it ends, for the log.
+    /// How it ended, for the log.
     pub(crate) fn exit(&self, end: End) -> Exit {
         match end {
             End::Panicked => Exit::Panic,
             End::Dropped => Exit::Dropped,
-            End::Output if self.cancel().is_some_and(Cancellation::was_heard) => Exit::Cancelled,
+            End::Output if self.cancel().is_some_and(Cancellation::was_delivered) => {
+                Exit::Cancelled
+            }
             End::Output => Exit::Ok,
         }
     }
@@ -187,11 +189,11 @@ impl Task {
 
 /// All tasks of a kernel. A free place has a record too.
 pub(crate) struct Tasks {
-    /// By the index that the gate gave out.
+    /// By the index that the gate chose.
     records: Vec<Task>,
-    /// Which task is main, and where it was run.
+    /// Which task is main, and the place where it was run.
     main: Option<(u32, Site)>,
-    /// Tasks that have not ended.
+    /// How many tasks have not ended.
     pub(crate) alive: usize,
 }
 
@@ -221,7 +223,7 @@ impl Tasks {
         self.put(index, Task::new(generation, id, Some(body), parent, detached))
     }
 
-    /// Adds the main task: its future is in the frame of `run`.
+    /// Adds the main task. Its future is in the stack frame of `run`.
     pub(crate) fn add_main(&mut self, (name, id): (TaskRef, TaskId), site: Site) -> u32 {
         self.main = Some((name.index, site));
         self.put(name.index, Task::new(name.generation, id, None, 0, true))
@@ -241,7 +243,7 @@ impl Tasks {
         self.main.is_some_and(|(main, _)| main == index)
     }
 
-    /// Frees the place of a task that has ended; gives its record, to be dropped.
+    /// Frees the place of a task that has ended; returns its record, to be dropped.
     pub(crate) fn remove(&mut self, index: u32) -> Task {
         if self.is_main(index) {
             self.main = None;
@@ -260,7 +262,7 @@ impl Tasks {
         self.records.get_mut(index as usize).filter(|task| task.state != State::Free)
     }
 
-    /// The place of a task that may be gone.
+    /// The place of a task, if it still exists.
     #[inline]
     pub(crate) fn find(&self, task: TaskRef) -> Option<u32> {
         let found = self.records.get(task.index as usize)?;
@@ -302,7 +304,7 @@ impl Tasks {
         self.records.iter().filter(|task| task.state != State::Free)
     }
 
-    /// Those with a number above `older` that have not ended, newest first.
+    /// The tasks with a number above `older` that have not ended, newest first.
     pub(crate) fn newest_first(&self, older: u64) -> Vec<u32> {
         let wanted = |task: &Task| !task.is_ended() && task.state != State::Free && task.id > older;
         let alive = (0..).zip(&self.records).filter(|(_, task)| wanted(task));

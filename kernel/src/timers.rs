@@ -1,25 +1,25 @@
 //! The timer heap: sleeps, the deadlines of timeout scopes, and two timers of the kernel's own.
 //!
-//! Exact: a timer is never early, and late only by the machine. Setting and cancelling one are
-//! O(log timers), and a cancelled timer leaves nothing behind. Knows nothing of tasks: a timer
-//! names its owner, who keeps its number.
+//! Exact: a timer is never early, and late only if the machine is late. Setting or cancelling a
+//! timer takes O(log timers), and a cancelled timer leaves nothing behind. This module knows
+//! nothing of tasks: a timer names its owner, and the owner stores the number of the timer.
 
 use traps::time::Time;
 
-/// Whose timer it is. In the order in which timers of one deadline fire.
+/// What a timer is for. Timers with the same deadline fire in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Owner {
     /// A sleep of the task in that place.
     Sleep(u32),
     /// The deadline of the scope in that place.
     Scope(u32),
-    /// Jobs that no thread took are tried again.
+    /// A new attempt to start jobs that no thread took.
     Retry,
-    /// The end of a phase of the shutdown.
+    /// The end of a phase of a shutdown.
     Phase,
 }
 
-/// A timer, until it fires or is cancelled; then its number is used again.
+/// The number of a timer. It is used again after the timer has fired or was cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimerId(pub(crate) u32);
 
@@ -27,7 +27,8 @@ pub(crate) struct TimerId(pub(crate) u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry {
     at: Time,
-    /// Orders timers of one deadline: sleeps before timeouts, then by their opening.
+    /// Orders timers with the same deadline: sleeps before timeouts, then in the order of their
+    /// creation.
     rank: u64,
     slot: u32,
 }
@@ -42,14 +43,14 @@ struct Slot {
 /// All timers of a kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    /// A binary heap, the first to fire on top.
+    /// A binary heap, with the next timer to fire on top.
     heap: Vec<Entry>,
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
 impl Timers {
-    /// Sets a timer. `order` tells apart timers of one deadline and kind: smaller fires first.
+    /// Sets a timer. `order` orders timers of the same deadline and kind: the smaller fires first.
     pub(crate) fn set(&mut self, at: Time, owner: Owner, order: u64) -> TimerId {
         let kind = match owner {
             Owner::Sleep(_) => 0,
@@ -68,7 +69,7 @@ impl Timers {
         TimerId(slot)
     }
 
-    /// Takes a timer out.
+    /// Cancels a timer.
     pub(crate) fn cancel(&mut self, timer: TimerId) {
         self.remove(self.slots[timer.0 as usize].position as usize);
     }
@@ -79,12 +80,12 @@ impl Timers {
         self.heap.first().map(|entry| entry.at).filter(|at| *at != Time::NEVER)
     }
 
-    /// When a timer fires.
+    /// When this timer fires.
     pub(crate) fn at(&self, timer: TimerId) -> Time {
         self.heap[self.slots[timer.0 as usize].position as usize].at
     }
 
-    /// Takes the first timer that is due at `now`: its deadline, its owner and its number.
+    /// Removes the first timer that is due at `now`; returns its deadline, owner and number.
     #[inline]
     pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, Owner, TimerId)> {
         let Entry { at, slot, .. } = *self.heap.first().filter(|entry| entry.at <= now)?;
@@ -114,7 +115,7 @@ impl Timers {
         self.heap[position] = entry;
     }
 
-    /// Puts `entry` at `position` or above; gives its position.
+    /// Puts `entry` at `position` or nearer to the top; returns its position.
     fn rise(&mut self, mut position: usize, entry: Entry) -> usize {
         while position > 0 {
             let parent = (position - 1) / 2;
@@ -128,7 +129,7 @@ impl Timers {
         position
     }
 
-    /// Puts `entry` at `position` or below.
+    /// Puts `entry` at `position` or further from the top.
     fn sink(&mut self, mut position: usize, entry: Entry) {
         loop {
             let children = self.heap.iter().enumerate().skip(2 * position + 1).take(2);

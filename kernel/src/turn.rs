@@ -19,7 +19,7 @@ use crate::timers::Owner;
 use crate::trace::{Event, Seq, Timer, WakeOp};
 use crate::waits::On;
 
-/// A kernel's hold on its thread's gate, given back also by a panic.
+/// A running kernel's claim to its thread's gate. It is released even by a panic.
 pub(crate) struct Running(&'static Gate);
 
 impl Running {
@@ -35,7 +35,7 @@ impl Drop for Running {
     }
 }
 
-/// The turns that went by since the last look at the machine.
+/// How many turns passed since the last look at the machine.
 #[derive(Default)]
 pub(crate) struct Skipped {
     turns: u32,
@@ -52,7 +52,7 @@ impl<M: Machine> Kernel<M> {
         let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
         self.make_ready(task, seq);
-        // What was posted between two runs goes before what is due in this one.
+        // Posts that were made between two runs go before timers that are due in this run.
         self.serve_between_runs();
         while !self.main_ended {
             if let Err(error) = self.turn(main) {
@@ -68,7 +68,7 @@ impl<M: Machine> Kernel<M> {
         Ok(())
     }
 
-    /// Before the first turn of a run.
+    /// Runs before the first turn of a run.
     pub(crate) fn start(&mut self) -> Result<(), Error> {
         self.start_watchdog().map_err(Error::Machine)?;
         self.watch_own_signals().map_err(Error::Machine)?;
@@ -81,8 +81,8 @@ impl<M: Machine> Kernel<M> {
         Ok(())
     }
 
-    /// Heeds what was posted while the kernel did not run. That is a turn of its own, because the
-    /// log shows in which order tasks became ready in a turn.
+    /// Handles the posts that were made while the kernel did not run. This is a turn of its own,
+    /// because the log shows in which order tasks became ready in a turn.
     pub(crate) fn serve_between_runs(&mut self) {
         self.log.turn += u64::from(self.gate.has_filed());
         self.serve();
@@ -91,25 +91,29 @@ impl<M: Machine> Kernel<M> {
     /// One turn of the loop.
     pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
         self.log.turn += 1;
+        // Steps 1 and 2, with the connection deadlines that are due between them.
         self.wait()?;
+        // Step 3.
         self.run_wakeup();
+        // Step 4, and what foreign wakers posted in it.
         self.fire_timers();
         self.serve();
+        // Step 5.
         self.mark_runs();
         self.run_ready(main);
         Ok(())
     }
 
-    /// Learns whether anybody listens; once a turn is often enough.
+    /// Checks whether the log is on; once a turn is often enough.
     pub(crate) fn look(&mut self) {
         self.log.look();
-        // A sweep stands before every trap, so it needs to hear of every scope.
+        // A sweep injects before every trap, so it needs to know every scope.
         let is_told = self.log.listening || self.inject.is_active();
         self.gate.listen(is_told);
         self.is_watched = is_told || self.log.timed || self.watchdog.is_on();
     }
 
-    /// Steps 1 and 2: waits for the machine, and makes ready whom its arrivals concern.
+    /// Steps 1 and 2: waits for the machine, and makes the tasks ready that its arrivals concern.
     fn wait(&mut self) -> Result<(), Error> {
         let busy = !self.ready.is_empty();
         if busy && self.skips() {
@@ -123,7 +127,7 @@ impl<M: Machine> Kernel<M> {
             if self.log.listening {
                 self.log.idle();
             }
-            // Who listens may have woken somebody.
+            // An observer of the log may have woken a task.
             if !self.gate.has_filed() {
                 until = Until::Arrival { by, outside: self.is_awaited_outside() };
             }
@@ -136,7 +140,7 @@ impl<M: Machine> Kernel<M> {
         }
         self.log.now = self.machine.now();
         self.skipped.turns = 0;
-        // Before the arrivals: a guard wins against a value of the same turn.
+        // Comes before the arrivals, because a guard wins against a value of the same turn.
         self.fire_deadlines();
         for arrival in arrivals.io.drain(..) {
             self.arrive(arrival);
@@ -155,9 +159,10 @@ impl<M: Machine> Kernel<M> {
         if hang { Err(Error::Hang(self.report())) } else { Ok(()) }
     }
 
-    /// Whether this turn, which has tasks to run, goes by without a look at the machine: at most
-    /// 61 do, and only while the coarse clock shows no time. Tasks that hand work to each other
-    /// would pay for a system call each turn; tasks that are busy for long would hold up all I/O.
+    /// Whether this turn, which has tasks to run, does not look at the machine. At most 61 turns in
+    /// a row do not, and only while the coarse clock shows the same time. Otherwise tasks that hand
+    /// work to each other would pay for a system call in each turn. The bound keeps busy tasks from
+    /// delaying all I/O.
     #[inline]
     fn skips(&mut self) -> bool {
         self.skipped.turns += 1;
@@ -167,7 +172,7 @@ impl<M: Machine> Kernel<M> {
         self.skipped.turns <= SKIPPED && self.skipped.since == mark
     }
 
-    /// The runs of a turn begin.
+    /// Marks the start of the runs of a turn.
     #[inline]
     fn mark_runs(&mut self) {
         if self.skipped.turns == 0 {
@@ -176,8 +181,8 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// The machine has failed. Nobody gives orders any more; what jobs come to, and whom they wake,
-    /// is heeded in a shutdown.
+    /// The machine has failed, so no new requests are accepted from other threads. Results of jobs
+    /// and wakes are still handled in a shutdown.
     #[cold]
     fn fail(&mut self) {
         self.ending.failed = true;
@@ -185,14 +190,14 @@ impl<M: Machine> Kernel<M> {
         self.seal_messages();
     }
 
-    /// When the deadline table is to be looked through: not before a deadline can be due, and not
-    /// before a tick has passed since the last time.
+    /// When to scan the deadline table next: not before a deadline can be due, and not before a
+    /// tick has passed since the last scan.
     fn next_scan(&self) -> Option<Time> {
         let soonest = self.shared.deadlines.soonest()?;
         Some(soonest.max(self.scanned + self.options.tick_in_force()))
     }
 
-    /// Looks through the table of connection deadlines, if it is time, and fires what is due.
+    /// Scans the table of connection deadlines if it is time, and fires those that are due.
     #[inline]
     fn fire_deadlines(&mut self) {
         if self.next_scan().is_some_and(|at| at <= self.log.now) {
@@ -212,7 +217,7 @@ impl<M: Machine> Kernel<M> {
         });
         for Due { deadline, number, slot, owner } in due.drain(..) {
             let (timer, cause) = (Timer::Deadline(u64::from(number)), self.log.armed_by(number));
-            let fire = self.tell_fire(timer, deadline, cause);
+            let fire = self.log_fire(timer, deadline, cause);
             match owner {
                 deadline::Owner::Scope(index) => {
                     if self.scopes.guards(index, slot) {
@@ -220,7 +225,9 @@ impl<M: Machine> Kernel<M> {
                     }
                 }
                 deadline::Owner::Task(task) => {
-                    if let Some(task) = self.tasks.find(task) {
+                    if let Some(task) = self.tasks.find(task)
+                        && !self.tasks[task].is_ended()
+                    {
                         self.fire_deadline(task, slot, deadline, fire);
                     }
                 }
@@ -229,7 +236,8 @@ impl<M: Machine> Kernel<M> {
         self.due = due;
     }
 
-    /// Step 4: timers that are due, in the order of their deadlines; of equal ones sleeps first.
+    /// Step 4: fires the timers that are due, in the order of their deadlines; of equal ones sleeps
+    /// first.
     #[inline]
     fn fire_timers(&mut self) {
         while let Some((deadline, owner, timer)) = self.timers.pop(self.log.now) {
@@ -239,7 +247,7 @@ impl<M: Machine> Kernel<M> {
                     let scope = &mut self.scopes[index];
                     scope.timer = None;
                     let (timer, cause) = (Timer::Scope(scope.number), scope.seq);
-                    let fire = self.tell_fire(timer, deadline, cause);
+                    let fire = self.log_fire(timer, deadline, cause);
                     self.fire_scope(index, deadline, fire);
                 }
                 Owner::Retry => self.retry_threads(),
@@ -253,18 +261,18 @@ impl<M: Machine> Kernel<M> {
         let sleep = self.tasks[task].parked().find(|wait| is_it(&wait.on));
         let serial = sleep.expect("a sleep that ends otherwise cancels its timer").serial;
         let (number, cause) = self.log.number_of(&self.tasks[task], serial);
-        let fire = self.tell_fire(Timer::Sleep(number), deadline, cause);
+        let fire = self.log_fire(Timer::Sleep(number), deadline, cause);
         let ticket = traps::protocol::Ticket { task, serial };
         self.complete(ticket, On::Slept(self.log.now), |_| (WakeOp::Sleep, fire));
     }
 
     /// The line of a timer or a connection deadline that fires.
-    pub(crate) fn tell_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) -> Seq {
+    pub(crate) fn log_fire(&mut self, timer: Timer, deadline: Time, cause: Seq) -> Seq {
         let event = Event::Fire { timer, deadline, cause };
         emit_for!(self, KERNEL, event, log::late(deadline, self.log.now))
     }
 
-    /// Who is blocked and in what, for the error of a hang.
+    /// The tasks that are blocked and their waits, for the error of a hang.
     fn report(&self) -> String {
         self.task_table().to_string().trim_end().to_owned()
     }

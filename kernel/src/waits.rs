@@ -1,7 +1,7 @@
-//! Waits: what a task is parked in, kept in the task's own record.
+//! Waits: what a task is parked on, stored in the task's own record.
 //!
-//! The first wait of a task lies in the record itself, others in a list that most tasks never
-//! allocate. A wait that has come true stays, as a result to be read, until its future is polled.
+//! The first wait of a task is in the record itself. Other waits are in a list that most tasks
+//! never allocate. A wait that has completed stays as a result until its future is polled.
 
 use std::num::NonZeroU32;
 
@@ -11,30 +11,32 @@ use traps::{Interrupt, Signal, SignalSet, Time};
 use crate::task::Task;
 use crate::timers::TimerId;
 
-/// A parked request, or its result: plain words. What it owns lies beside it, in
+/// A parked request, or its result, in plain words. The value that it owns is in
 /// [`Rare::owned`](crate::task::Rare).
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
     pub(crate) serial: NonZeroU32,
-    /// The index of the scope in which it was filed, or of the nearest around it that is open.
+    /// The index of the scope in which it was filed, or of the nearest scope around that which is
+    /// open.
     pub(crate) scope: u32,
     pub(crate) on: On,
     pub(crate) site: Site,
 }
 
-/// What a wait is for, and what came of it.
+/// What a wait is for, or its result.
 #[derive(Clone, Copy)]
 pub(crate) enum On {
     // Parked:
-    /// The end of the run in which it was filed; whether it is a sleep of no span.
+    /// Until the end of the run in which it was filed; whether it is a sleep with a span of zero.
     Yield {
         zero: bool,
     },
     Sleep(TimerId),
     Io(u32, Direction),
-    /// The end of that task; whether to take its output.
+    /// Until the end of that task; whether to take its output.
     Join(TaskRef, bool),
-    /// A wake, or a permit that is kept if nobody else waits. Owns the queue.
+    /// Until a wake or a permit; `keep`: an unread permit is kept if there is no other waiter. Owns
+    /// the queue.
     Queue {
         keep: bool,
     },
@@ -45,11 +47,11 @@ pub(crate) enum On {
     Stream,
     /// Whether something outside the kernel will wake it.
     Foreign(bool),
-    /// The number of its name, and the same.
+    /// The number of its name; whether something outside the kernel will wake it.
     Outside(u16, bool),
 
-    // Came true, and is to be read:
-    /// With nothing to give back if nobody reads it.
+    // Completed, and not read yet:
+    /// Nothing has to be given back if the result is not read.
     Done,
     Slept(Time),
     IoReady(u32, Direction),
@@ -60,11 +62,11 @@ pub(crate) enum On {
     Granted {
         keep: bool,
     },
-    /// Owns the stream, if it is for one.
+    /// Owns the stream, if the wait was for a stream.
     Signalled(Signal),
     /// Owns the interrupt.
     Interrupted,
-    /// Anything else. Owns what the answer owns.
+    /// Any other answer. Owns the value of the answer.
     Answered(Answer),
 }
 
@@ -96,7 +98,7 @@ impl On {
 }
 
 impl Task {
-    /// Keeps a wait, or a result that was not read.
+    /// Stores a wait, or a result that was not read.
     #[inline]
     pub(crate) fn keep(&mut self, wait: Wait) {
         if self.first.is_none() {
@@ -107,7 +109,7 @@ impl Task {
         if wait.on.is_parked() { &mut rare.more } else { &mut rare.results }.push(wait);
     }
 
-    /// The parked wait, or the result, of that serial number.
+    /// The parked wait or the result of that serial number.
     #[inline]
     pub(crate) fn wait_mut(&mut self, serial: NonZeroU32) -> Option<&mut Wait> {
         match &mut self.first {
@@ -119,7 +121,7 @@ impl Task {
         }
     }
 
-    /// A parked wait comes true. `come` says how. False if no such wait is parked.
+    /// Completes a parked wait with the result `come`. False if no such wait is parked.
     #[inline]
     pub(crate) fn complete(&mut self, serial: NonZeroU32, come: On) -> bool {
         match &mut self.first {
@@ -145,7 +147,7 @@ impl Task {
         true
     }
 
-    /// Takes a wait out, parked or with its result.
+    /// Removes a wait, parked or with its result.
     pub(crate) fn take_wait(&mut self, serial: NonZeroU32) -> Option<Wait> {
         if self.first.as_ref().is_some_and(|first| first.serial == serial) {
             return self.first.take();
@@ -160,13 +162,13 @@ impl Task {
         None
     }
 
-    /// Whether it has results beside the first wait's.
+    /// Whether it has results besides that of the first wait.
     #[inline]
     pub(crate) fn has_more_results(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| !rare.results.is_empty())
     }
 
-    /// Keeps what a wait owns, in the place of what it owned before.
+    /// Stores the value that a wait owns, in place of the earlier one.
     pub(crate) fn own(&mut self, serial: NonZeroU32, owned: Owned) {
         let before = self.take_owned(serial);
         self.rare().owned.push((serial, owned));
@@ -199,14 +201,14 @@ impl Task {
         self.first.iter().chain(others)
     }
 
-    /// The same, to be changed.
+    /// All of its waits, to be changed.
     pub(crate) fn waits_mut(&mut self) -> impl Iterator<Item = &mut Wait> {
         let others = self.rare.as_mut();
         let others = others.into_iter().flat_map(|r| r.more.iter_mut().chain(&mut r.results));
         self.first.iter_mut().chain(others)
     }
 
-    /// The waits that it is parked in.
+    /// The waits that it is parked on.
     pub(crate) fn parked(&self) -> impl Iterator<Item = &Wait> {
         self.waits().filter(|wait| wait.on.is_parked())
     }

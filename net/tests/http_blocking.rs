@@ -121,7 +121,7 @@ fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
     let wanted = Object::new().field("task_waiting", false).field("info", info).text();
     assert!(answer.ends_with(&wanted) && *at == Time::ZERO, "{answer}");
     assert_eq!((gate.entered(), gate.refused(), gate.inside()), (5, 1, 0));
-    // The refused one used no thread (row F6).
+    // The refused request used no thread.
     assert_eq!(trace.matches("block    offload ").count(), 5, "{trace}");
     assert_eq!(trace.matches("cap      name=request_task limit=5").count(), 1);
 }

@@ -1,4 +1,4 @@
-//! Each phase of a connection has its deadline, on a virtual clock (rows D21, D23, D25).
+//! Each phase of a connection has its deadline, on a virtual clock.
 
 mod common;
 

@@ -184,7 +184,7 @@ fn f21_a_download_holds_a_thread_for_a_piece_and_none_while_the_client_is_slow()
             clients.push((client, conn));
         }
         traps::sleep(Duration::from_secs(1)).await.unwrap();
-        // They gathered what they may before they wait for the client (row F22).
+        // They read ahead as far as they may before they wait for the client.
         let most = 30 * (1 + 18);
         assert!(jobs() <= most, "{} jobs", jobs());
         assert_eq!((limiter.in_use(), limiter.waiting()), (0, 0), "nobody holds a thread");

@@ -286,7 +286,7 @@ fn a_read_that_timed_out_lost_nothing() {
     });
 }
 
-/// C11: progress is kept by the stream, so it is there whatever became of the error.
+/// The stream stores the progress, so it is there whatever happened to the error.
 #[test]
 fn curio_c11_a_write_that_was_cancelled_tells_how_far_it_came() {
     const SIZE: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! The write deadline: who does not read is cut off, who reads slowly is not (row D21).
+//! The write deadline: a peer that does not read is cut off, a peer that reads slowly is not.
 
 use std::cell::Cell;
 use std::future::Future;

@@ -76,6 +76,12 @@ impl<M: Machine> Traced<M> {
         }
     }
 
+    /// Drops the kernel as it is. Gives the trace.
+    pub fn drop_live(self) -> String {
+        drop(self.kernel);
+        String::from_utf8(self.text.0.borrow().clone()).unwrap()
+    }
+
     /// Shuts down; asserts that nothing is left and that the oracle accepts the trace. Gives the
     /// trace.
     #[track_caller]

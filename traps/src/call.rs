@@ -14,9 +14,9 @@ use crate::protocol::{Answer, Owned, Request, Site};
 
 /// One request, from before it is filed until its answer is read.
 ///
-/// First poll: files the request and pends. Later polls: take the answer if it is there. A request
-/// belongs to the task that polled it first; if another task polls it, it is withdrawn there and
-/// filed anew here.
+/// The first poll files the request and pends. Later polls take the answer if there is one. A
+/// request belongs to the task that polled it first. If another task polls it, it is withdrawn from
+/// the first task and filed again in the second.
 ///
 /// Neither `Send` nor `Sync`: a request belongs to the gate of its thread.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A request not yet made, at the caller's place in the source.
+    /// A request that is not filed yet, at the caller's place in the source.
     #[track_caller]
     pub(crate) fn here() -> Call {
         Call::from(Location::caller())
@@ -41,7 +41,7 @@ impl Call {
         self.site
     }
 
-    /// By whom the request was filed, and under which number, until its answer is read.
+    /// The task that filed the request and its serial number, until its answer is read.
     pub(crate) fn receipt(&self) -> Option<Receipt> {
         self.receipt
     }
@@ -50,12 +50,12 @@ impl Call {
         self.receipt.is_some()
     }
 
-    /// Whether the task that is being polled has filed it.
+    /// Whether the task that is being polled filed it.
     pub(crate) fn is_filed_here(&self) -> bool {
         self.receipt.is_some_and(|receipt| Some(receipt.task) == gate::task())
     }
 
-    /// Files what `request` makes, or takes the answer.
+    /// Files the request that `request` makes, or takes the answer.
     #[inline]
     pub(crate) fn poll(
         &mut self,
@@ -76,8 +76,8 @@ impl Call {
         Poll::Pending
     }
 
-    /// Gives the request up. An answer that nobody read comes back, with what it owns; an unread
-    /// interrupt is pending again in its scope and does not.
+    /// Withdraws the request. Returns an unread answer with the value that it owns. An unread
+    /// interrupt is not returned: it becomes pending again in its scope.
     pub(crate) fn abandon(&mut self) -> Option<(Answer, Option<Owned>)> {
         gate::withdraw(self.receipt.take()?)
     }
@@ -100,13 +100,13 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Whether it is just that.
+    /// Whether the answer is `Done`.
     #[inline]
     pub(crate) fn is_done(self) -> bool {
         self.answer == Answer::Done
     }
 
-    /// The plain answer, or what it owns.
+    /// The plain answer, or the value that it owns.
     #[inline]
     pub(crate) fn open(self) -> Result<Answer, Owned> {
         match self.answer {
@@ -115,13 +115,13 @@ impl Reply {
         }
     }
 
-    /// The plain answer, of a trap that fails by an interrupt only.
+    /// The plain answer of a trap whose only failure is an interrupt.
     #[inline]
     pub(crate) fn plain(self) -> Result<Answer, Interrupt> {
         self.open().map_err(only_interrupt)
     }
 
-    /// That the request is done, of a trap that fails by an interrupt only.
+    /// Checks that the request is done, for a trap whose only failure is an interrupt.
     #[inline]
     pub(crate) fn done(self) -> Result<(), Interrupt> {
         self.plain().map(drop)
@@ -148,7 +148,7 @@ pub(crate) fn only_interrupt(owned: Owned) -> Interrupt {
     }
 }
 
-/// A request without a life of its own: what most verbs are.
+/// A request that needs no state of its own, as in most verbs.
 pub(crate) fn trap<T, R>(request: Request, site: Site, read: R) -> Trap<R>
 where
     R: Fn(Reply) -> T,

@@ -11,8 +11,9 @@ use crate::protocol::Request;
 
 /// Awaits a future that waits on a waker alone, such as a channel of another library.
 ///
-/// A bare foreign wait has no trap that an interrupt could fail; this files one beside it, so that
-/// a timeout or a cancellation ends the wait in place. *Blocks* while the future pends.
+/// A bare foreign wait has no trap that an interrupt could fail. A timeout around it drops it when
+/// the deadline passes, and a cancellation does not reach it. This function files a trap beside the
+/// wait, so that both end it in place. *Blocks* while the future pends.
 #[track_caller]
 pub fn foreign<F: Future>(future: F) -> Foreign<F> {
     Foreign { future, external: false, call: Call::here() }

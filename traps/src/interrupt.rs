@@ -45,7 +45,7 @@ pub struct Delivery {
     /// stands in it, so that an interrupt cannot be forged or replayed into another scope.
     pub position: ScopeId,
     /// The index of the branch that has heard of it by this, or of the source itself.
-    pub heard_in: u32,
+    pub delivered_in: u32,
     /// Whether it has left its source.
     pub passed: bool,
     /// The deadline that passed; [`Time::NEVER`] for a cancellation.
@@ -160,6 +160,7 @@ impl Interrupt {
             return false;
         }
         inner.passed = true;
+        // An inner timeout serves this scope too if its deadline had passed at the delivery.
         if own || deadline <= inner.reading {
             inner.kind = Kind::TaskTimeout;
             inner.deadline = if own { inner.deadline } else { deadline };

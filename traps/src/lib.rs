@@ -1,28 +1,31 @@
-//! The trap protocol of trapline: all that a task may ask of a kernel, and nothing of how a kernel
-//! answers.
+//! The trap protocol of trapline: everything that a task may ask of a kernel. How a kernel answers
+//! is not part of this crate.
 //!
-//! A task is an ordinary [`Future`]. At the bottom of every chain of awaits sits a hand-written
-//! future that files one [`Request`](protocol::Request) at the [`gate`] and returns `Pending`; the
-//! kernel answers it, and the next poll takes the answer. A request either **answers** (the task is
-//! polled on at once) or **blocks** (the task leaves the CPU until the answer exists). A blocking
-//! trap can end early with an [`Interrupt`]; *a trap that returned an interrupt did nothing*.
+//! A task is an ordinary [`Future`]. At the bottom of every chain of awaits is a hand-written
+//! future that files one [`Request`](protocol::Request) at the [`gate`] and returns `Pending`. The
+//! kernel answers the request, and the next poll takes the answer. A request either **answers**
+//! (the task is polled again at once) or **blocks** (the task leaves the CPU until the answer
+//! exists). A blocking trap can end early with an [`Interrupt`]. A trap that returned an interrupt
+//! has done nothing.
 //!
-//! Read in this order: [`protocol`] (what can be asked), [`gate`] (how it travels), `call.rs` (the
-//! one future that traps), then any verb: [`sleep()`], [`spawn()`], [`timeout_after`].
+//! Read in this order: [`protocol`] (what can be asked), [`gate`] (how requests and answers
+//! travel), `call.rs` (the one future that traps), then any verb: [`sleep()`], [`spawn()`],
+//! [`timeout_after`].
 //!
 //! | for | there is |
 //! |---|---|
 //! | time | [`sleep()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
-//! | each other | [`WaitQueue`], [`sync`] |
+//! | other tasks | [`WaitQueue`], [`sync`] |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
 //! | too much work | [`admission::Limit`] |
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
-//! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the end as tasks see it |
+//! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the shutdown as tasks see it |
 //! | every number | [`limits`](limits::limits) |
 //!
-//! A trap future belongs to the gate of its thread, so it is not `Send`, nor is what holds one:
+//! A trap future belongs to the gate of its thread, so it is not `Send`. Nor is any type that
+//! contains one:
 //!
 //! ```compile_fail,E0277
 //! fn send(_: impl Send) {}

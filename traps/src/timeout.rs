@@ -70,7 +70,8 @@ fn point(deadline: Option<Time>) -> Limit {
 ///
 /// Those of `future`. The interrupt in them is a [`TaskTimeout`] if this deadline passed, a
 /// [`TimeoutCancellation`] if one further out did, and an [`UncaughtTimeout`] if one further in did
-/// and was not handled there.
+/// and was not handled there. If this deadline had passed too when an inner timeout was delivered,
+/// that interrupt serves both: it is a [`TaskTimeout`] here.
 ///
 /// [`TaskTimeout`]: crate::Kind::TaskTimeout
 /// [`TimeoutCancellation`]: crate::Kind::TimeoutCancellation

@@ -1,5 +1,5 @@
-//! The small verbs: time, what the task is and what is pending in it, giving way, and notes for
-//! the log.
+//! The small verbs: time, the current task and its pending interrupt, giving way, and notes for the
+//! log.
 
 use std::borrow::Cow;
 use std::panic::Location;
@@ -41,14 +41,15 @@ pub fn current_task() -> impl Future<Output = TaskId> {
     })
 }
 
-/// The nearest deadline in force here, or `None`. *Answers.* A shield hides those outside it.
+/// The nearest deadline in force here, or `None`. *Answers.* A shield hides the deadlines outside
+/// it.
 #[track_caller]
 pub fn current_deadline() -> impl Future<Output = Option<Time>> {
     let in_force = in_force(Location::caller());
     async move { in_force.await.map(|found| found.deadline) }
 }
 
-/// The nearest deadline in force here, and whose it is.
+/// The nearest deadline in force here, and the scope that set it.
 pub(crate) fn in_force(site: Site) -> impl Future<Output = Option<InForce>> + Unpin {
     trap(Request::Deadline, site, |reply| match reply.open() {
         Err(Owned::InForce(found)) => found,
@@ -56,12 +57,12 @@ pub(crate) fn in_force(site: Site) -> impl Future<Output = Option<InForce>> + Un
     })
 }
 
-/// What a shield holds back here, or what is pending, without taking it; `None` if nothing is.
-/// *Answers.*
+/// The interrupt that is pending here or that a shield holds back, without taking it. `None` if
+/// there is none. *Answers.*
 ///
-/// With it, shielded code can learn that it should end early. The interrupt still comes. Of
-/// several, this is the one that would come first. A deadline is found to have passed only between
-/// two runs of a task, so code that never parks sees nothing new.
+/// Shielded code can use it to learn that it should end early. The interrupt is still delivered
+/// later. Of several interrupts, this is the one that would be delivered first. The kernel checks
+/// deadlines only between two runs of a task, so code that never parks sees nothing new.
 #[track_caller]
 pub fn held_interrupt() -> impl Future<Output = Option<Interrupt>> {
     trap(Request::HeldInterrupt, Location::caller(), |reply| match reply.open() {
@@ -70,23 +71,23 @@ pub fn held_interrupt() -> impl Future<Output = Option<Interrupt>> {
     })
 }
 
-/// Takes the interrupt that is pending here, as a blocking trap would get it. *Answers.*
+/// Takes the interrupt that is pending here, as a blocking trap would. *Answers.*
 ///
-/// For code that computes for long and is to be cancellable: it costs no turn. It does not give
-/// what a shield around it holds back. A cancellation comes before a timeout, and of timeouts the
-/// one that fired first. A deadline is found to have passed, and other tasks run, only between two
-/// runs of this one: code that never parks sees nothing new. [`yield_now`] gives way, and can be
-/// interrupted too.
+/// It is for code that computes for a long time and should be cancellable, because it costs no
+/// turn. It does not return interrupts that a shield around it holds back. A cancellation comes
+/// before a timeout, and of several timeouts the one that fired first comes first. The kernel
+/// checks deadlines and runs other tasks only between two runs of this task, so code that never
+/// parks sees nothing new. [`yield_now`] gives way, and can be interrupted too.
 ///
 /// # Errors
 ///
-/// The interrupt that was pending. It is delivered by this: it comes once.
+/// The interrupt that was pending. This call delivers it, so it comes only once.
 #[track_caller]
 pub fn check_interrupt() -> impl Future<Output = Result<(), Interrupt>> {
     check_interrupt_from(Location::caller())
 }
 
-/// [`check_interrupt`], for a wrapper that knows its own caller's place in the source.
+/// [`check_interrupt`], for a wrapper that passes the place of its caller in the source.
 pub fn check_interrupt_from(site: Site) -> impl Future<Output = Result<(), Interrupt>> {
     trap(Request::CheckInterrupt, site, Reply::done)
 }
@@ -103,21 +104,22 @@ pub fn remaining() -> impl Future<Output = Option<Duration>> {
     }
 }
 
-/// Waits until `span` has passed on the kernel clock; gives the clock's reading. *Blocks.*
+/// Waits until `span` has passed on the kernel clock, and returns the reading of the clock.
+/// *Blocks.*
 ///
-/// The span counts from the first poll and is rounded up to a microsecond: it never ends early.
-/// Zero gives way for one turn and completes even under a deadline that has passed.
-/// [`Duration::MAX`] never ends.
+/// The span counts from the first poll and is rounded up to a microsecond. The sleep never ends
+/// early. A span of zero gives way for one turn and completes even under a deadline that has
+/// passed. A span of [`Duration::MAX`] never ends.
 ///
 /// # Errors
 ///
-/// The interrupt that ended it.
+/// The interrupt that ended the sleep.
 #[track_caller]
 pub fn sleep(span: Duration) -> Sleep {
     sleep_from(span, Location::caller())
 }
 
-/// [`sleep`], for a wrapper that knows its own caller's place in the source.
+/// [`sleep`], for a wrapper that passes the place of its caller in the source.
 pub fn sleep_from(span: Duration, site: Site) -> Sleep {
     Sleep { span: micros(span), until: Time::NEVER, call: Call::from(site) }
 }
@@ -128,7 +130,7 @@ pub fn sleep_from(span: Duration, site: Site) -> Sleep {
 pub struct Sleep {
     /// In microseconds.
     span: u64,
-    /// Set by the first poll, and kept if another task polls it.
+    /// Set by the first poll, and kept if another task polls the future.
     until: Time,
     call: Call,
 }
@@ -162,33 +164,33 @@ pub fn yield_now() -> impl Future<Output = Result<(), Interrupt>> {
     trap(Request::Yield { spent: false }, Location::caller(), Reply::done)
 }
 
-/// Takes one operation from the budget that a task has until it next parks. When the budget is
-/// spent, the task gives way for one turn. For I/O whose system call may succeed for ever: await
-/// it before the call.
+/// Takes one operation from the task's budget, which is renewed when the task parks. When the
+/// budget is spent, the task gives way for one turn. Await this before a system call that may
+/// succeed without end.
 ///
 /// # Errors
 ///
-/// The interrupt that was pending when it gave way.
+/// The interrupt that was pending when the task gave way.
 #[track_caller]
 pub fn budget() -> Budget {
     budget_from(Location::caller())
 }
 
-/// [`budget`], for a wrapper that knows its own caller's place in the source.
+/// [`budget`], for a wrapper that passes the place of its caller in the source.
 pub fn budget_from(site: Site) -> Budget {
     Budget { call: Call::from(site) }
 }
 
-/// Takes one operation from the budget, and says whether there was one: if so, [`budget`] need not
-/// be awaited. Does not trap.
+/// Takes one operation from the budget. True if there was one: then [`budget`] need not be awaited.
+/// Does not trap.
 #[inline]
 #[must_use]
 pub fn take_budget() -> bool {
     gate::spend()
 }
 
-/// Takes more operations from the budget, as far as there are any, for one that is worth several.
-/// Does not trap.
+/// Takes up to this many more operations from the budget, for a call that counts as several. Does
+/// not trap.
 pub fn spend_budget(operations: u32) {
     gate::spend_more(operations);
 }
@@ -209,34 +211,34 @@ impl Future for Budget {
             return Poll::Ready(Ok(()));
         }
         let yielded = ready!(self.call.poll(cx, || Request::Yield { spent: true })).done();
-        // The operation that it gave way before is the first of the new budget.
+        // The operation that made the task give way is the first of the new budget.
         gate::spend();
         Poll::Ready(yielded)
     }
 }
 
-/// A line that code outside the kernel puts into the log.
+/// A line that code outside the kernel writes into the log.
 pub enum Note {
-    /// Something a user should know.
+    /// Something that a user should know.
     Warning(Cow<'static, str>),
     /// A limit was hit.
     Cap(Cow<'static, str>),
 }
 
-/// Puts a `warn` line into the log of the kernel that runs on this thread. Does nothing if none
+/// Writes a `warn` line into the log of the kernel that runs on this thread. Does nothing if none
 /// runs. Does not trap.
 pub fn note_warning(text: impl Into<Cow<'static, str>>) {
     note(Note::Warning(text.into()));
 }
 
-/// Puts a `cap` line into the log of the kernel that runs on this thread: a limit was hit. Does
+/// Writes a `cap` line into the log of the kernel that runs on this thread: a limit was hit. Does
 /// nothing if none runs. Does not trap.
 pub fn note_cap(text: impl Into<Cow<'static, str>>) {
     note(Note::Cap(text.into()));
 }
 
-/// Whether somebody gets every event of the kernel that runs on this thread: then a name is worth
-/// making that only the log shows.
+/// Whether the kernel that runs on this thread logs every event. Only then is it worth building a
+/// name that only the log shows.
 #[inline]
 #[must_use]
 pub fn is_traced() -> bool {

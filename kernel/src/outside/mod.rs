@@ -1,4 +1,5 @@
-//! What other threads see of the kernel, and task 1, `wakeup`, which does what they asked for.
+//! The part of the kernel that other threads use, and task 1, `wakeup`, which handles their
+//! messages.
 
 use std::mem;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ use remote::Order;
 pub use remote::{Remote, RemoteError, RemoteTask};
 pub(crate) use waker::{Inbox, SpareWaker};
 
-/// What other threads send to the kernel.
+/// A message of another thread to the kernel.
 pub(crate) enum Message {
     /// The task's waker was called.
     Wake(TaskRef),
@@ -33,7 +34,7 @@ pub(crate) enum Message {
     Spawn(Order),
     /// A task that another thread asked for is to be cancelled.
     Cancel {
-        /// Which, once it is made.
+        /// The task, once it is made.
         task: Arc<OnceLock<TaskRef>>,
         /// Shown in the log and in the interrupt.
         reason: &'static str,
@@ -47,11 +48,11 @@ pub(crate) enum Message {
 /// The state of task 1.
 #[derive(Default)]
 pub(crate) struct Wakeup {
-    /// It exists: the kernel has begun its first run.
+    /// Whether it exists: the kernel has begun its first run.
     pub(crate) has_begun: bool,
-    /// It has run once, and waits for the bell.
+    /// Whether it has run once and waits for the bell.
     is_parked: bool,
-    /// Its last line.
+    /// The number of its last line.
     pub(crate) line: Seq,
     messages: Vec<Message>,
 }
@@ -84,7 +85,7 @@ impl<M: Machine> Kernel<M> {
         self.counts.batches += u64::from(!messages.is_empty());
         self.counts.wakes += messages.len() as u64;
         for message in messages.drain(..) {
-            self.heed_message(message, run);
+            self.handle_message(message, run);
         }
         self.wakeup.messages = messages;
         let op = Op::Io { alias, direction };
@@ -92,8 +93,8 @@ impl<M: Machine> Kernel<M> {
         self.wakeup.line = emit_for!(self, WAKEUP, event);
     }
 
-    /// Does what another thread asked for.
-    fn heed_message(&mut self, message: Message, run: Seq) {
+    /// Handles a message of another thread.
+    fn handle_message(&mut self, message: Message, run: Seq) {
         match message {
             Message::Wake(task) => self.wake_task(task, run),
             Message::Done(done) => self.job_done(done),
@@ -105,7 +106,7 @@ impl<M: Machine> Kernel<M> {
         }
     }
 
-    /// From now on other threads are refused, but for wakes and ended jobs.
+    /// From now on refuses messages of other threads, except wakes and the results of jobs.
     pub(crate) fn seal_messages(&mut self) {
         self.inbox.queue.seal();
     }

@@ -1,15 +1,15 @@
 //! The wake queue: the only state that other threads share with the kernel.
 //!
-//! A thread pushes a message and, if the kernel may be asleep, rings its bell.
-//! The kernel says when it falls asleep and when it is up again. Both sides say
-//! so under one lock, and that is the whole argument for no wake being lost:
+//! A thread pushes a message and, if the kernel may be asleep, rings its bell. The kernel marks
+//! itself asleep before a wait and awake after it. Both sides do this under one lock, which is why
+//! no wake is lost:
 //!
-//! - a push that comes before [`WakeQueue::fall_asleep`] is seen by it, and the
-//!   kernel does not block;
-//! - a push that comes after it finds the kernel marked asleep, takes the mark
-//!   away and rings; whoever pushes next finds no mark and has nothing to do.
+//! - a push that comes before [`WakeQueue::fall_asleep`] is seen by it, and the kernel does not
+//!   block;
+//! - a push that comes after it finds the kernel marked asleep, removes the mark and rings. The
+//!   next push finds no mark and need not ring.
 //!
-//! So there is at most one ring for each sleep, however many wakes it gathers.
+//! So there is at most one ring for each sleep, however many messages arrive meanwhile.
 
 use std::mem;
 use std::sync::{Arc, PoisonError};
@@ -21,40 +21,40 @@ use loom::sync::{Mutex, MutexGuard, atomic::AtomicBool, atomic::Ordering};
 #[cfg(not(all(test, loom)))]
 use std::sync::{Mutex, MutexGuard, atomic::AtomicBool, atomic::Ordering};
 
-/// Ends the machine's current wait, or its next one if it is not waiting.
+/// Ends the machine's current wait, or its next wait if it is not waiting.
 pub trait Bell: Send + Sync {
-    /// May be called from any thread. Cheap; never blocks, and never fails to the
-    /// caller: a bell that is still ringing is rung enough.
+    /// May be called from any thread. Cheap; never blocks and never fails. A bell that is ringing
+    /// already need not ring again.
     fn ring(&self);
 }
 
 /// Messages from any thread to the kernel, in the order of the pushes.
 ///
-/// The order is that of the lock: one thread's messages stay in the order in which it
-/// pushed them. There is no bound but memory, for a wake must never fail.
+/// The order is that of the lock, so the messages of one thread stay in the order of their pushes.
+/// Only memory bounds the queue, because a wake must never fail.
 pub(crate) struct WakeQueue<T> {
     state: Mutex<State<T>>,
-    /// Whether `state.messages` holds anything. Written under the lock only.
+    /// Whether `state.messages` contains anything. Written only under the lock.
     filled: AtomicBool,
 }
 
-/// What the lock guards.
+/// The state that the lock guards.
 struct State<T> {
     messages: Vec<T>,
-    /// The kernel may be blocked in a wait, and nobody has rung since it said so.
-    /// Never true while `messages` holds anything.
+    /// The kernel may be blocked in a wait, and no push has rung since. Never true while `messages`
+    /// contains anything.
     asleep: bool,
-    /// [`WakeQueue::push_order`] is refused.
+    /// Whether [`WakeQueue::push_order`] is refused.
     sealed: bool,
     /// How many pushes rang.
     rings: u64,
-    /// `None`: the kernel is gone, and what is pushed is dropped. Wakers that outlive it do not
-    /// keep its descriptor open.
+    /// `None`: the kernel is gone, and messages are dropped. Then wakers that outlive the kernel do
+    /// not keep its descriptor open.
     bell: Option<Arc<dyn Bell>>,
 }
 
 impl<T: Send> WakeQueue<T> {
-    /// Makes an empty queue of a kernel that is awake.
+    /// Makes an empty queue for a kernel that is awake.
     pub(crate) fn new(bell: Arc<dyn Bell>) -> WakeQueue<T> {
         let state = State {
             messages: Vec::new(),
@@ -66,16 +66,16 @@ impl<T: Send> WakeQueue<T> {
         WakeQueue { state: Mutex::new(state), filled: AtomicBool::new(false) }
     }
 
-    /// Adds a message, from any thread, and rings if the kernel may be asleep and no push rang
-    /// since it fell asleep. The kernel may drain before this returns. False if the kernel is gone:
-    /// the message was dropped here.
+    /// Adds a message, from any thread. Rings if the kernel may be asleep and no push rang since it
+    /// fell asleep. The kernel may drain the queue before this returns. False if the kernel is
+    /// gone; then the message was dropped here.
     ///
-    /// Waits for the lock, which is only taken for O(1) steps.
+    /// May wait for the lock, which is only taken for O(1) steps.
     pub(crate) fn push(&self, message: T) -> bool {
         self.push_unless(message, |state| state.bell.is_none())
     }
 
-    /// [`WakeQueue::push`] for a message that asks the kernel to begin something: it is refused
+    /// [`WakeQueue::push`] for a message that asks the kernel to start something. It is refused
     /// once the queue is sealed.
     pub(crate) fn push_order(&self, message: T) -> bool {
         self.push_unless(message, |state| state.sealed || state.bell.is_none())
@@ -86,7 +86,7 @@ impl<T: Send> WakeQueue<T> {
             let mut state = self.enter();
             if refuses(&state) {
                 drop(state);
-                // It is foreign, and its panic must not end a worker thread.
+                // It is a foreign object, and its panic must not end a worker thread.
                 drop_quietly(message);
                 return false;
             }
@@ -96,27 +96,27 @@ impl<T: Send> WakeQueue<T> {
             state.rings += u64::from(asleep);
             state.bell.as_ref().filter(|_| asleep).cloned()
         };
-        // After the lock, or the kernel would wake up only to wait for it. A ring that comes too
-        // late costs one empty wait.
+        // After the lock is released, or the kernel would wake up only to wait for it. A ring that
+        // comes too late costs one empty wait.
         if let Some(bell) = bell {
             bell.ring();
         }
         true
     }
 
-    /// Whether the kernel thread sees no message: one relaxed load.
+    /// Whether the queue looks empty to the kernel's thread: one relaxed load.
     ///
-    /// May be true although a push has just returned on another thread, but not for a push that
-    /// rang and ended the last sleep: the lock has ordered those. A kernel that is about to block
-    /// calls [`WakeQueue::fall_asleep`], which is exact.
+    /// May be true although a push has just returned on another thread. It is false after a push
+    /// that rang and ended the last sleep, because the lock orders the two. A kernel that is about
+    /// to block calls [`WakeQueue::fall_asleep`], which is exact.
     pub(crate) fn is_empty(&self) -> bool {
         !self.filled.load(Ordering::Relaxed)
     }
 
-    /// Whether the next wait may block. For the kernel thread.
+    /// Whether the next wait may block. Called by the kernel's thread.
     ///
-    /// True: the queue is empty, and from now on a push rings. False: something is there, and the
-    /// wait must not block.
+    /// True: the queue is empty, and from now on a push rings. False: the queue has a message, and
+    /// the wait must not block.
     #[must_use = "a kernel that may not sleep must not block"]
     pub(crate) fn fall_asleep(&self) -> bool {
         let mut state = self.enter();
@@ -124,15 +124,16 @@ impl<T: Send> WakeQueue<T> {
         state.asleep
     }
 
-    /// The wait is over: pushes need not ring. For the kernel thread.
+    /// The wait is over, so pushes need not ring. Called by the kernel's thread.
     pub(crate) fn wake_up(&self) {
         self.enter().asleep = false;
     }
 
-    /// Moves every message to the end of `into`, in the order of the pushes. For the kernel thread.
+    /// Moves every message to the end of `into`, in the order of the pushes. Called by the kernel's
+    /// thread.
     ///
-    /// O(1) under the lock if `into` is empty: the two buffers change places, so a caller that
-    /// comes back with the same vector allocates nothing once both have grown to the size of a
+    /// O(1) under the lock if `into` is empty, because the two buffers are swapped. A caller that
+    /// passes the same vector each time allocates nothing once both buffers have the size of a
     /// batch.
     pub(crate) fn drain(&self, into: &mut Vec<T>) {
         let mut state = self.enter();
@@ -144,13 +145,13 @@ impl<T: Send> WakeQueue<T> {
         self.filled.store(false, Ordering::Relaxed);
     }
 
-    /// Refuses [`WakeQueue::push_order`] from now on. For the kernel thread.
+    /// Refuses [`WakeQueue::push_order`] from now on. Called by the kernel's thread.
     pub(crate) fn seal(&self) {
         self.enter().sealed = true;
     }
 
-    /// Ends the queue and returns what was not drained. For the kernel thread. Wakers that outlive
-    /// their kernel keep nothing alive.
+    /// Closes the queue and returns the messages that were not drained. Called by the kernel's
+    /// thread. Wakers that outlive their kernel keep nothing alive.
     pub(crate) fn close(&self) -> Vec<T> {
         let (bell, messages) = {
             let mut state = self.enter();
@@ -162,14 +163,15 @@ impl<T: Send> WakeQueue<T> {
         messages
     }
 
-    /// How many times a push rang the bell; at most once for each [`WakeQueue::fall_asleep`]
-    /// that was true.
+    /// How many pushes rang the bell; at most one for each [`WakeQueue::fall_asleep`] that returned
+    /// true.
     pub(crate) fn rings(&self) -> u64 {
         self.enter().rings
     }
 
-    /// Takes the lock. Messages are only moved while it is held, never run and never dropped:
-    /// they are foreign, and may push again. A poisoned lock still holds a whole state.
+    /// Takes the lock. Under the lock, messages are only moved, never run or dropped: they are
+    /// foreign objects, and may push again. So the state behind a poisoned lock is still
+    /// consistent.
     fn enter(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,7 +188,7 @@ mod tests {
     const THREADS: u64 = 4;
     const EACH: u64 = 250_000;
 
-    /// A machine reduced to its wait.
+    /// A machine that can only wait.
     #[derive(Default)]
     struct Doorbell {
         rung: Mutex<bool>,
@@ -214,7 +216,7 @@ mod tests {
         (bell.clone(), Arc::new(WakeQueue::new(bell)))
     }
 
-    /// Four threads that push `(thread, 0..EACH)` each.
+    /// Four threads push `(thread, 0..EACH)` each.
     fn start_pushers(queue: &Arc<WakeQueue<(u64, u64)>>) -> Vec<thread::JoinHandle<()>> {
         let pusher = |id| {
             let queue = queue.clone();
@@ -223,7 +225,7 @@ mod tests {
         (0..THREADS).map(pusher).collect()
     }
 
-    /// None lost, none twice, each thread's in order.
+    /// No message is lost, none comes twice, and each thread's messages are in order.
     fn assert_complete(got: &[(u64, u64)]) {
         let mut next = [0; THREADS as usize];
         for &(id, count) in got {
@@ -363,14 +365,14 @@ mod tests {
     }
 }
 
-/// Every interleaving of small programs, by `RUSTFLAGS="--cfg loom"` and a release build.
+/// Every interleaving of small programs. Run it with `RUSTFLAGS="--cfg loom"` in a release build.
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
     use loom::sync::Condvar;
     use loom::thread;
 
-    /// A machine whose wait ends by a ring only: a lost wake is a deadlock, which loom reports.
+    /// A machine whose wait ends only by a ring. A lost wake is a deadlock, which loom reports.
     struct Doorbell {
         rung: Mutex<bool>,
         heard: Condvar,
@@ -387,7 +389,7 @@ mod model {
         fn wait(&self) {
             let mut rung = self.rung.lock().unwrap();
             while !*rung {
-                rung = self.heard.wait(rung).unwrap();
+                rung = self.delivered_to.wait(rung).unwrap();
             }
             *rung = false;
         }
@@ -405,8 +407,8 @@ mod model {
         thread::spawn(move || (0..messages).for_each(|count| assert!(queue.push((id, count)))))
     }
 
-    /// The kernel's part of a turn, until it has `wanted` messages. Returns them and the number
-    /// of its sleeps.
+    /// The kernel's part of a turn, until it has `wanted` messages. Returns them and the number of
+    /// its sleeps.
     fn run(bell: &Doorbell, queue: &Queue, wanted: usize) -> (Vec<(usize, usize)>, u64) {
         let (mut got, mut sleeps) = (Vec::new(), 0);
         while got.len() < wanted {

@@ -1,7 +1,7 @@
-//! What other threads may ask of a kernel: to run or cancel a task, to take a turn, to shut down.
+//! What other threads may ask of a kernel: run or cancel a task, take a turn, shut down.
 //!
-//! Each request is a message in the wake queue: the kernel carries it out in step 3 of a turn, in
-//! the order of the requests.
+//! Each request is a message in the wake queue. The kernel handles it in step 3 of a turn, in the
+//! order of the requests.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -25,11 +25,11 @@ use crate::log::{self, emit};
 use crate::machine::Machine;
 use crate::trace::{Event, Seq};
 
-/// A kernel as other threads see it: made by [`Kernel::remote`], used anywhere.
+/// A kernel for the use of other threads: made by [`Kernel::remote`], usable on any thread.
 ///
-/// Keeps nothing alive: after the kernel is shut down or dropped, every call is an error at once.
-/// On the simulated machine what a real thread sends arrives when a turn is taken, and nothing
-/// waits for that thread unless a wait is marked external
+/// It keeps nothing alive: after the kernel was shut down or dropped, every call returns an error
+/// at once. On the simulated machine, messages of a real thread arrive when the kernel takes a
+/// turn. The simulation does not wait for that thread, unless a wait is marked external
 /// ([`WaitOutside::external`](traps::WaitOutside::external)).
 ///
 /// ```
@@ -53,7 +53,7 @@ use crate::trace::{Event, Seq};
 #[derive(Clone)]
 pub struct Remote {
     queue: Arc<WakeQueue<Message>>,
-    /// The kernel's own thread, where nothing may wait for it.
+    /// The kernel's own thread, which must not block on a task of the kernel.
     home: ThreadId,
 }
 
@@ -61,15 +61,15 @@ pub struct Remote {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// The kernel was shut down or dropped before it could do that.
+    /// The kernel was shut down or dropped before it handled the request.
     Gone,
     /// The task was dropped before its end.
     Dropped,
-    /// An earlier join has said how the task ended.
+    /// An earlier join took the output or the error.
     Taken,
     /// The task panicked, with this message.
     Panicked(String),
-    /// The task has not ended within the span; it runs on, and can be joined again.
+    /// The task has not ended within the span. It continues, and can be joined again.
     TimedOut,
     /// The task has not ended, and this is the kernel's own thread, which would have to run it.
     OwnThread,
@@ -93,7 +93,7 @@ impl fmt::Display for RemoteError {
 impl std::error::Error for RemoteError {}
 
 impl<M: Machine> Kernel<M> {
-    /// This kernel for other threads. Costs a reference count.
+    /// A handle to this kernel for other threads. Costs a reference count.
     #[must_use]
     pub fn remote(&self) -> Remote {
         // A kernel cannot leave its thread.
@@ -102,12 +102,12 @@ impl<M: Machine> Kernel<M> {
 }
 
 impl Remote {
-    /// Makes a task of the future that `make` gives. The task itself calls `make`, on the kernel's
-    /// thread, so the future need not be `Send`. Never blocks. Tasks are made in the order of these
-    /// calls; an idle kernel is woken.
+    /// Spawns a task with the future that `make` returns. The task itself calls `make`, on the
+    /// kernel's thread, so the future need not be `Send`. Never blocks. Tasks are made in the order
+    /// of these calls. An idle kernel is woken.
     ///
     /// The task has no parent and inherits nothing. A kernel whose shutdown has begun makes no more
-    /// tasks: a join says so.
+    /// tasks; a join then returns an error.
     #[track_caller]
     pub fn spawn<F, T>(
         &self,
@@ -130,9 +130,9 @@ impl Remote {
         RemoteTask { end, seen: RefCell::new(None), was_joined: false, task, remote: self.clone() }
     }
 
-    /// Makes an idle kernel take a turn, which begins after this call; does nothing to any task. To
-    /// end a wait, use its own waker: a [`Waker`](std::task::Waker), an
-    /// [`OutsideWaker`](traps::OutsideWaker), or what is built on them in [`traps::universal`].
+    /// Makes an idle kernel take a turn, which begins after this call. Has no effect on any task.
+    /// To end a wait, use its own waker: a [`Waker`](std::task::Waker), an
+    /// [`OutsideWaker`](traps::OutsideWaker), or an object of [`traps::universal`].
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Remote {
     }
 
     /// Asks the kernel to shut down, and does not wait. The shutdown begins in the turn in which
-    /// the kernel gets the message. `reason` is shown in the log; of several the first counts.
+    /// the kernel handles the message. `reason` is shown in the log; only the first counts.
     ///
     /// # Errors
     ///
@@ -156,11 +156,11 @@ impl Remote {
     }
 }
 
-/// A task that another thread asked for: join it, cancel it, or drop the handle to let it run on
-/// alone.
+/// A task that another thread spawned. It can be joined or cancelled. If this handle is dropped,
+/// the task continues.
 pub struct RemoteTask<T> {
     end: Receiver<Result<T, RemoteError>>,
-    /// How it ended, if that was looked for and not joined yet.
+    /// How it ended, if that was received and not joined yet.
     seen: RefCell<Option<Result<T, RemoteError>>>,
     was_joined: bool,
     task: Arc<OnceLock<TaskRef>>,
@@ -177,12 +177,12 @@ impl<T: Send> RemoteTask<T> {
         self.join_within(None)
     }
 
-    /// [`RemoteTask::join`] for no longer than `span`, in real time.
+    /// [`RemoteTask::join`] for at most `span`, in real time.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::TimedOut`]: the task runs on, and can be joined again. Else as for
-    /// [`RemoteTask::join`].
+    /// [`RemoteError::TimedOut`]: the task continues, and can be joined again. Otherwise the errors
+    /// of [`RemoteTask::join`].
     pub fn join_timeout(&mut self, span: Duration) -> Result<T, RemoteError> {
         self.join_within(Some(span))
     }
@@ -198,7 +198,7 @@ impl<T: Send> RemoteTask<T> {
         match ended {
             Ok(end) => {
                 self.was_joined = true;
-                // A panic is said to every join.
+                // Every join returns a panic.
                 *self.seen.get_mut() = end.as_ref().err().map(|error| Err(error.clone()));
                 end
             }
@@ -225,8 +225,8 @@ impl<T: Send> RemoteTask<T> {
         is_over
     }
 
-    /// Asks the kernel to cancel the task, and does not wait. A task is cancelled once, and nothing
-    /// comes of it if the task has ended. `reason` is shown in the log and in the interrupt.
+    /// Asks the kernel to cancel the task, and does not wait. A task is cancelled only once, and
+    /// not after it has ended. `reason` is shown in the log and in the interrupt.
     ///
     /// # Errors
     ///
@@ -239,13 +239,13 @@ impl<T: Send> RemoteTask<T> {
 /// Runs the future of a task whose joiner is on another thread.
 async fn run_guest<T>(future: impl Future<Output = T>, joiner: Sender<Result<T, RemoteError>>) {
     let mut future = Box::pin(future);
-    // The kernel catches a panic too, but cannot tell another thread.
+    // The kernel catches a panic too, but cannot pass it to another thread.
     let ended = poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
         polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
     });
     let ended = ended.await;
-    // A joiner that is gone is no error.
+    // It is not an error if the joiner is gone.
     match ended {
         Ok(output) => {
             drop(future);
@@ -259,13 +259,13 @@ async fn run_guest<T>(future: impl Future<Output = T>, joiner: Sender<Result<T, 
     }
 }
 
-/// A task on its way to the kernel.
+/// A request for a new task.
 pub(crate) struct Order {
     name: Cow<'static, str>,
     site: Site,
     /// Makes its future, on the kernel's thread.
     build: Box<dyn FnOnce() -> Guest + Send>,
-    /// Its name in the kernel, once it has one.
+    /// The task's name in the kernel, once it has one.
     task: Arc<OnceLock<TaskRef>>,
 }
 
@@ -308,7 +308,7 @@ impl<M: Machine> Kernel<M> {
             return drop_quietly(order);
         }
         let Order { name, site, build, task: told } = order;
-        // Its joiner, if there is one, is no task.
+        // Its joiner, if there is one, is not a task.
         let (task, id) = self.gate.new_task();
         told.set(task).expect("an order is carried out once");
         let body = Box::pin(GuestBody { name, site, future: Some(build()) });

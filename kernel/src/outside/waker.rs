@@ -1,8 +1,8 @@
 //! The wakers of tasks, and of waits that other threads end.
 //!
-//! Most tasks never have their waker cloned, so they are polled with a spare one that names the
-//! task of that poll. A poll that keeps a clone of the spare makes it that task's own for good, and
-//! the kernel makes a fresh one for the others.
+//! Most tasks never have their waker cloned, so they are polled with a spare waker that names the
+//! task of that poll. If a poll keeps a clone of the spare, the spare belongs to that task for
+//! good, and the kernel makes a new one for the other tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -14,7 +14,7 @@ use traps::protocol::{TaskRef, Ticket};
 
 use super::{Message, WakeQueue};
 
-/// How any thread reaches a kernel.
+/// Sends wakes to a kernel, from any thread.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     /// The number of the kernel.
@@ -43,7 +43,7 @@ impl Outside for Inbox {
 }
 
 struct TaskWaker {
-    /// The task that it wakes, in one word. A spare is lent to one task after the other.
+    /// The task that it wakes, in one word. A spare names one task after the other.
     task: AtomicU64,
     inbox: Inbox,
 }
@@ -84,14 +84,14 @@ impl SpareWaker {
     #[inline]
     pub(crate) fn was_kept(&self) -> bool {
         Arc::strong_count(&self.inside) != 2 || {
-            // A clone may have been called and dropped on another thread: that comes before the
+            // Another thread may have called and dropped a clone. The fence orders that before the
             // next `lend`.
             fence(Ordering::Acquire);
             false
         }
     }
 
-    /// Makes it the task's own.
+    /// Turns it into the waker of one task.
     pub(crate) fn into_waker(self) -> Waker {
         self.waker
     }

@@ -116,7 +116,7 @@ impl<M: Machine> Kernel<M> {
                 let until = self.log.now;
                 let armed = emit_for!(self, KERNEL, Event::Arm { timer, until, at: None });
                 self.scopes[index].seq = armed;
-                let fire = self.tell_fire(timer, until, armed);
+                let fire = self.log_fire(timer, until, armed);
                 self.fire_scope(index, until, fire);
             }
         }

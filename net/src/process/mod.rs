@@ -133,7 +133,7 @@ impl Process {
         let Collected { limit, stdout, stderr } = into;
         let write = async {
             if let Some(pipe) = &mut self.stdin {
-                match pipe.write_all_at(input, site).await {
+                match pipe.write_all_from(input, site).await {
                     Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                     written => written?,
                 }
@@ -253,7 +253,7 @@ async fn collect(
     site: Site,
 ) -> io::Result<()> {
     match pipe {
-        Some(pipe) => pipe.read_to_end_at(into, limit, site).await,
+        Some(pipe) => pipe.read_to_end_from(into, limit, site).await,
         None => Ok(()),
     }
 }
@@ -327,7 +327,7 @@ mod tests {
             kind: Kind::Cancelled,
             source: root,
             position: root,
-            heard_in: 0,
+            delivered_in: 0,
             passed: false,
             deadline: Time::NEVER,
             reading: Time::ZERO,

@@ -92,12 +92,12 @@ impl PipeReader {
         into: &'a mut Vec<u8>,
         limit: usize,
     ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        self.read_to_end_at(into, limit, Location::caller())
+        self.read_to_end_from(into, limit, Location::caller())
     }
 
     /// The same for a wrapper that knows its own caller's place in the source.
     #[track_caller]
-    pub(super) fn read_to_end_at<'a>(
+    pub(super) fn read_to_end_from<'a>(
         &'a mut self,
         into: &'a mut Vec<u8>,
         limit: usize,
@@ -173,12 +173,12 @@ impl PipeWriter {
         &'a mut self,
         bytes: &'a mut &'b [u8],
     ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
-        self.write_all_at(bytes, Location::caller())
+        self.write_all_from(bytes, Location::caller())
     }
 
     /// The same for a wrapper that knows its own caller's place in the source.
     #[track_caller]
-    pub(super) fn write_all_at<'a, 'b>(
+    pub(super) fn write_all_from<'a, 'b>(
         &'a mut self,
         bytes: &'a mut &'b [u8],
         site: Site,

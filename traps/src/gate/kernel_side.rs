@@ -1,4 +1,5 @@
-//! The kernel's side of a gate: run, poll a task, take what it filed, lay answers down.
+//! The kernel's side of a gate: start and stop running, poll a task, take its requests, put answers
+//! in.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -10,33 +11,33 @@ use crate::interrupt::Interrupt;
 use crate::protocol::{Answer, Asked, Filed, Owned, Post, ROOT, ScopeId, TaskRef, Ticket};
 use crate::task::TaskId;
 
-/// Numbers kernels, on all threads: a waker tells its own kernel from others by it.
+/// Numbers kernels across all threads, so that a waker can tell its own kernel from others.
 static EPOCHS: AtomicU32 = AtomicU32::new(1);
 
-/// Whether a kernel of that number runs on this thread now, and not in a job that it plays by a
-/// script. For wakers, on any thread.
+/// Whether the kernel of that number is running on this thread now, and is not playing a scripted
+/// job. For wakers, on any thread.
 #[must_use]
 pub fn is_running(epoch: u32) -> bool {
     super::epoch() == epoch && !crate::threads::is_in_job()
 }
 
-/// Tells the kernel that runs on this thread that a task's waker was called.
+/// Posts to the kernel that runs on this thread: a task's waker was called.
 pub fn post_woken(task: TaskRef) {
     super::with(|gate| {
         if gate.task.get() == Some(task) {
-            // A task that wakes itself in its poll has something to do: the moment passes.
+            // A task that woke itself in its poll has something to do, so the `Moment` is over.
             let _ = gate.next_serial();
         }
     });
     super::post(Post::Woken(task));
 }
 
-/// Tells the kernel that runs on this thread that a ticket was woken from outside its task.
+/// Posts to the kernel that runs on this thread: a ticket was woken from outside its task.
 pub fn post_wake_ticket(ticket: Ticket) {
     super::post(Post::WakeTicket(ticket));
 }
 
-/// A kernel comes, runs, stops and goes.
+/// The life of a kernel: registered, running, stopped, gone.
 impl Gate {
     /// The gate of this thread, made at the first call and never freed.
     #[must_use]
@@ -53,7 +54,7 @@ impl Gate {
         EPOCHS.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A kernel is gone. Gives the posts that nobody will heed, to be dropped.
+    /// Removes a kernel. Returns the posts that no kernel will handle, to be dropped.
     #[must_use]
     pub fn close(&self) -> Vec<Post> {
         self.kernels.set(self.kernels.get() - 1);
@@ -66,11 +67,11 @@ impl Gate {
         self.epoch.get() == 0
     }
 
-    /// Makes a kernel the one that runs on this thread. Posts that came meanwhile are filed.
+    /// Makes a kernel the one that runs on this thread. Posts that came while none ran are filed.
     ///
     /// # Panics
     ///
-    /// If one runs already: a kernel does not run inside a kernel.
+    /// If another kernel is running on this thread: a kernel cannot run inside a kernel.
     pub fn enter(&self, kernel: &Rc<Shared>) {
         let rule = "rule: one kernel runs on a thread at a time; `run` was called inside `run`";
         assert!(self.is_free(), "{rule}");
@@ -79,8 +80,8 @@ impl Gate {
         self.later.take().into_iter().for_each(|post| self.push(Filed::Post(post)));
     }
 
-    /// The kernel stops running. Posts that it has not taken wait for its next run; gives the
-    /// rest, to be dropped.
+    /// Marks the kernel as stopped. Its posts that it has not taken wait for its next run. Returns
+    /// the rest, to be dropped.
     #[must_use]
     pub fn leave(&self) -> Vec<Filed> {
         self.end();
@@ -100,13 +101,13 @@ impl Gate {
         requests
     }
 
-    /// Keeps a post for another kernel of this thread. Gives it back if there is none.
+    /// Stores a post for another kernel of this thread. Returns it if there is none.
     #[must_use]
     pub fn pass_on(&self, post: Post) -> Option<Post> {
         if self.kernels.get() > 1 { self.post_later(Some(post)) } else { Some(post) }
     }
 
-    /// Posts that wait for a kernel that does not run now.
+    /// Posts that wait for a kernel that is not running.
     #[must_use]
     pub fn count_later(&self, counts: impl Fn(&Post) -> bool) -> usize {
         self.later.borrow().iter().filter(|post| counts(post)).count()
@@ -120,26 +121,26 @@ impl Gate {
     }
 }
 
-/// A task runs.
+/// The polls of a task.
 impl Gate {
-    /// Before a poll: says whose it is, in which scope, whether an interrupt may be pending, and
-    /// whether the task is polled when the shutdown begins.
+    /// Before a poll: sets the task, its scope, whether an interrupt may be pending, and whether
+    /// the task is to be polled when the shutdown begins.
     #[inline]
-    pub fn begin(&self, task: TaskRef, root: ScopeId, troubled: bool, watches: bool) {
+    pub fn begin(&self, task: TaskRef, root: ScopeId, has_sources: bool, watches: bool) {
         self.task.set(Some(task));
         self.scope.set(root.index);
         self.timeout.set(root);
-        self.troubled.set(troubled);
+        self.has_sources.set(has_sources);
         self.watches.set(watches);
     }
 
-    /// The waker that the task is polled with, to tell it from others.
+    /// The waker that the task is polled with, so that the gate can recognise it.
     #[inline]
     pub fn set_waker(&self, waker: &Waker) {
         self.waker.set(identity(waker));
     }
 
-    /// So many operations of I/O may the task do before it gives way.
+    /// Sets how many I/O operations the task may do before it gives way.
     #[inline]
     pub fn set_budget(&self, operations: u32) {
         self.budget.set(operations);
@@ -152,7 +153,7 @@ impl Gate {
         self.scope.set(ROOT);
     }
 
-    /// Runs foreign code that belongs to no task, although one is being served.
+    /// Runs foreign code outside of any task, although a task is being served.
     pub fn aside<R>(&self, code: impl FnOnce() -> R) -> R {
         let task = self.task.take();
         let result = code();
@@ -172,14 +173,14 @@ impl Gate {
         self.newest.get().is_some() || self.any_filed.get() || self.opened.get().is_some()
     }
 
-    /// Takes what is filed, if that is one request.
+    /// Takes the filed entry, if it is exactly one request.
     #[inline]
     #[must_use]
     pub fn take_only(&self) -> Option<Asked> {
         if self.any_filed.get() { None } else { self.newest.take() }
     }
 
-    /// Takes what is filed, in program order.
+    /// Takes everything that is filed, in program order.
     #[must_use]
     pub fn take(&self) -> Vec<Filed> {
         self.flush();
@@ -187,7 +188,7 @@ impl Gate {
         self.filed.take()
     }
 
-    /// Gives the emptied list back, so that the next poll need not allocate.
+    /// Returns the emptied list, so that the next poll need not allocate.
     pub fn give_back(&self, list: Vec<Filed>) {
         debug_assert!(list.is_empty(), "what was taken is heeded first");
         let mut filed = self.filed.borrow_mut();
@@ -196,24 +197,24 @@ impl Gate {
         }
     }
 
-    /// Takes what a request owns.
+    /// Takes the value that a request owns.
     #[must_use]
     pub fn take_owned(&self, serial: NonZeroU32) -> Option<Owned> {
         self.owned.take(serial)
     }
 
-    /// Gives back what [`Gate::take_owned`] took, for a look.
+    /// Puts back what [`Gate::take_owned`] took, after a look at it.
     pub fn give_owned_back(&self, serial: NonZeroU32, owned: Owned) {
         self.owned.put(serial, owned);
     }
 
-    /// Lays an answer down for the next poll.
+    /// Puts in an answer for the next poll.
     #[inline]
     pub fn answer(&self, serial: NonZeroU32, answer: Answer) {
         self.answers.put(serial, answer);
     }
 
-    /// Lays down what an answer owns; the answer is [`Answer::Owned`].
+    /// Puts in the value that an answer owns; the answer itself is [`Answer::Owned`].
     pub fn answer_owned(&self, serial: NonZeroU32, owned: Owned) {
         self.owned.put(serial, owned);
         self.answers.put(serial, Answer::Owned);
@@ -239,7 +240,7 @@ impl Gate {
         self.any_offers.set(true);
     }
 
-    /// Takes back what the poll did not use.
+    /// Takes back the scopes that the poll did not end.
     #[inline]
     pub fn clear_offers(&self) {
         if self.any_offers.replace(false) {
@@ -247,7 +248,7 @@ impl Gate {
         }
     }
 
-    /// Names and numbers a task.
+    /// Chooses the name and the number of a new task.
     ///
     /// # Panics
     ///
@@ -261,13 +262,13 @@ impl Gate {
         (task, TaskId(kernel.tasks.get()))
     }
 
-    /// The index of a task that is gone is free again.
+    /// Makes the index of a task that is gone free again.
     #[inline]
     pub fn free_task(&self, index: u32) {
         self.tasks.free(index);
     }
 
-    /// Names a scope that the kernel opens.
+    /// Chooses the name of a scope that the kernel opens.
     ///
     /// # Panics
     ///
@@ -280,13 +281,13 @@ impl Gate {
         ScopeId { index: self.scopes.take(), number: kernel.scopes.get() }
     }
 
-    /// The index of a scope that has closed is free again.
+    /// Makes the index of a closed scope free again.
     #[inline]
     pub fn free_scope(&self, index: u32) {
         self.scopes.free(index);
     }
 
-    /// The index of a handle that is gone is free again.
+    /// Makes the index of a handle that is gone free again.
     pub fn free_handle(&self, index: u32) {
         self.handles.free(index);
     }

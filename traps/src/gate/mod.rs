@@ -1,11 +1,11 @@
-//! The gate: where requests go out and answers come back. Each thread has one.
+//! The gate: tasks put requests in, the kernel puts answers in. Each thread has one.
 //!
-//! A task reaches it through trap futures only; a kernel through the methods in `kernel_side.rs`.
-//! What a task files, it files in program order: requests, and posts that need no answer.
-//! The newest request lies in a cell of its own, because most polls file nothing else.
+//! Tasks use it only through trap futures, and a kernel only through the methods in
+//! `kernel_side.rs`. What a task files stays in program order: requests, and posts that need no
+//! answer. The newest request is in a separate cell, because most polls file nothing else.
 //!
-//! One rule holds throughout: nothing foreign (a waker, an answer, a future) is dropped, cloned or
-//! called while a list here is borrowed, because it may come back in.
+//! One rule for all of this module: no foreign object (a waker, an answer, a future) is dropped,
+//! cloned or called while a list here is borrowed, because it may call back into the gate.
 
 mod kernel_side;
 mod scopes;
@@ -29,14 +29,14 @@ use crate::task::TaskId;
 use crate::time::Time;
 use tray::{Names, Tray};
 
-/// The meeting place of the tasks and the kernels of one thread.
+/// Where the tasks and the kernels of one thread exchange requests and answers.
 #[derive(Default)]
 pub struct Gate {
-    /// What the kernel that runs shares with its tasks.
+    /// What the running kernel shares with its tasks.
     kernel: RefCell<Option<Rc<Shared>>>,
-    /// The number of that kernel, 0 for none.
+    /// The number of the running kernel, 0 for none.
     epoch: Cell<u32>,
-    /// Kernels of this thread that exist.
+    /// How many kernels of this thread exist.
     kernels: Cell<u32>,
     /// The task that is being polled.
     task: Cell<Option<TaskRef>>,
@@ -44,19 +44,19 @@ pub struct Gate {
     scope: Cell<u32>,
     /// The nearest timeout at or around that scope, or the root.
     timeout: Cell<ScopeId>,
-    /// Tells the waker of the current task without touching its reference count.
+    /// Identifies the waker of the current task without touching its reference count.
     waker: Cell<(*const (), *const ())>,
     budget: Cell<u32>,
-    /// An interrupt may be pending in the current task.
-    troubled: Cell<bool>,
-    /// The current task is polled when the shutdown begins.
+    /// Whether an interrupt may be pending in the current task.
+    has_sources: Cell<bool>,
+    /// Whether the current task is to be polled when the shutdown begins.
     watches: Cell<bool>,
     serial: Cell<u32>,
     generation: Cell<u32>,
     newest: Cell<Option<Asked>>,
-    /// A scope that was opened after all else that is filed; then there is no `newest`.
+    /// A scope that was opened after everything else in the list; then there is no `newest`.
     opened: Cell<Option<Opening>>,
-    /// What was filed before these.
+    /// Everything that was filed before these two.
     filed: RefCell<Vec<Filed>>,
     any_filed: Cell<bool>,
     answers: Tray<Answer>,
@@ -67,25 +67,25 @@ pub struct Gate {
     tasks: Names,
     scopes: Names,
     handles: Names,
-    /// Posts that came while no kernel ran, or for a kernel that did not run.
+    /// Posts that came while no kernel ran, or for a kernel that was not running.
     later: RefCell<Vec<Post>>,
 }
 
 /// What a kernel shares with its tasks.
 pub struct Shared {
-    /// Numbers kernels, of all in the process.
+    /// The number of the kernel, unique in the process.
     pub epoch: u32,
     /// The kernel clock.
     pub clock: Box<dyn Fn() -> Time>,
-    /// Deadlines of connections.
+    /// The connection deadlines.
     pub deadlines: DeadlineTable,
-    /// Carries wakes of its tickets to it, from any thread.
+    /// Sends wakes of the kernel's tickets to it, from any thread.
     pub outside: Arc<dyn Outside>,
-    /// Its shutdown, as tasks see it.
+    /// The shutdown of the kernel, as tasks see it.
     pub closing: Closing,
-    /// The number of the task that was made last; the kernel's own is number 1.
+    /// The number of the newest task; the kernel's own is number 1.
     pub tasks: Cell<u64>,
-    /// The number of the scope that was opened last.
+    /// The number of the newest scope.
     pub scopes: Cell<u64>,
 }
 
@@ -106,25 +106,25 @@ impl Shared {
 }
 
 thread_local! {
-    /// The gate of this thread, if a kernel was ever made on it. It is never freed, so that what a
-    /// thread drops at its end may still post.
+    /// The gate of this thread, if a kernel was ever made on it. It is never freed, so that objects
+    /// that a thread drops at its end can still post.
     static GATE: Cell<Option<&'static Gate>> = const { Cell::new(None) };
-    /// Somebody wants every event of the kernel that runs. Beside the gate, since every read and
-    /// write looks here.
+    /// Whether the running kernel wants every event. It is not in the gate, because every read and
+    /// write checks it.
     static LISTENING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Looks at the gate of this thread; `None` if no kernel was ever made on it.
+/// Calls `look` with the gate of this thread; `None` if no kernel was ever made on it.
 #[inline]
 fn with<R>(look: impl FnOnce(&'static Gate) -> R) -> Option<R> {
     GATE.get().map(look)
 }
 
-/// Looks at the gate of a task that is being polled.
+/// Calls `look` with the gate, for the task that is being polled.
 ///
 /// # Panics
 ///
-/// If none is: a trap is polled outside a kernel.
+/// If no task is being polled: a trap was polled outside a kernel.
 #[inline]
 fn in_task<R>(site: Site, look: impl FnOnce(&'static Gate, TaskRef) -> R) -> R {
     match GATE.get() {
@@ -140,7 +140,7 @@ pub(crate) fn refuse_outside_a_task(site: Site) -> ! {
 
 // ---- Requests and answers ----------------------------------------------------------------------
 
-/// A request that was filed: by whom, and under which serial number.
+/// A filed request: the task that filed it, and its serial number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Receipt {
     pub(crate) task: TaskRef,
@@ -159,7 +159,7 @@ pub(crate) enum Look {
     Answer(Answer),
     /// No answer yet.
     Nothing,
-    /// The request was filed by another task: file it anew.
+    /// The request was filed by another task and has to be filed again.
     Elsewhere,
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn file(request: Request, site: Site, cx: &Context<'_>) -> Receipt {
     })
 }
 
-/// Lays down what the next request owns; gives its serial number.
+/// Stores the value that the next request owns; returns the request's serial number.
 pub(crate) fn attach(owned: Owned) {
     with(|gate| gate.owned.put(gate.peek_serial(), owned));
 }
@@ -198,13 +198,13 @@ pub(crate) fn collect(receipt: Receipt, site: Site, cx: &Context<'_>) -> Look {
     })
 }
 
-/// Takes what an answer owns.
+/// Takes the value that an answer owns.
 pub(crate) fn take_owned(serial: NonZeroU32) -> Option<Owned> {
     with(|gate| gate.owned.take(serial)).flatten()
 }
 
-/// Gives a request up: its future is gone. Hands back an answer that nobody read, with what it
-/// owns, unless that is an interrupt, which becomes pending again.
+/// Withdraws a request whose future is gone. Returns an unread answer with the value that it owns.
+/// An unread interrupt is not returned: it becomes pending again.
 pub(crate) fn withdraw(receipt: Receipt) -> Option<(Answer, Option<Owned>)> {
     let (answer, owned) = with(|gate| {
         let owned = gate.owned.take(receipt.serial);
@@ -237,8 +237,8 @@ impl Gate {
         self.waker.get() == identity(waker)
     }
 
-    /// The serial number that the next request will have. It wraps after 2^32 requests; nobody
-    /// waits that long.
+    /// The serial number of the next request. It wraps after 2^32 requests; no wait lasts that
+    /// long.
     #[inline]
     fn peek_serial(&self) -> NonZeroU32 {
         NonZeroU32::new(self.serial.get().wrapping_add(1)).unwrap_or(NonZeroU32::MIN)
@@ -251,7 +251,7 @@ impl Gate {
         serial
     }
 
-    /// Moves what was filed last to the end of the list.
+    /// Moves the newest entries to the end of the list.
     #[inline]
     fn flush(&self) {
         if self.newest.get().is_some() || self.opened.get().is_some() {
@@ -274,7 +274,7 @@ impl Gate {
         self.any_filed.set(true);
     }
 
-    /// Takes a request back that the kernel has not seen.
+    /// Withdraws a request that the kernel has not seen.
     fn take_back(&self, serial: NonZeroU32) -> bool {
         if self.newest.get().is_some_and(|asked| asked.serial == serial) {
             self.newest.set(None);
@@ -294,7 +294,7 @@ fn identity(waker: &Waker) -> (*const (), *const ()) {
 
 // ---- Posts -------------------------------------------------------------------------------------
 
-/// Tells the kernel something. Harmless outside a kernel and while a thread ends.
+/// Posts a message to the kernel. Harmless outside a kernel and while a thread ends.
 pub(crate) fn post(post: Post) {
     let mut refused = Some(post);
     with(|gate| {
@@ -309,7 +309,7 @@ pub(crate) fn post(post: Post) {
 }
 
 impl Gate {
-    /// Keeps a post for a kernel that does not run now. Gives it back if there is none.
+    /// Stores a post for a kernel that is not running. Returns it if there is none.
     fn post_later(&self, post: Option<Post>) -> Option<Post> {
         if self.kernels.get() == 0 {
             if let Some(Post::Release { handle, .. }) = &post {
@@ -322,7 +322,7 @@ impl Gate {
     }
 }
 
-// ---- What is around ----------------------------------------------------------------------------
+// ---- The surroundings --------------------------------------------------------------------------
 
 /// The task that is being polled, `None` outside a poll.
 #[inline]
@@ -330,24 +330,24 @@ pub(crate) fn task() -> Option<TaskRef> {
     with(|gate| gate.task.get()).flatten()
 }
 
-/// The kernel that runs on this thread, 0 for none.
+/// The number of the kernel that runs on this thread, 0 for none.
 #[inline]
 pub(crate) fn epoch() -> u32 {
     with(|gate| gate.epoch.get()).unwrap_or(0)
 }
 
-/// What the kernel that runs shares with its tasks.
+/// What the running kernel shares with its tasks.
 pub(crate) fn shared() -> Option<Rc<Shared>> {
     with(|gate| gate.kernel.borrow().clone()).flatten()
 }
 
-/// Looks at what the kernel that runs shares with its tasks.
+/// Calls `look` with what the running kernel shares with its tasks.
 #[inline]
 pub(crate) fn with_shared<R>(look: impl FnOnce(&Shared) -> R) -> Option<R> {
     with(|gate| gate.kernel.borrow().as_deref().map(look)).flatten()
 }
 
-/// Has the task that is being polled woken when the shutdown begins. It says so once in its life.
+/// Has the task that is being polled woken when the shutdown begins. Posts this once per task.
 #[inline]
 pub(crate) fn watch_shutdown() {
     with(|gate| {
@@ -359,7 +359,7 @@ pub(crate) fn watch_shutdown() {
     });
 }
 
-/// Reads the clock of the kernel that runs.
+/// Reads the clock of the running kernel.
 #[inline]
 pub(crate) fn now() -> Option<Time> {
     with_shared(|kernel| (kernel.clock)())
@@ -376,7 +376,7 @@ pub(crate) fn spend() -> bool {
     .unwrap_or(false)
 }
 
-/// Takes so many more, as far as there are any.
+/// Takes up to this many more operations from the budget.
 pub(crate) fn spend_more(operations: u32) {
     with(|gate| gate.budget.set(gate.budget.get().saturating_sub(operations)));
 }

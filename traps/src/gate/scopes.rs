@@ -5,7 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::protocol::{Left, Opening, Post, ScopeId, ScopeKind, Site, TaskRef};
 use crate::time::Time;
 
-/// Opens a scope around what is polled next: the kernel hears of it after the poll.
+/// Opens a scope around the futures that are polled next. The kernel learns of it after the poll.
 pub(crate) fn open_scope(kind: ScopeKind, deadline: Time, now: Time, site: Site) -> ScopeId {
     in_task(site, |gate, _| {
         let scope = gate.new_scope();
@@ -16,7 +16,8 @@ pub(crate) fn open_scope(kind: ScopeKind, deadline: Time, now: Time, site: Site)
     })
 }
 
-/// Closes a scope. One that was opened last, and of which nobody has heard, is taken back.
+/// Closes a scope. If the kernel has not seen the opening yet, and it was the last entry, the
+/// opening is withdrawn.
 pub(crate) fn close_scope(task: TaskRef, scope: ScopeId, left: Left) {
     let take_back = |gate: &Gate| gate.task.get() == Some(task) && gate.take_opening_back(scope);
     let taken = with(take_back).unwrap_or(false);
@@ -25,7 +26,7 @@ pub(crate) fn close_scope(task: TaskRef, scope: ScopeId, left: Left) {
     }
 }
 
-/// Whether somebody wants every event.
+/// Whether the running kernel wants every event.
 #[inline]
 pub(crate) fn is_listening() -> bool {
     LISTENING.get()
@@ -34,7 +35,7 @@ pub(crate) fn is_listening() -> bool {
 impl Gate {
     fn take_opening_back(&self, scope: ScopeId) -> bool {
         let is_it = self.opened.get().is_some_and(|opening| opening.scope == scope);
-        if !is_it || is_listening() || self.troubled.get() {
+        if !is_it || is_listening() || self.has_sources.get() {
             return false;
         }
         self.opened.set(None);
@@ -43,7 +44,7 @@ impl Gate {
     }
 }
 
-/// Makes `scope` the one in force until the guard is dropped, also by a panic.
+/// Makes `scope` the scope in force until the guard is dropped, even by a panic.
 #[inline]
 pub(crate) fn enter_scope(scope: ScopeId, is_timeout: bool) -> ScopeGuard {
     with(|gate| {
@@ -56,7 +57,7 @@ pub(crate) fn enter_scope(scope: ScopeId, is_timeout: bool) -> ScopeGuard {
     .expect("a scope is entered in a poll")
 }
 
-/// Restores the scope around.
+/// Restores the outer scope.
 pub(crate) struct ScopeGuard((u32, ScopeId));
 
 impl Drop for ScopeGuard {
@@ -74,18 +75,18 @@ pub(crate) fn timeout() -> ScopeId {
     with(|gate| gate.timeout.get()).expect("a timeout is polled inside a task")
 }
 
-/// Marks a moment in a poll: has the task asked for anything since, or woken itself?
+/// A point in a poll. Later it tells whether the task has filed a request or woken itself since.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment(u32);
 
-/// This moment, if a scope fired around a wait on a foreign waker; mostly none did.
+/// The current moment, if a scope fired around a wait on a foreign waker; usually none has.
 #[inline]
 pub(crate) fn moment() -> Option<Moment> {
     with(|gate| gate.any_offers.get().then(|| Moment(gate.serial.get()))).flatten()
 }
 
-/// The interrupt of `scope`, if that fired and nothing was asked for since: what waits in it waits
-/// for no trap.
+/// The interrupt of `scope`, if it fired and the task has filed nothing since: then the future
+/// inside waits for no trap.
 pub(crate) fn take_offer(scope: ScopeId, since: Moment) -> Option<Interrupt> {
     with(|gate| {
         if gate.serial.get() != since.0 {

@@ -1,9 +1,9 @@
-//! Two small stores of the gate: things by serial number, and names that are used again.
+//! Two small stores of the gate: values by serial number, and names that are used again.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 
-/// Things by serial number: the newest in a cell, others in a list that most polls never touch.
+/// Values by serial number: the newest in a cell, the others in a list that most polls never touch.
 pub(super) struct Tray<T> {
     newest: Cell<Option<(NonZeroU32, T)>>,
     others: RefCell<Vec<(NonZeroU32, T)>>,
@@ -51,7 +51,7 @@ impl<T> Tray<T> {
         self.newest.get().is_some() || self.any_others.get()
     }
 
-    /// Takes any of them.
+    /// Takes any one value.
     #[inline]
     pub(super) fn pop(&self) -> Option<(NonZeroU32, T)> {
         self.newest.take().or_else(|| if self.any_others.get() { self.pop_other() } else { None })
@@ -66,7 +66,7 @@ impl<T> Tray<T> {
     }
 }
 
-/// Gives out the lowest index that was never used, or the one that was freed last.
+/// Gives out indices: the one that was freed last, or else the lowest that was never used.
 #[derive(Default)]
 pub(super) struct Names {
     next: Cell<u32>,

@@ -1,7 +1,7 @@
-//! The vocabulary between a task and its kernel: requests, answers, posts, and what they name.
+//! The vocabulary between a task and its kernel: requests, answers, posts, and the names in them.
 //!
-//! Plain data: nothing here files, answers or decides anything. Requests and answers are `Copy`;
-//! what they own travels beside them, as [`Owned`].
+//! Plain data: nothing here files, answers or decides anything. Requests and answers are `Copy`.
+//! The values that they own travel beside them, as [`Owned`].
 
 mod post;
 
@@ -27,31 +27,31 @@ pub use post::{DeadlineEvent, DeadlineNote, Left, NewTask, Note, Opening, Post, 
 /// Where in the user's source a trap was made.
 pub type Site = &'static Location<'static>;
 
-/// Names a task of this thread: its place in its kernel's table, and which of the tasks that ever
-/// lay there. No two tasks of one thread have the same generation.
+/// Names a task of this thread: its place in its kernel's table, and a generation. No two tasks of
+/// one thread have the same generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskRef {
-    /// Place in the task table.
+    /// Its place in the task table.
     pub index: u32,
-    /// Tells it from earlier tasks in that place.
+    /// Distinguishes it from earlier tasks in that place.
     pub generation: u32,
 }
 
 /// Names an owned descriptor, as [`TaskRef`] names a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandleId {
-    /// Place in the table of registrations.
+    /// Its place in the table of registrations.
     pub index: u32,
-    /// Tells it from earlier handles in that place.
+    /// Distinguishes it from earlier handles in that place.
     pub generation: u32,
 }
 
 /// Names a scope. The root scope of a task has the index [`ROOT`] and the task's generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScopeId {
-    /// Place in the scope table.
+    /// Its place in the scope table.
     pub index: u32,
-    /// Scopes are numbered in the order of their opening, from 1; the log shows it as `s1`.
+    /// Scopes are numbered from 1 in the order of their opening; the log shows the number as `s1`.
     pub number: u64,
 }
 
@@ -61,17 +61,17 @@ pub const ROOT: u32 = u32::MAX;
 /// Names a parked wait: the place of its task, and the serial number of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// Place of the task in the task table.
+    /// The place of the task in the task table.
     pub task: u32,
-    /// Serial number of the request, of all of this thread.
+    /// The serial number of the request, unique on this thread for 2^32 requests.
     pub serial: NonZeroU32,
 }
 
 /// What a task asks of its kernel.
 ///
-/// A request **answers** (the same task is polled on at once) or **blocks** (the task parks until
-/// the answer exists). A blocking request can be answered with [`Owned::Interrupt`]; so can
-/// [`Request::CheckInterrupt`], which asks for just that.
+/// A request **answers** (the same task is polled again at once) or **blocks** (the task parks
+/// until the answer exists). A blocking request can be answered with [`Owned::Interrupt`], and so
+/// can [`Request::CheckInterrupt`], whose purpose is that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Request {
     /// *Answers* with a reading of the kernel clock.
@@ -82,63 +82,63 @@ pub enum Request {
     CurrentTask,
     /// *Answers* with the nearest deadline in force, if any.
     Deadline,
-    /// *Answers* that no interrupt is pending here, or with the one that was.
+    /// *Answers* with the interrupt that was pending here, or that there was none.
     CheckInterrupt,
     /// *Answers* with the interrupt that is pending or held back here, and leaves it there.
     HeldInterrupt,
     /// *Blocks* until every task that is ready now has run once.
     Yield {
-        /// Whether the budget of operations forced it.
+        /// Whether the task gave way because its budget of operations was spent.
         spent: bool,
     },
-    /// *Blocks* until `until`. A span of zero costs one turn and beats a deadline.
+    /// *Blocks* until the time `until`. A span of zero costs one turn, even under a deadline.
     Sleep {
-        /// As asked for, in microseconds; shown in the log.
+        /// As asked for, in microseconds; for the log.
         span: u64,
-        /// When it ends.
+        /// When the sleep ends.
         until: Time,
     },
     /// *Blocks* until the descriptor looks ready, or until its handle is closed.
     Io {
-        /// Which handle.
+        /// The handle.
         handle: HandleId,
-        /// The one direction waited for; a second waiter gets [`Answer::Busy`].
+        /// The direction. A second waiter for the same one gets [`Answer::Busy`].
         direction: Direction,
     },
-    /// *Blocks* until the task has ended; *answers* if it has.
+    /// *Blocks* until the task has ended; *answers* if it has ended already.
     Join {
-        /// Which task.
+        /// The task.
         task: TaskRef,
-        /// Its number.
+        /// The number of the task.
         id: TaskId,
         /// Whether to take its output.
         take: bool,
     },
-    /// *Blocks* at the tail of a queue until a wake or a permit comes. Owns the queue.
+    /// *Blocks* at the tail of a queue until there is a wake or a permit. Owns the queue.
     Wait {
-        /// Whether what it was handed is kept if nobody reads it and nobody else waits.
+        /// Whether a permit that is not read is kept when there is no other waiter.
         keep: bool,
     },
-    /// *Answers* with how many waiters were made ready, `n` at most. Owns the queue.
+    /// *Answers* with the number of waiters that were made ready, at most `n`. Owns the queue.
     Wake {
-        /// From the head of the queue.
+        /// How many, from the head of the queue.
         n: u64,
     },
     /// *Blocks* until the job has run on a worker thread. Owns the job.
     Offload,
     /// *Blocks* until one of the signals arrives.
     Signal(SignalSet),
-    /// *Blocks* until one of the stream's signals arrives; *answers* if one is kept. Owns the
-    /// stream.
+    /// *Blocks* until one of the stream's signals arrives; *answers* if one has arrived already.
+    /// Owns the stream.
     NextSignal,
-    /// *Blocks* until interrupted: it stands beside a wait on a foreign waker.
+    /// *Blocks* until interrupted. It is used beside a wait on a foreign waker.
     Foreign {
         /// Whether something outside the kernel will wake it (a virtual clock waits for that).
         external: bool,
     },
     /// *Blocks* until its ticket is woken from outside the task, perhaps by another thread.
     Outside {
-        /// One word for the log.
+        /// What the wait is for, in one word for the log.
         what: &'static str,
         /// Whether something outside the kernel will wake it (a virtual clock waits for that).
         external: bool,
@@ -146,7 +146,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Whether the contract of this request is to block. (A few answer if the result exists.)
+    /// Whether this request can block. (A few of them answer if the result exists already.)
     #[must_use]
     pub fn blocks(&self) -> bool {
         match self {
@@ -174,7 +174,7 @@ impl Request {
 /// What a kernel gives back for a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Answer {
-    /// Done; nothing to add.
+    /// Done, with no result.
     Done,
     /// A reading of the clock.
     Time(Time),
@@ -182,7 +182,7 @@ pub enum Answer {
     Wall(SystemTime),
     /// The number of the task that asked.
     Id(TaskId),
-    /// How many.
+    /// A count.
     Count(u64),
     /// A signal arrived.
     Signal(Signal),
@@ -192,58 +192,58 @@ pub enum Answer {
     Busy,
     /// The handle was closed.
     Closed,
-    /// The answer owns something: see [`Owned`].
+    /// The answer owns a value: see [`Owned`].
     Owned,
 }
 
 /// How a joined task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With an output, which this join does not ask for.
+    /// It has an output, which this join does not ask for.
     Output,
     /// Its future was dropped before its end.
     Dropped,
-    /// An earlier join took its output, or there is no such task any more.
+    /// An earlier join took its output, or the task no longer exists.
     Taken,
 }
 
-/// What a request or an answer owns, beside its plain words.
+/// The values that requests and answers own, beside their plain words.
 pub enum Owned {
-    /// The body of a joined task, with its output.
+    /// The body of a joined task, with its output inside.
     Body(Pin<Box<dyn Body>>),
-    /// Of [`Request::Wait`] and [`Request::Wake`].
+    /// The queue of [`Request::Wait`] and [`Request::Wake`].
     Queue(Rc<QueueCore>),
-    /// Of [`Request::Offload`]: the job, and the class whose limit holds for it too.
+    /// Of [`Request::Offload`]: the job, and the limiter whose limit also applies to it.
     Offload(Box<dyn Work>, Option<Rc<LimiterCore>>),
-    /// Of [`Request::NextSignal`].
+    /// The stream of [`Request::NextSignal`].
     Stream(Rc<SignalLine>),
-    /// The wait ended early; nothing was done.
+    /// The interrupt that ended the wait; nothing was done.
     Interrupt(Interrupt),
     /// The machine below refused the descriptor.
     Refused(io::Error),
     /// The nearest deadline in force, if there is one.
     InForce(Option<InForce>),
-    /// What is pending or held back, if anything.
+    /// The interrupt that is pending or held back, if there is one.
     Held(Option<Interrupt>),
     /// The joined task panicked, with this message.
     Panicked(String),
-    /// A job came back from its thread.
+    /// A job that came back from its thread.
     Job {
-        /// Its number.
+        /// The number of the job.
         job: u64,
-        /// Who asked for it.
+        /// The task that asked for it.
         task: TaskId,
-        /// With its value.
+        /// The job, with its value.
         work: Box<dyn Work>,
     },
 }
 
-/// The nearest deadline in force somewhere, and whose it is.
+/// The nearest deadline in force, and the scope that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InForce {
-    /// Absolute.
+    /// The point in time.
     pub deadline: Time,
-    /// The number of the scope that has it, as the log shows it.
+    /// The number of the scope, as the log shows it.
     pub scope: u64,
     /// Where that scope was opened; `None` for a connection deadline, which is armed in many
     /// places.
@@ -252,32 +252,32 @@ pub struct InForce {
 
 /// What a task has filed at the gate.
 pub enum Filed {
-    /// To be answered.
+    /// A request, which gets an answer.
     Request(Asked),
-    /// To be heeded.
+    /// A post, which gets none.
     Post(Post),
 }
 
 /// A filed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Its serial number.
+    /// The serial number of the request.
     pub serial: NonZeroU32,
     /// The index of the scope in which it was filed.
     pub scope: u32,
-    /// What is asked.
+    /// The request itself.
     pub request: Request,
-    /// By whom.
+    /// The task that filed it.
     pub site: Site,
 }
 
 /// The body of a task: its future, then its output, in one allocation.
 pub trait Body {
-    /// Polls the future; keeps its output.
+    /// Polls the future, and stores its output when it is ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
     /// Moves the output into `slot`, an `Option` of the output's type.
     fn take(self: Pin<&mut Self>, slot: &mut dyn Any);
-    /// Drops the future or the output; the name and the place stay.
+    /// Drops the future or the output. The name and the site stay.
     fn clear(self: Pin<&mut Self>);
     /// The task's name.
     fn name(&self) -> &str;
@@ -294,11 +294,11 @@ pub enum Direction {
     Write,
 }
 
-/// What a handle stands for.
+/// What a handle refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptor {
     /// A descriptor of the operating system, in non-blocking mode.
     Real(RawFd),
-    /// One that a simulated machine makes ready by script.
+    /// A descriptor that a simulated machine makes ready by script.
     Scripted(u32),
 }

@@ -1,4 +1,4 @@
-//! Posts: what a task tells its kernel without waiting for an answer.
+//! Posts: messages of a task to its kernel that need no answer.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -15,106 +15,107 @@ use crate::threads::Work;
 use crate::time::Time;
 pub use crate::verbs::Note;
 
-/// What a task tells its kernel without waiting for an answer; safe to make in a `Drop`.
+/// A message of a task to its kernel that needs no answer. It may be posted from a `Drop`.
 pub enum Post {
-    /// The future of a parked ticket is gone.
+    /// The future of a parked ticket was dropped.
     Withdraw(Ticket),
-    /// The future of a parked ticket is to be woken by this waker, not by the task's own.
+    /// A parked ticket is to wake this waker, not the waker of the task.
     SetWaker(Ticket, Waker),
     /// An interrupt was delivered but its future was dropped unread: it is pending again.
     Unread(TaskRef, Interrupt),
-    /// A scope begins.
+    /// A scope was opened.
     OpenScope(Opening),
-    /// A scope of that task ends.
+    /// A scope of that task was closed.
     CloseScope(TaskRef, ScopeId, Left),
-    /// A connection deadline was made or used; told only while somebody listens.
+    /// A connection deadline was made, armed or disarmed; posted only while the log is on.
     Deadline(DeadlineNote),
-    /// An interrupt of a connection deadline that guards no more is for nobody.
+    /// A connection deadline no longer guards anything, so its pending interrupt is discarded.
     Disarm {
         /// The task that made the deadline.
         task: TaskRef,
         /// Its slot in the deadline table.
         slot: u32,
     },
-    /// A descriptor will be waited for under this name.
+    /// A new handle: a descriptor that tasks will wait for under this name.
     Register {
-        /// The name, given out by the gate.
+        /// The name, chosen by the gate.
         handle: HandleId,
-        /// What it stands for.
+        /// What the handle refers to.
         descriptor: Descriptor,
         /// The letter of its alias in the log.
         kind: char,
     },
-    /// A descriptor looked ready but the future was dropped unread: it is remembered.
+    /// A descriptor looked ready but the future was dropped unread: the kernel remembers that it is
+    /// ready.
     Remember(HandleId, Direction),
     /// A handle is closed: its waiters end with [`Answer::Closed`](super::Answer::Closed). A
     /// `Release` of it follows.
     Close(HandleId),
-    /// A handle is gone: its waiters end with [`Answer::Closed`](super::Answer::Closed).
+    /// A handle was dropped: its waiters end with [`Answer::Closed`](super::Answer::Closed).
     Release {
-        /// Which handle.
+        /// The handle.
         handle: HandleId,
-        /// The descriptor itself, closed when the kernel has let go of it.
+        /// The descriptor itself, which is closed when the kernel no longer needs it.
         owner: Option<OwnedFd>,
-        /// Whether closing `owner` ends its registration (no duplicate of it exists).
+        /// Whether closing `owner` ends its registration, because no duplicate of it exists.
         sole: bool,
     },
-    /// So many bytes were read or written: for the log, while somebody listens.
+    /// Bytes were read or written; for the log, and posted only while it is on.
     Moved {
-        /// Of which handle.
+        /// The handle.
         handle: HandleId,
-        /// Read or written.
+        /// The direction.
         direction: Direction,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
-    /// A listener accepted a connection: for the log, while somebody listens.
+    /// A listener accepted a connection; for the log, and posted only while it is on.
     Accepted {
         /// The listener.
         handle: HandleId,
-        /// What it accepted.
+        /// The accepted connection.
         connection: HandleId,
-        /// Who connected, if that is known.
+        /// The address of the peer, if it is known.
         peer: Option<Box<SocketAddr>>,
     },
-    /// A signal arrived but its future was dropped unread: it is for the next who waits.
+    /// A signal arrived but its future was dropped unread: the next waiter gets it.
     Keep(Signal),
-    /// A job ended but its future was dropped unread: it is an orphan.
+    /// A job ended but its future was dropped unread: its value is an orphan.
     Orphan {
-        /// Its number.
+        /// The number of the job.
         job: u64,
-        /// Who asked for it.
+        /// The task that asked for it.
         task: TaskId,
-        /// Where.
+        /// Where it asked.
         site: Site,
-        /// With its value.
+        /// The job, with its value.
         work: Box<dyn Work>,
     },
-    /// A task is made: the last in the ready queue.
+    /// A task was made. It goes to the end of the ready queue.
     Spawn(NewTask),
-    /// Nobody will join the task.
+    /// The handle of the task was dropped: no task will join it.
     Detach(TaskRef),
-    /// The task is to be cancelled, for that reason.
+    /// The task is to be cancelled, for this reason.
     Cancel(TaskRef, &'static str),
-    /// The task's future is to be dropped: its grace is over.
+    /// The future of the task is to be dropped, because its grace period is over.
     Drop(TaskRef),
     /// The task's waker was called on the kernel's own thread.
     Woken(TaskRef),
     /// The ticket of a [`Request::Outside`](super::Request::Outside) was woken on the
     /// kernel's own thread.
     WakeTicket(Ticket),
-    /// Wake one waiter; if nobody waits, keep a permit if `keep` says so.
+    /// Wakes one waiter. If there is none, keeps a permit if `keep` says so.
     Permit {
-        /// Where.
+        /// The queue.
         queue: Rc<QueueCore>,
-        /// Whether it is kept if nobody waits.
+        /// Whether to keep a permit if there is no waiter.
         keep: bool,
     },
-    /// Wake at most `n` waiters.
+    /// Wakes at most `n` waiters.
     Wake {
-        /// Where.
+        /// The queue.
         queue: Rc<QueueCore>,
-        /// From the head of the queue.
+        /// How many, from the head of the queue.
         n: u64,
     },
     /// The task is to be polled when the shutdown begins.
@@ -123,46 +124,46 @@ pub enum Post {
     Note(Note),
 }
 
-/// A task to be made.
+/// A new task.
 pub struct NewTask {
-    /// Its name, given out by the gate.
+    /// The name, chosen by the gate.
     pub task: TaskRef,
-    /// Its number.
+    /// The number of the task.
     pub id: TaskId,
-    /// What it is made of.
+    /// The future of the task, and place for its output.
     pub body: Pin<Box<dyn Body>>,
-    /// Who spawns it.
+    /// The task that spawned it.
     pub parent: TaskRef,
-    /// Nobody will join it.
+    /// Whether no task will join it.
     pub detached: bool,
 }
 
 /// A scope that a task has opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
-    /// Its name, given out by the gate.
+    /// The name, chosen by the gate.
     pub scope: ScopeId,
     /// The index of the scope around it.
     pub parent: u32,
-    /// What it is for.
+    /// The kind of scope.
     pub kind: ScopeKind,
     /// Its own deadline; [`Time::NEVER`] for none.
     pub deadline: Time,
-    /// The clock when it was opened; [`Time::ZERO`] if nobody read it.
+    /// The clock when the scope was opened; [`Time::ZERO`] if it was not read.
     pub now: Time,
-    /// Where.
+    /// The place in the source.
     pub site: Site,
 }
 
-/// What a scope is for.
+/// The kind of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeKind {
-    /// A timeout, perhaps without a deadline.
+    /// A timeout, with or without a deadline.
     Timeout,
-    /// A timeout that wins against a value of the same turn. With a slot, its deadline is that of
-    /// the deadline table.
+    /// A timeout that wins against a value of the same turn. If it has a slot, its deadline is the
+    /// one in that slot of the deadline table.
     Guard {
-        /// In the deadline table.
+        /// The slot in the deadline table.
         slot: Option<u32>,
         /// The number of the connection deadline, as the log shows it.
         number: u32,
@@ -173,41 +174,41 @@ pub enum ScopeKind {
     Shield,
 }
 
-/// What came out of a scope.
+/// The result that left a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// A value, when the clock showed that; [`Time::ZERO`] if nobody read it.
+    /// A value, and the clock at that time; [`Time::ZERO`] if it was not read.
     Value(Time),
     /// An interrupt.
     Interrupt {
-        /// As it is named outside the scope.
+        /// The kind that it has outside the scope.
         kind: Kind,
         /// The number of the scope that fired, if one did.
         scope: Option<u64>,
-        /// Who cancelled.
+        /// The task that cancelled.
         by: Option<TaskId>,
     },
-    /// Something else, or the scope was dropped before its end.
+    /// Another error, or the scope was dropped before its end.
     Other,
 }
 
-/// What the log says of a connection deadline.
+/// An event of a connection deadline, for the log.
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlineNote {
-    /// Its number.
+    /// The number of the deadline.
     pub number: u32,
     /// What happened.
     pub what: DeadlineEvent,
-    /// Where.
+    /// The place in the source.
     pub site: Site,
 }
 
-/// What happens to a connection deadline.
+/// What happened to a connection deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadlineEvent {
     /// It was made.
     Made,
-    /// It was armed until then.
+    /// It was armed, and will fire at this time.
     Armed(Time),
     /// It was disarmed.
     Disarmed,

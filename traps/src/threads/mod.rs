@@ -73,6 +73,9 @@ pub enum ThreadError {
     /// It was asked for from inside a job, which has no kernel around it: run it right there, or
     /// give what comes of the job to a task that asks for the next one.
     WouldNest,
+    /// Another task polled the future after the job had been handed over: a job belongs to the task
+    /// that asked for it. What comes of it is an orphan.
+    Moved,
     /// The job was not begun: see [`cancellable`](crate::cancellable()).
     NotStarted(NotStarted),
 }
@@ -86,6 +89,9 @@ impl fmt::Display for ThreadError {
                 "a job asked for another job: run it right there, or give the result to a task \
                  that asks for the next one",
             ),
+            ThreadError::Moved => {
+                f.write_str("another task polled the future of a job that had been handed over")
+            }
             ThreadError::NotStarted(error) => error.fmt(f),
         }
     }
@@ -106,7 +112,9 @@ impl From<ThreadError> for std::io::Error {
         match error {
             ThreadError::Interrupt(interrupt) => interrupt.into(),
             ThreadError::NotStarted(error) => error.into(),
-            ThreadError::WouldNest | ThreadError::Panicked(_) => std::io::Error::other(error),
+            ThreadError::WouldNest | ThreadError::Moved | ThreadError::Panicked(_) => {
+                std::io::Error::other(error)
+            }
         }
     }
 }
@@ -179,10 +187,11 @@ impl<T: 'static> Future for RunInThread<T> {
             }
             limiter.iter().for_each(|limiter| limiter.assert_here());
         }
+        if work.is_none() && !call.is_filed_here() {
+            return Poll::Ready(Err(ThreadError::Moved));
+        }
         let request = || {
-            let work = work
-                .take()
-                .expect("rule: a job is offered once; the task or the kernel that had it is gone");
+            let work = work.take().expect("a job that was handed over is not asked for again");
             gate::attach(Owned::Offload(work, limiter.clone()));
             Request::Offload
         };

@@ -13,6 +13,8 @@ type Ready = (Seq, u64);
 struct Task {
     /// The first line since its last run that made it ready.
     ready: Option<Ready>,
+    /// That line may have been of a wait that ended while the task ran, and that the same run read.
+    is_tentative: bool,
     /// It has left the CPU since it ran, to be ready at once.
     has_left: bool,
 }
@@ -59,15 +61,18 @@ impl Queue {
         let runs = self.turn.is_some_and(|turn| (turn.turn, turn.task) == (line.turn, line.task));
         let task = self.tasks.entry(line.task).or_default();
         if !runs || task.has_left {
-            task.ready.get_or_insert((line.seq, line.turn));
+            if task.is_tentative || task.ready.is_none() {
+                task.ready = Some((line.seq, line.turn));
+            }
+            task.is_tentative = false;
             return;
         }
         // It is polled on for all but the last of these, which is of its leaving the CPU. None of
         // the waits named here ends while a task goes on.
         task.ready = Some((line.seq, line.turn));
-        if let Event::Wake { op: Waker | Yield | Sleep | Scope { .. }, .. } = line.event {
-            task.has_left = true;
-        }
+        let leaves =
+            matches!(line.event, Event::Wake { op: Waker | Yield | Sleep | Scope { .. }, .. });
+        (task.has_left, task.is_tentative) = (leaves, !leaves);
     }
 
     fn run(&mut self, line: &Line<'_>, ready: Option<Ready>, report: &mut Report<'_>) {
