@@ -389,7 +389,7 @@ mod model {
         fn wait(&self) {
             let mut rung = self.rung.lock().unwrap();
             while !*rung {
-                rung = self.delivered_to.wait(rung).unwrap();
+                rung = self.heard.wait(rung).unwrap();
             }
             *rung = false;
         }
