@@ -57,7 +57,7 @@ struct World {
     queue: WaitQueue,
     lock: Lock<u64>,
     event: Event,
-    /// The same for tasks and threads, items ascending.
+    /// As above, for tasks and threads, items ascending.
     shared: UniversalQueue<u64>,
     items: Cell<u64>,
     got: RefCell<BTreeSet<u64>>,
@@ -638,7 +638,7 @@ fn life(seed: u64) -> String {
             Err(panic) => resume_unwind(panic),
         }
     }
-    // What is on the shelf may own handles.
+    // The things on the shelf may own handles.
     world.closing.set(true);
     world.handles.take();
     world.shelf.take();

@@ -388,7 +388,7 @@ fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
             (short(&first), short(&second), short(&napped), clock().await)
         });
         assert_eq!(ran.output, ("ok", "TT", "ok", Time::ZERO + 60 * SECOND), "{beside}");
-        // The same where the wait is in a timeout, which hangs on the guard while that runs.
+        // As above, where the wait is in a timeout, which hangs on the guard while that runs.
         let ran = check_quietly("outlives", Sim::new(), async move {
             let mut others: FuturesUnordered<_> =
                 (0..beside).map(|_| sleep(3600 * SECOND)).collect();
@@ -427,7 +427,7 @@ fn d3_zero_forgets_what_fired_before_it() {
     assert_eq!(ran.output, [true, false, true, false]);
 }
 
-/// What was told between two runs is heeded before anything is due in the second.
+/// A post between two runs is handled before anything is due in the second.
 #[test]
 fn a_deadline_that_is_disarmed_between_two_runs_does_not_fire() {
     for traced in [false, true] {

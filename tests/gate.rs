@@ -590,7 +590,7 @@ fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task(
             let work = async {
                 let _ = theirs.poll_once().await;
                 sleep(secs(100)).await.unwrap_err();
-                // What is pending is looked through for the shield.
+                // Pending interrupts are searched for the shield.
                 shield(yield_now()).await
             };
             let _ = timeout_after(secs(1), work).await;
@@ -716,7 +716,7 @@ fn a_wait_for_an_event_ends_only_where_it_was_set_meanwhile() {
     });
 }
 
-/// What was posted between two runs is a turn of its own: the checker goes by turns.
+/// A post between two runs is a turn of its own: the checker goes by turns.
 #[test]
 fn what_becomes_ready_between_two_runs_runs_in_the_order_of_that() {
     for shut_down in [false, true] {

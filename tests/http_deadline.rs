@@ -40,7 +40,7 @@ fn pipe() -> (PipeEnd, PipeEnd) {
     duplex(1 << 20)
 }
 
-/// What came within a span, and whether the server closed.
+/// The bytes of a span, and whether the server closed.
 async fn read_for(client: &mut PipeEnd, span: Duration) -> (String, bool) {
     let mut text = String::new();
     let mut buf = [0; 4096];

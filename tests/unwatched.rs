@@ -275,7 +275,7 @@ fn timeouts_that_are_over_at_once_cost_no_turn() {
     });
 }
 
-/// What is pending in a guard is known in its own task alone.
+/// Interrupts pending in a guard are known in its own task only.
 #[test]
 fn a_cancellation_outlives_a_guard_that_another_task_drops() {
     type Begun = Pin<Box<dyn Future<Output = Result<(), Interrupt>>>>;

@@ -50,7 +50,7 @@
 //! `watchdog.rs`; `view/` (what an owner can observe); `log.rs`, `ops.rs` and `trace/` (the log);
 //! `machine/` (Linux and the simulation); `options.rs` and `limits.rs`; [`testing`].
 //!
-//! What is absent: priorities, preemption, a second thread that runs tasks, a hash map.
+//! Not here: priorities, preemption, a second thread that runs tasks, a hash map.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 

@@ -190,7 +190,7 @@ macro_rules! emit {
 }
 pub(crate) use emit;
 
-/// The same for [`KERNEL`] or [`WAKEUP`].
+/// As above, for [`KERNEL`] or [`WAKEUP`].
 macro_rules! emit_for {
     ($kernel:expr, $who:expr, $event:expr) => {
         $crate::log::emit_for!($kernel, $who, $event, None)
@@ -269,12 +269,12 @@ pub(crate) fn site(site: protocol::Site) -> Site<'static> {
     Site { file: site.file().into(), line: site.line() }
 }
 
-/// The same for reports: `file:line`, the file as it is called.
+/// As above, for reports: `file:line`, the file as it is called.
 pub(crate) fn place_of(site: protocol::Site) -> String {
     format!("{}:{}", site.file(), site.line())
 }
 
-/// What came out of a scope: what that is worth a reader's while.
+/// The result of a scope, as far as a reader needs it.
 pub(crate) fn left(left: Left) -> Outcome<'static> {
     match left {
         Left::Value(_) | Left::Other => Outcome::Ok,
@@ -326,7 +326,7 @@ pub(crate) fn result(on: On, owned: Option<&Owned>) -> Outcome<'static> {
     }
 }
 
-/// The same for a `run` line, which follows a `deliver` line that says where.
+/// As above, for a `run` line, which follows a `deliver` line that says where.
 pub(crate) fn without_place(outcome: Outcome<'static>) -> Outcome<'static> {
     match outcome {
         Outcome::Interrupt { kind, scope, by, reason, .. } => {

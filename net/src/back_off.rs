@@ -11,7 +11,7 @@ use traps::{ConnectionDeadline, Time, note_warning};
 use crate::errno;
 use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST, BACK_OFF_OVER};
 
-/// What is wrong when an accept fails, though the listener is not.
+/// The fault when an accept fails, though the listener is not.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The connection that would have been accepted; the next one may be well.

@@ -11,7 +11,7 @@ use crate::stream::Stream;
 
 /// A [`Stream`] with a buffer in front of its reading side.
 ///
-/// What was read and not yet consumed stays in the buffer: a call that ends in an error, an
+/// Unconsumed bytes stay in the buffer: a call that ends in an error, an
 /// interrupt included, has consumed nothing, and can simply be made again.
 #[derive(Debug)]
 pub struct BufReader<S> {
@@ -72,7 +72,7 @@ impl<S: Stream> BufReader<S> {
         BufReader { stream, window }
     }
 
-    /// What was read and is not yet consumed.
+    /// Bytes that were read and not consumed.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
         self.window.bytes()

@@ -63,7 +63,7 @@ struct Side {
 
 impl Side {
     fn would_block<T>(&self) -> io::Result<T> {
-        // What is left here answered a wait that was given up.
+        // An answer that is left here was for a wait that was given up.
         while self.line.try_take_permit() {}
         self.taken.set(true);
         Err(ErrorKind::WouldBlock.into())

@@ -53,7 +53,7 @@ impl Socket {
     }
 }
 
-/// What is known about a socket. One reads it, one writes it: each of them has its own half.
+/// The known state of a socket. One reads it, one writes it: each of them has its own half.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// The last read emptied the socket, or a try found nothing, so the next read waits without

@@ -176,7 +176,7 @@ pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result
     }
 }
 
-/// What came of a wait that was given up at its first poll.
+/// The result of a wait that was given up at its first poll.
 fn at_once<T>(polled: Poll<T>) -> Option<T> {
     match polled {
         Poll::Ready(done) => Some(done),

@@ -52,7 +52,7 @@ pub struct WriteDeadline<D = ConnectionDeadline> {
 }
 
 impl WriteDeadline {
-    /// What is usual: 30 s.
+    /// The default: 30 s.
     pub const SPAN: Duration = Duration::from_secs(30);
 
     /// One with a connection deadline of its own. Does not wait. Zero has passed at once,

@@ -98,7 +98,7 @@ fn d25_a_body_that_drips_is_cut_off_though_each_read_comes_in_time() {
         let seen = talk(&each_second(&drip[..20]));
         assert_eq!(seen.statuses(), [408], "{framing}");
         assert_eq!(seen.reads[0].0.as_micros(), 5_000_000, "{framing}");
-        // What came at once buys no more than a window.
+        // Bytes that came at once buy no more than a window.
         let burst = body_by(2_900, 1, framing);
         let seen = talk(&each_second(&burst[..20]));
         assert_eq!(seen.statuses(), [408], "{framing}");

@@ -19,7 +19,7 @@ const SLOW: &[u8] = b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n";
 /// What the client sends, and when.
 type Sent<'a> = (Duration, &'a [u8]);
 
-/// What came back in all, and when the end did.
+/// All bytes that came back, and when the end came.
 struct Got {
     text: String,
     end: Time,

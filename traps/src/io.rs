@@ -121,7 +121,7 @@ impl<S: Source> Io<S> {
         self.ready(Direction::Write, Location::caller())
     }
 
-    /// The same for a wrapper that knows its own caller's place in the source.
+    /// As above, for a wrapper that knows its own caller's place in the source.
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
         Ready { io: self, direction, call: Call::from(site) }
     }
@@ -244,7 +244,7 @@ impl<S: Source> Drop for Ready<'_, S> {
             && let Some((Answer::Done, _)) = self.call.abandon()
             && let Some((handle, _)) = self.io.handle.get()
         {
-            // What came and was not read is remembered.
+            // Readiness that was not read is remembered.
             gate::post(Post::Remember(handle, self.direction));
         }
     }

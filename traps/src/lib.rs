@@ -47,7 +47,7 @@
 //! send::<traps::Task<()>>();
 //! ```
 //!
-//! What is absent: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
+//! Not here: this crate has no kernel, no clock, no thread, no descriptor of its own, and no
 //! unsafe code. (Threads that block in [`universal`] read the system's clock for their timeouts.)
 
 #![forbid(unsafe_code)]

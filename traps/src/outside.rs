@@ -1,6 +1,7 @@
 //! Waiting to be woken from outside the task: the one trap that any thread may end.
 //!
-//! What is shared between tasks and threads is built on it, as [`universal`](crate::universal) is.
+//! The types shared between tasks and threads are built on it, as [`universal`](crate::universal)
+//! is.
 
 use std::fmt;
 use std::panic::Location;

@@ -72,7 +72,7 @@ impl fmt::Debug for Time {
     }
 }
 
-/// What was wrong with the text of a [`Time`].
+/// The error in the text of a [`Time`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseTimeError;
 

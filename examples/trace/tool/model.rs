@@ -12,7 +12,7 @@ use traps::Time;
 pub struct Bad {
     /// From 1.
     pub number: usize,
-    /// What was expected.
+    /// The expected input.
     pub error: ParseError,
 }
 
@@ -106,7 +106,7 @@ pub struct Trace {
     pub lines: Vec<Line<'static>>,
     /// The others.
     pub bad: Vec<Bad>,
-    /// What is behind each line.
+    /// The cause of each line.
     pub behind: Vec<Behind>,
     /// All tasks, by number.
     pub tasks: BTreeMap<u64, Task>,
@@ -178,7 +178,7 @@ impl Trace {
         self.lines.binary_search_by_key(&seq, |line| line.seq).ok()
     }
 
-    /// What is behind a line, if that is a line.
+    /// The cause of a line, if that is a line too.
     pub fn cause(&self, place: usize) -> Option<usize> {
         match self.behind[place] {
             Behind::Line(seq) => self.place(seq),

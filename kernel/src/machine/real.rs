@@ -203,7 +203,7 @@ mod tests {
     fn d33_a_deadline_that_is_pushed_back_costs_no_system_call() {
         let mut real = Real::new().unwrap();
         let after = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        // What is asked for, and what the timer is set to then.
+        // The request, and the setting of the timer after it.
         for (asked, set_to) in [(1000, 1000), (1001, 1000), (999, 999), (5000, 999)] {
             real.set_timer(after(asked)).unwrap();
             assert_eq!(real.set_to, Some(after(set_to)));

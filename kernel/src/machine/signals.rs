@@ -68,7 +68,7 @@ impl Listener {
             let pipe = pipe::new()?;
             listener.0.pipe.get_or_init(|| pipe);
         }
-        // What came for nobody.
+        // Signals that no listener wants.
         listener.take().for_each(drop);
         Ok(listener)
     }

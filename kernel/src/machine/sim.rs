@@ -42,7 +42,7 @@ pub struct Sim {
     clock: SimClock,
     late: Duration,
     seed: u64,
-    /// What is to happen, by time and then by place.
+    /// The script, by time and then by place.
     script: BTreeMap<(Time, u64), Step>,
     steps: u64,
     /// Registered descriptors, and readiness that came before its registration.
@@ -147,7 +147,7 @@ impl Sim {
         self.job_spans(move |_| Some(span))
     }
 
-    /// The same for each job by itself, asked when it gets its token; `None`: it runs on a real
+    /// As above, for each job by itself, asked when it gets its token; `None`: it runs on a real
     /// thread.
     #[must_use]
     pub fn job_spans(mut self, span: impl FnMut(&JobView) -> Option<Duration> + 'static) -> Sim {

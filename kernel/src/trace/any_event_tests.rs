@@ -116,7 +116,7 @@ impl<T, F: Any<T>> Any<Option<T>> for Opt<F> {
 
 impl<T: Default + PartialEq, F: Any<T>> Any<T> for Filled<F> {
     fn any(&self, source: &mut Source) -> T {
-        // What is empty as it comes is left out, though as a word it would be `_`.
+        // An empty value is left out, though as a word it would be `_`.
         let raw = self.0.any(&mut source.copy(true));
         let value = self.0.any(source);
         if raw == T::default() || source.flip() { T::default() } else { value }

@@ -1,4 +1,4 @@
-//! What is behind a line: the earlier line that led to it, or something from outside.
+//! The cause of a line: the earlier line that led to it, or something from outside.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// What is behind the next line.
+    /// The cause of the next line.
     pub fn behind(&mut self, line: &Line<'_>) -> Behind {
         let by = |line: Option<&Seq>| line.map_or(Behind::Nothing, |seq| Behind::Line(*seq));
         let behind = match &line.event {

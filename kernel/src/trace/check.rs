@@ -26,7 +26,7 @@ pub struct Violation {
     pub seq: Seq,
     /// The rule, one word from the list in `grammar.md`.
     pub rule: &'static str,
-    /// What is wrong, in words.
+    /// The violation, in words.
     pub what: String,
 }
 

@@ -49,9 +49,9 @@ table! {
         Shield = "shield",
         /// That scope was closed.
         Unshield = "unshield" { scope: u64 = SCOPE },
-        /// What is pending here was asked for.
+        /// A request for what is pending here.
         CheckInterrupt = "check_interrupt",
-        /// What is pending or held back here was asked for, and stays.
+        /// A request for what is pending or held back here; it stays pending.
         HeldInterrupt = "held_interrupt",
         /// A task of that name.
         Spawn = "spawn" { name: Text<'a> = WORD },
@@ -151,7 +151,7 @@ table! {
         Dropped = "dropped",
     }
 
-    /// What came of a request to cancel.
+    /// The effect of a request to cancel.
     #[derive(Copy, Eq)]
     pub enum Effect, word, "delivered, pending, again or ended" {
         /// The task was parked and has it.
@@ -164,7 +164,7 @@ table! {
         Ended = "ended",
     }
 
-    /// What came from outside, behind `arrive`.
+    /// An arrival from outside: the detail of `arrive`.
     pub enum Arrival<'a>, word, "a descriptor and a direction, or a signal" {
         /// A descriptor looks ready.
         Io = "" { alias "": Alias, direction: Direction = DIRECTION },

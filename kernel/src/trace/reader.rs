@@ -7,9 +7,9 @@ use std::fmt;
 pub struct ParseError {
     /// The column, from 1.
     pub column: usize,
-    /// What was expected, in words.
+    /// The expected input, in words.
     pub expected: &'static str,
-    /// What is there; empty at the end of the line.
+    /// The text found there; empty at the end of the line.
     pub found: String,
 }
 
@@ -36,7 +36,7 @@ pub(super) type Row<T> = (&'static str, fn(&mut Reader<'_>) -> Parsed<T>);
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'t> {
     line: &'t str,
-    /// What is not read yet: the end of `line`.
+    /// The part of `line` that is not read yet.
     rest: &'t str,
 }
 
@@ -51,7 +51,7 @@ impl<'t> Reader<'t> {
         &rest[..rest.bytes().position(|b| b == b' ' || b == b',').unwrap_or(rest.len())]
     }
 
-    /// What is not read yet, from the next word on.
+    /// The unread part, from the next word on.
     fn ahead(&self) -> &'t str {
         &self.rest[self.rest.bytes().position(|b| b != b' ').unwrap_or(self.rest.len())..]
     }

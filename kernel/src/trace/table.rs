@@ -77,7 +77,7 @@ macro_rules! table {
 }
 pub(super) use table;
 
-/// What is given, or else the default.
+/// The given value, or else the default.
 macro_rules! given {
     ($default:expr) => {
         $default

@@ -101,7 +101,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// What was wrong with the text of a [`Span`].
+/// The error in the text of a [`Span`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseSpanError;
 

@@ -18,7 +18,7 @@ use super::transport::Trouble;
 use crate::limits::GATHER;
 use crate::stream::Stream;
 
-/// What is to be done next on a busy connection.
+/// The next step of a busy connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// To read the next head.

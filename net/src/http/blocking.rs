@@ -61,7 +61,7 @@ impl Entrance {
         self.enter_in(Form::Text)
     }
 
-    /// The same for a request that is answered in that [form](Request::form).
+    /// As above, for a request that is answered in that [form](Request::form).
     ///
     /// # Errors
     ///

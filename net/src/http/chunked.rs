@@ -247,7 +247,7 @@ mod tests {
         decode_all(bytes, step).map(|(data, _, after)| (data, after))
     }
 
-    /// The same with the trailer lines.
+    /// As above, with the trailer lines.
     fn decode_all(mut bytes: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>, usize), u16> {
         let (mut chunks, mut data, mut lines) = (Chunks::new(), Vec::new(), Vec::new());
         loop {

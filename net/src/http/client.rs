@@ -221,7 +221,7 @@ impl<S: Stream> Reply<'_, S> {
             let (skip, len) = match &mut self.body {
                 Body::Length(0) | Body::End => {
                     self.body = Body::End;
-                    // What came behind an answer is none to a request to come (RFC 9112, 6.3).
+                    // Bytes after an answer do not answer a later request (RFC 9112, 6.3).
                     self.client.open = self.keep && self.client.reader.buffer().is_empty();
                     return Ok(None);
                 }

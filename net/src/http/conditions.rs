@@ -17,7 +17,7 @@ pub(crate) struct State {
     pub(crate) modified: u64,
 }
 
-/// What is to be sent.
+/// The part to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// 200 and all of it.

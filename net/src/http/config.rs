@@ -31,8 +31,9 @@ impl Config {
 
     /// Lets the connections come to their end, for a server that stops. Those that wait for their
     /// next request end at once, new ones that have sent nothing within half a second, the grace.
-    /// What was sent before is answered, with `Connection: close`; a request of which the last byte
-    /// of its head comes after the grace is refused with 503 and `Retry-After`. Does not trap.
+    /// A request that was sent before is answered, with `Connection: close`; a request of which the
+    /// last byte of its head comes after the grace is refused with 503 and `Retry-After`. Does not
+    /// trap.
     #[track_caller]
     pub fn drain(&self) {
         self.open.drain();

@@ -122,7 +122,7 @@ where
                 if !is_timeout(&error) {
                     return line.end(Err(error.into()));
                 }
-                // What came while nobody looked, in a process that stood still, is no silence.
+                // Bytes may have come while the process stood still; that is no silence.
                 let has_come = poll_fn(|cx| Poll::Ready(pin!(line.stream.readable()).poll(cx)));
                 let has_come = matches!(has_come.await, Poll::Ready(Ok(())));
                 if !has_come && !line.open.config.is_draining() {

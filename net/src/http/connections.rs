@@ -310,7 +310,7 @@ impl Entry {
         self.requests.get() > 0
     }
 
-    /// What was gathered is out. It was all if the answer is complete.
+    /// All gathered bytes are sent. The answer may be complete.
     pub(crate) fn flushed(&self) {
         if self.until_close.get() == UntilClose::Complete {
             self.until_close.set(UntilClose::Out);

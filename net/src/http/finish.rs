@@ -36,7 +36,7 @@ impl<S: Stream> Request<'_, S> {
         Ok(self.after(doubt))
     }
 
-    /// The same where nothing is to be waited for: the answer is small, the date is right, and
+    /// As above, where nothing is to be waited for: the answer is small, the date is right, and
     /// nothing of a body is left.
     #[inline]
     pub(super) fn finish_now(&mut self, response: &Response) -> After {

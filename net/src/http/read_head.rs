@@ -18,14 +18,14 @@ use crate::stream::Stream;
 /// Below this a head is small.
 const SMALL: usize = 2048;
 
-/// What came.
+/// The bytes that arrived.
 pub(super) enum Next {
     Head,
     /// Nothing yet, and all that was to be said is written.
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    /// What is to be refused, and whether without a body.
+    /// The refusal, and whether it has no body.
     Refused(Refusal, bool),
 }
 

@@ -21,7 +21,7 @@ use super::whole::{Whole, none_lost};
 use super::writer::{Fault, Writer};
 use crate::stream::Stream;
 
-/// What is left of the body.
+/// The rest of the body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     Length(u64),
@@ -68,7 +68,7 @@ impl<S> Request<'_, S> {
         self.head.shown_path(self.input.part(self.head.path))
     }
 
-    /// What is asked for. HEAD is asked as [`Method::Get`].
+    /// The method. HEAD is shown as [`Method::Get`].
     #[must_use]
     pub fn method(&self) -> Method {
         self.head.method

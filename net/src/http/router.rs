@@ -191,7 +191,7 @@ impl<T> Router<T> {
         self.begun.iter().find(begins_it).map(|path| (path, path.named.len()))
     }
 
-    /// The same for one with percent signs: a longer one than it plainly is may be written so.
+    /// As above, for one with percent signs: a longer one than it plainly is may be written so.
     #[cold]
     fn path_written(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
         let end_of = |path: &Path<T>| decoded(path.named.as_bytes(), asked);

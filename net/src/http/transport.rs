@@ -64,7 +64,7 @@ pub(crate) struct Transport<S> {
     pub(crate) unseen: Unseen,
     /// Requests that were answered since this task last waited to read.
     pub(crate) answered: u32,
-    /// What was read last came after the grace of a drain.
+    /// The last bytes came after the grace of a drain.
     pub(crate) late: bool,
 }
 

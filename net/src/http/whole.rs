@@ -35,7 +35,7 @@ impl Whole {
         std::str::from_utf8(span.of(&self.bytes)).expect("a target is ASCII")
     }
 
-    /// What is asked for. HEAD is asked as [`Method::Get`].
+    /// The method. HEAD is shown as [`Method::Get`].
     #[must_use]
     pub fn method(&self) -> Method {
         self.head.method

@@ -87,8 +87,8 @@ impl<S: Stream> Writer<'_, S> {
         self.streamed == Streamed::No || !self.kept.is_empty()
     }
 
-    /// What is to be sent after a handler came to `outcome`: `None` for nothing, because the answer
-    /// has broken off and the connection closes [so](super::Request::after_break).
+    /// The bytes to send after a handler ended with `outcome`: `None` for nothing, because the
+    /// answer has broken off and the connection closes [so](super::Request::after_break).
     pub(crate) fn judge(
         &mut self,
         outcome: io::Result<Response>,
@@ -302,7 +302,7 @@ impl<S: Stream> Writer<'_, S> {
             Streamed::Length(_) | Streamed::UntilClose | Streamed::Nothing(_) => {}
             Streamed::No | Streamed::Done => unreachable!("an answer is finished once"),
         }
-        // What was cut is not complete, whatever was written then.
+        // An answer that was cut is not complete, whatever was written then.
         if self.check().is_ok() {
             if self.streamed == Streamed::UntilClose {
                 self.set_until_close(UntilClose::Complete);

@@ -145,7 +145,7 @@ pub fn talk_in_pieces(config: Config, capacity: usize, most: usize, acts: &[Act<
     talk_to(App, config, capacity, most, acts)
 }
 
-/// The same with another handler; over a stream that is waited for first, and over one that is
+/// As above, with another handler; over a stream that is waited for first, and over one that is
 /// read from first: what is seen is the same.
 pub fn talk_to(
     handler: impl Handler + Clone + 'static,

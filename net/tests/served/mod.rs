@@ -47,7 +47,7 @@ pub fn serve_while(
                 }
                 settled();
             }
-            // What was only counted is said.
+            // Refusals that were only counted are reported.
             config.drain();
             server.cancel("enough").await.unwrap();
         })

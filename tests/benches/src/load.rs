@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
     pub answers: u64,
@@ -211,7 +211,7 @@ impl Load {
         self.run_from(0, requests, span)
     }
 
-    /// The same with the clients from this one on.
+    /// As above, with the clients from this one on.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use crate::occasion::Occasion;
 use crate::report::Row;
 use crate::{Words, micro, out, report, servers, summary, sys, value};
 
-/// What is to be measured, and where the JSON goes.
+/// The rows to measure, and the place of the JSON.
 struct Command {
     asked: Asked,
     timed: bool,

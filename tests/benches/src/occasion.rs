@@ -59,7 +59,7 @@ impl Occasion {
         )
     }
 
-    /// The same as a JSON object; all values are strings.
+    /// As above, as a JSON object; all values are strings.
     #[must_use]
     pub fn json(&self) -> String {
         let facts =

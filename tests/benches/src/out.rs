@@ -1,4 +1,4 @@
-//! What is printed, for readers that may go away and devices that may be full.
+//! Output, for readers that may go away and devices that may be full.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};

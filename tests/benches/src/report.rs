@@ -1,4 +1,4 @@
-//! What was measured, as a table to read and as JSON.
+//! Measurements, as a table to read and as JSON.
 
 use std::fmt::Write as _;
 
@@ -175,7 +175,7 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// The same as JSON: an object of what the run was, which is JSON already, and of the rows.
+/// As above, as JSON: an object of what the run was, which is JSON already, and of the rows.
 #[must_use]
 pub fn json(run: &str, rows: &[Row]) -> String {
     let rows: Vec<String> = rows.iter().map(json_row).collect();

@@ -24,7 +24,7 @@ pub fn command(program: impl AsRef<OsStr>) -> io::Result<Command> {
 ///
 /// # Errors
 ///
-/// What is wrong with the words; the system's: there is no such program.
+/// An error in the words, or the system's: there is no such program.
 pub fn become_program(words: &[&str]) -> Result<(), String> {
     let [parent, program, args @ ..] = words else {
         return Err("expected PARENT PROGRAM [WORD]... after `tied`".to_owned());

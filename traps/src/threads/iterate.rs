@@ -113,7 +113,7 @@ impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
         NextItem { items: self, site: Location::caller(), stage: Stage::Look }
     }
 
-    /// What is in the slot; on the right, how to wait for it.
+    /// The content of the slot; on the right, how to wait for it.
     fn look(&self, site: Site) -> Either<Result<Option<I::Item>, String>, Stage> {
         let mut state = lock(&self.slot);
         if let Some(found) = state.found.take() {
@@ -186,7 +186,7 @@ impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
                     let ended = ready!(Pin::new(job).poll(cx));
                     *stage = Stage::Look;
                     match ended {
-                        // What came of the job is in the slot.
+                        // The result of the job is in the slot.
                         Ok(()) | Err(ThreadError::Panicked(_)) => {}
                         Err(error) => return Poll::Ready(Err(error)),
                     }

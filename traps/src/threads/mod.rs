@@ -33,7 +33,7 @@ pub use limiter::{Limiter, LimiterCore};
 pub trait Work: Send {
     /// Runs the job in its context; catches its panic.
     fn run(&mut self, context: ThreadContext);
-    /// What came of it.
+    /// Its result.
     fn into_outcome(self: Box<Self>) -> Outcome;
 }
 
@@ -233,7 +233,7 @@ pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("a panic without a message")
 }
 
-/// The same of a payload that nobody else wants, and whose own drop may panic.
+/// As above, of a payload that nobody else wants, and whose own drop may panic.
 #[must_use]
 pub fn into_panic_message(panic: Box<dyn Any + Send>) -> String {
     let message = panic_message(&*panic).to_owned();

@@ -54,7 +54,7 @@ impl From<QueueError> for io::Error {
 /// Why an item was not put, and the item.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PutError<T> {
-    /// What was to be put. `None` only where a scope around the put ended before that was ever
+    /// The item to put. `None` only where a scope around the put ended before that was ever
     /// polled, and dropped it.
     pub item: Option<T>,
     /// Why it was not.

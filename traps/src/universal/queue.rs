@@ -263,7 +263,7 @@ pub(super) fn remove<X>(things: &mut Numbered<X>, number: u64) -> Option<X> {
     things.remove(find(things, number)?).map(|(_, thing)| thing)
 }
 
-/// What is in a queue, and who waits for it.
+/// The items of a queue, and its waiters.
 ///
 /// The items of puts that wait for room stand behind the items that are in. Of those that are in,
 /// the oldest are reserved for the gets that stand in line: the first item for the first get, and

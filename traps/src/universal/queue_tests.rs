@@ -34,7 +34,7 @@ struct World {
     /// Somebody took what it was handed, perhaps late, or gave up: after that an older item may
     /// come behind a younger one.
     mixed: bool,
-    /// What was taken last, before that.
+    /// The item taken last, before that.
     last: u64,
 }
 

@@ -64,7 +64,7 @@ impl<T> Operation<T> {
     /// Does it, or finds what has become of it. If it has to wait, it stands in line with that
     /// waiter, if there is one.
     pub(super) fn advance(&mut self, queue: &Shared<T>, waiter: Option<Waiter>) -> Option<Ended> {
-        // What is left here, this one or the one that stood in line, is dropped after the lock.
+        // The waker that is left here is dropped after the lock is released.
         let mut waiter = waiter;
         queue.with(|state| {
             let Some(number) = self.number else {

@@ -106,7 +106,7 @@ fn step(line: &Line<'_>, tokens: u32) -> Option<Step> {
     })
 }
 
-/// The same for a registration, a timer or a job.
+/// As above, for a registration, a timer or a job.
 fn machine_step(event: &Event<'_>, tokens: u32) -> Option<Step> {
     let job = |number| ("job", Name::Job(number));
     let life = |rule, timer: &Timer| (rule, Name::Timer(*timer));

@@ -32,7 +32,7 @@ impl Target {
     }
 }
 
-/// What is asked of the measurements.
+/// The questions to the measurements.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub quick: bool,

@@ -162,7 +162,7 @@ pub fn measure(asked: &Asked, rows: &mut Vec<Row>) -> io::Result<()> {
     Ok(())
 }
 
-/// What is measured in time: of each round a multiple of the floor's.
+/// Measured times: of each round a multiple of the floor's.
 #[derive(Clone, Copy, PartialEq)]
 enum Timed {
     Rate,

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use crate::load::{BODY, STATUS};
 
-/// What is sent, and what is to come back.
+/// The bytes to send, and those to come back.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Talk {
     /// `GET /plaintext` on connections that are kept.

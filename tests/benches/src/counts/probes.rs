@@ -1,4 +1,4 @@
-//! What is counted: each probe runs a pair of lengths of one kind of work.
+//! Counted work: each probe runs a pair of lengths of one kind of work.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,7 +114,7 @@ fn keep_alive(name: &'static str, server: Server, talk: Talk) -> Probe {
     Probe { name, tool: Tool::Callgrind, kind }
 }
 
-/// What is counted of each server: a question of 64 connections, and of one; a connection that
+/// The counts of each server: a question of 64 connections, and of one; a connection that
 /// asks four times, with others at the same time; and one that asks once, alone.
 fn served(server: &Server, talk: Talk, names: [&'static str; 4]) -> Vec<Probe> {
     use Tool::{Callgrind, Memcheck, Strace};

@@ -64,7 +64,7 @@ impl Tool {
     }
 }
 
-/// What was counted: all, and by name where there are names.
+/// The counts: all, and by name where there are names.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     pub all: u64,

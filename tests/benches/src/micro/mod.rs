@@ -189,7 +189,7 @@ fn find(name: &str) -> Result<(Case, u64), String> {
 ///
 /// # Errors
 ///
-/// What is wrong with the words.
+/// An error in the words.
 pub fn child(words: &[&str]) -> Result<f64, String> {
     let [peer, name, count] = words else {
         return Err("expected PEER CASE COUNT".to_owned());

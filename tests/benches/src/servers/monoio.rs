@@ -41,7 +41,7 @@ async fn conn<T: Timer>(mut stream: TcpStream, echo: bool) -> io::Result<()> {
         if n? == 0 {
             break;
         }
-        // What is written is lent, so the two take turns.
+        // The written bytes are lent, so the two take turns.
         let answer = if echo {
             std::mem::swap(&mut input, &mut out);
             out
