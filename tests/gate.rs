@@ -610,7 +610,7 @@ fn x2_a_timeout_that_gives_way_in_a_scope_that_moved_is_pending_in_its_own_task(
     assert_lines(&trace, "race     winner=cancel", 2);
 }
 
-/// What is unread in a timeout that moved is no matter of the task any more that it came from.
+/// An unread result in a timeout that moved does not concern its former task.
 #[test]
 fn x2_a_timeout_that_fired_and_moved_is_not_pending_where_it_was_begun() {
     for (ends, around) in [(false, false), (true, false), (false, true), (true, true)] {

@@ -135,7 +135,7 @@ fn bad_command_lines_get_a_clear_error() {
         let errors = String::from_utf8_lossy(&ran.stderr);
         assert!(!ran.status.success(), "{name} {args:?}");
         assert!(errors.contains(wanted), "{name} {args:?}: {errors}");
-        // What is wrong is the whole of what is said.
+        // The error is all that is printed.
         let said: Vec<&str> = errors.lines().collect();
         assert!(said.len() == 1 && said[0].starts_with("error: "), "{name} {args:?}: {errors}");
         assert!(ran.stdout.is_empty(), "{name} {args:?}");

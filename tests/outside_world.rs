@@ -1,7 +1,7 @@
 //! The programs behind the guide's page on the outside world, `kernel/src/guide/outside.md`, and
 //! its rules for new code: what the kernel says when one of them is broken.
 //!
-//! What is no line of a trace stands on that page too, under the name of its test: [`said`].
+//! Text that is not a trace stands on that page too, under the name of its test: [`said`].
 
 mod common_kernel;
 mod support;
@@ -89,7 +89,7 @@ fn f28_the_watchdog_speaks_while_a_task_holds_the_cpu() {
     drop(kernel);
     let mut over = hear.iter().find(|word| word.name == "spin" && word.over).unwrap();
     assert!(!stuck.over && stuck.lasted >= ms(20) && over.lasted >= stuck.lasted);
-    // What was measured becomes what the lesson `spin` shows.
+    // The measured values become those that the lesson `spin` shows.
     assert!(stuck.spawned_at.starts_with(file!()), "{stuck}");
     stuck.spawned_at = "examples/spin.rs:30".to_owned();
     (stuck.lasted, over.lasted) = (ms(100), secs(3));

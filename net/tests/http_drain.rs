@@ -188,7 +188,7 @@ fn f19_refusal_comes_before_the_body_is_asked_for() {
     assert_eq!(got.statuses(), ["503"]);
 }
 
-/// What was read filled the read buffer to its last byte, and there may be more.
+/// The bytes read filled the read buffer to its last byte, and there may be more.
 #[test]
 fn f17_a_connection_whose_requests_filled_the_buffer_waits_like_any_other() {
     let one = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(96));

@@ -33,7 +33,7 @@ fn resident() -> usize {
     4096 * pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap()
 }
 
-/// What is resident after each round does not grow from the second to the last.
+/// The resident memory after each round does not grow from the second to the last.
 fn does_not_grow(rounds: usize, clients: fn(SocketAddr)) {
     let mut after = Vec::new();
     serve_while(Config::default(), rounds, clients, || after.push(resident()));

@@ -221,22 +221,24 @@ pub(crate) fn is_token(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
-/// Of which bytes that holds.
-pub(crate) static TOKEN: [bool; 256] = {
+/// The bytes for which [`is_token`] holds.
+pub(crate) static TOKEN: [bool; 256] = letters_digits_and(b"!#$%&'*+-.^_`|~");
+
+/// A table of the letters, the digits and `others`.
+pub(crate) const fn letters_digits_and(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
         table[byte] = (byte as u8).is_ascii_alphanumeric();
         byte += 1;
     }
-    let others = b"!#$%&'*+-.^_`|~";
     let mut index = 0;
     while index < others.len() {
         table[others[index] as usize] = true;
         index += 1;
     }
     table
-};
+}
 
 #[cfg(test)]
 mod tests {

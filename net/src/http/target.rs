@@ -6,6 +6,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::chunked::letters_digits_and;
 use super::head::Method;
 use super::status::Refusal;
 
@@ -146,21 +147,7 @@ pub(crate) fn run_of(table: &[bool; 256], bytes: &[u8]) -> usize {
 }
 
 /// Unreserved and sub-delims of RFC 3986.
-static NAME: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let others = b"-._~!$&'()*+,;=";
-    let mut index = 0;
-    while index < others.len() {
-        table[others[index] as usize] = true;
-        index += 1;
-    }
-    table
-};
+static NAME: [bool; 256] = letters_digits_and(b"-._~!$&'()*+,;=");
 
 #[cfg(test)]
 mod tests {

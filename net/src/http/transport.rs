@@ -69,7 +69,7 @@ pub(crate) struct Transport<S> {
 }
 
 impl<S> Transport<S> {
-    /// The same over another stream, or over none while it is handed on.
+    /// Moves the state to another stream, or to none while it is handed on.
     pub(crate) fn over<T>(self, stream: T) -> Transport<T> {
         let Transport {
             entry,

@@ -68,7 +68,7 @@ impl Command {
         can_be_written(Path::new(&self.json))
     }
 
-    /// What was measured goes to `rows`, also where an error ends it.
+    /// The measurements go to `rows`, also where an error ends it.
     fn measure(&self, rows: &mut Vec<Row>) -> Result<(), String> {
         let say = |error: std::io::Error| error.to_string();
         sys::raise_descriptors().map_err(say)?;
@@ -108,7 +108,7 @@ fn can_be_written(path: &Path) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// What is wrong with the words, missing, or could not be measured.
+/// An error in the words, a missing tool, or a failed measurement.
 pub fn measure(words: &mut Words<'_>) -> Result<(), String> {
     let command = command(words)?;
     command.check()?;

@@ -191,7 +191,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// What is read here as a request, hyper reads as the same request: nobody who goes by the RFC
+    /// Hyper reads each request that is read here as the same request: nobody who goes by the RFC
     /// as it does is shown other requests than the handler.
     #[test]
     fn what_is_read_here_is_read_by_hyper(bytes in requests(corpus())) {

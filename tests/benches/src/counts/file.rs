@@ -117,7 +117,7 @@ impl File {
         })
     }
 
-    /// What is wrong with the file, whatever is counted: lines without a reason, and lines of none
+    /// The faults of the file, whatever is counted: lines without a reason, and lines of none
     /// of these names.
     pub fn faults(&self, names: &[String]) -> Vec<String> {
         let fault = |line: &Line| {
