@@ -15,6 +15,7 @@
 
 mod attempt;
 mod back_off;
+mod bounds;
 mod buffer;
 mod errno;
 pub mod guide {
@@ -36,8 +37,8 @@ pub mod stream;
 mod tcp;
 mod write_deadline;
 
+pub use bounds::{boot_line, limits};
 pub use buffer::BufReader;
-pub use limits::{boot_line, limits};
 pub use listener::TcpListener;
 pub use min_rate::MinRate;
 pub use resolve::{Address, resolve};
