@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::request::Request;
+use super::request::{Body, Request};
 use super::response::Response;
 use super::whole::none_lost;
 use crate::stream::Stream;
@@ -15,11 +15,37 @@ pub struct Answer<'a, 'r, S> {
     request: &'a mut Request<'r, S>,
 }
 
-impl<'a, 'r, S: Stream> Answer<'a, 'r, S> {
-    pub(super) fn new(request: &'a mut Request<'r, S>) -> Answer<'a, 'r, S> {
-        Answer { request }
+impl<'r, S: Stream> Request<'r, S> {
+    /// Begins a streamed answer: its head, with the fields of `response` and without its body.
+    ///
+    /// With a [length](Response::with_length) the client is told it; else the body goes in chunks,
+    /// or, to a client of HTTP/1.0, until the connection closes.
+    ///
+    /// Many clients send their whole body before they read. A handler that writes meanwhile must
+    /// keep reading, or answer when the body is here ([`Request::body_to_vec`]); else both wait
+    /// until [`Deadlines::write`](super::Deadlines::write) ends the connection.
+    ///
+    /// # Errors
+    ///
+    /// The stream's, if the client has to be told to send its body. The head goes out with the
+    /// first piece of the body, [`Answer::flush`] or the end: until then the handler can still
+    /// fail, or the body of the request break a rule, and the client gets a status that says so.
+    ///
+    /// # Panics
+    ///
+    /// If an answer has begun already.
+    pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
+        // A client sends no body after a final head. A refusal wants none.
+        if response.status() < 400 {
+            let comes = matches!(self.body, Body::End) || !self.input.rest().is_empty();
+            self.writer.go_on(comes).await?;
+        }
+        self.writer.start(&response, self.head, matches!(self.body, Body::End)).await;
+        Ok(Answer { request: self })
     }
+}
 
+impl<'r, S: Stream> Answer<'_, 'r, S> {
     /// Writes a piece of the body. Small pieces are gathered until the task waits.
     ///
     /// Blocks while the peer does not read: that is the back-pressure. An interrupt before a small

@@ -9,9 +9,11 @@ use std::task::Context;
 
 use super::buffers::Buffers;
 use super::closing::After;
-use super::connection::{Busy, may_go_on};
-use super::handler::{Handler, note_panic};
+use super::gone::note_panic;
+use super::handler::Handler;
 use super::head::Framing;
+use super::line::{Busy, may_go_on};
+use super::parse::within;
 use super::plain::plain;
 use super::request::Request;
 use super::transport::Trouble;
@@ -50,7 +52,7 @@ impl<S: Stream> Busy<'_, S> {
                     None => return Ok((!transport.try_flush(cx)?).then_some(Step::Read)),
                 }
             }
-            let Some(head) = plain(super::head::within(input.rest(), config), config) else {
+            let Some(head) = plain(within(input.rest(), config), config) else {
                 return Ok(Some(Step::Read));
             };
             let has_turn = transport.answered + 1 < config.limits.pipelined;

@@ -5,10 +5,9 @@
 use std::io;
 
 use super::config::Config;
-use super::connection::{Busy, Line};
-use super::connections::Open;
 use super::deadlines::Phase;
 use super::head::Head;
+use super::line::{Busy, Line, Open};
 use super::request::Request;
 use super::response::Response;
 use super::status::Refusal;

@@ -1,9 +1,13 @@
 //! What all connections of a server share.
 
+use std::fmt::Display;
+
+use traps::wall_clock;
+
 use super::buffers::Pool;
-use super::connections::Connections;
+use super::connections::{Connections, Entry};
 use super::date::Date;
-use super::deadlines::Deadlines;
+use super::deadlines::{Deadlines, Phase};
 use super::limits::Limits;
 
 /// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
@@ -50,5 +54,35 @@ impl Config {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.open.serving()
+    }
+}
+
+/// What a connection does with what it shares.
+impl Entry {
+    /// Whether the date that was read last is no longer right.
+    #[inline]
+    pub(crate) fn is_date_old(&self, config: &Config) -> bool {
+        !config.date.is_right(self.now())
+    }
+
+    /// Reads the date for all connections. A trap, needed once a second; when the time of day is
+    /// set, what it says is late by less than that.
+    pub(crate) async fn read_date(&self, config: &Config) {
+        config.date.ask(self.now());
+        config.date.tell(wall_clock().await);
+    }
+
+    /// The deadline of that phase passed.
+    #[cold]
+    pub(crate) fn note_expired(&self, phase: Phase, config: &Config) {
+        if let Some((name, limit)) = phase.limit(&config.deadlines) {
+            self.hit(config, name, limit);
+        }
+    }
+
+    /// It hit the limit of that name.
+    #[cold]
+    pub(crate) fn hit(&self, config: &Config, name: &'static str, limit: impl Display) {
+        config.open.caps.hit(self.number, name, limit, self.now());
     }
 }

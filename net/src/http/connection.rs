@@ -12,16 +12,16 @@
 //! | status | why | where |
 //! |---|---|---|
 //! | 100 | the client waits to be told to send its body, and the handler reads it | `request` |
-//! | 400 | the head or the body breaks a rule, or breaks off | `read_head`, `head`, `request` |
+//! | 400 | the head or the body breaks a rule, or breaks off | `read_head`, `parse`, `request` |
 //! | 408 | the head or the body takes too long, and nothing of an answer has gone out | `read_head`, `request` |
 //! | 413 | the body is too long | `fields`, `request` |
-//! | 414, 431 | the request line, or the head, is too long | `head` |
+//! | 414, 431 | the request line, or the head, is too long | `parse` |
 //! | 417 | an expectation other than `100-continue` | `fields` |
 //! | 421 | a target with `https` | `target` |
 //! | 500 | the handler failed or panicked, and nothing of its answer has gone out | `writer` |
-//! | 501 | a method or a transfer coding that is not known | `head`, `fields` |
+//! | 501 | a method or a transfer coding that is not known | `parse`, `fields` |
 //! | 503 | too many connections; a request after the grace of a drain; a handler that took too long | `closing`, here, `writer` |
-//! | 505 | a version other than 1.x | `head` |
+//! | 505 | a version other than 1.x | `parse` |
 //!
 //! All others are the handler's; of those that come with this crate, the router answers 404, 405
 //! and 204 (`router`), files 206, 304, 404, 412, 416 and 503 (`files`), a gate 503 (`blocking`).
@@ -37,23 +37,23 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::{Time, connection_deadline};
+use traps::{ConnectionDeadline, Time, connection_deadline};
 
 use super::at_once::Step;
 use super::buffers::Buffers;
 use super::closing::{After, STOPS};
 use super::config::Config;
-use super::connections::{Entry, Open, UntilClose, Waits};
-use super::handler::{Caught, Handler, is_late, limited};
-use super::head::Head;
+use super::connections::Waits;
+use super::gone::{Caught, is_late, limited};
+use super::handler::Handler;
+use super::line::{Busy, Line, Open, may_go_on};
 use super::read_head::Next;
 use super::request::Request;
-use super::rooms::{Desk, Rooms};
-use super::server::{Borrowed, Server};
-use super::transport::{Transport, Trouble, flushing};
+use super::rooms::{Begun, Desk, Rooms};
+use super::transport::{Trouble, flushing};
 use crate::limits::FIRST_BYTE;
 use crate::stream::Stream;
-use crate::write_deadline::is_timeout;
+use crate::write_deadline::{guard, is_timeout};
 
 /// Serves one connection until it ends: by the peer, by a deadline, by an answer that closes it.
 ///
@@ -76,27 +76,46 @@ pub fn serve_connection<S: Stream, H: Handler>(
     live(line, Rc::default(), serve)
 }
 
-/// A connection: all that there is of it while nothing comes.
-#[derive(Debug)]
-pub(super) struct Line<S: Stream, C: Deref<Target = Config>> {
-    pub(super) stream: S,
-    /// Dropped after the stream.
-    pub(super) open: Open<C>,
-}
+/// What a connection is served with.
+pub(super) trait Server: Deref<Target = Config> {
+    type Handler: Handler;
 
-impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
-    pub(super) fn new(stream: S, entry: Rc<Entry>, config: C) -> Line<S, C> {
-        Line { stream, open: Open { entry, config } }
+    fn handler(&self) -> &Self::Handler;
+
+    /// Runs the wait for a request until then at most. Its task may wait for other things beside
+    /// it.
+    #[track_caller]
+    fn limit<'d, F>(
+        deadline: &'d ConnectionDeadline,
+        until: Time,
+        wait: F,
+    ) -> impl Future<Output = io::Result<()>>
+    where
+        F: Future<Output = io::Result<()>> + 'd,
+    {
+        guard(deadline, until, wait)
     }
 }
 
-impl<S: Stream, C: Deref<Target = Config>> Drop for Line<S, C> {
-    fn drop(&mut self) {
-        // An end now would be taken for that of an answer, which it is not: the peer can tell by a
-        // reset only. It ends one way or another.
-        if self.open.entry.until_close.get() != UntilClose::Out {
-            let _ = self.stream.reset();
-        }
+/// That of a connection alone.
+pub(super) struct Borrowed<'h, 'c, H> {
+    handler: &'h H,
+    config: &'c Config,
+}
+
+impl<H> Deref for Borrowed<'_, '_, H> {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        self.config
+    }
+}
+
+impl<H: Handler> Server for Borrowed<'_, '_, H> {
+    type Handler = H;
+
+    fn handler(&self) -> &H {
+        self.handler
     }
 }
 
@@ -178,64 +197,6 @@ impl<S: Stream, C: Server> Line<S, C> {
     }
 }
 
-impl<S: Stream, C: Deref<Target = Config>> Line<S, C> {
-    /// Says what is to be said.
-    pub(super) fn end(&self, end: Result<(), Trouble>) -> io::Result<()> {
-        let Open { entry, config } = &self.open;
-        match end {
-            Ok(()) => Ok(()),
-            Err(Trouble::Expired(phase)) => {
-                entry.note_expired(phase, config);
-                Ok(())
-            }
-            Err(Trouble::Failed(error)) => Err(error),
-        }
-    }
-}
-
-/// A connection that is busy.
-pub(super) struct Busy<'c, S> {
-    /// Lent to a request, while there is one.
-    pub(super) transport: RefCell<Transport<S>>,
-    pub(super) buffers: Box<Buffers>,
-    pub(super) entry: &'c Entry,
-    pub(super) config: &'c Config,
-}
-
-impl<'c, S: Stream> Busy<'c, S> {
-    pub(super) fn new(stream: S, entry: &'c Rc<Entry>, config: &'c Config) -> Busy<'c, S> {
-        let mut buffers = config.pool.take();
-        let transport = Transport::new(stream, entry.clone(), take(&mut buffers.out), config);
-        Busy { transport: RefCell::new(transport), buffers, entry, config }
-    }
-
-    /// One that was begun.
-    fn resume(stream: S, open: &'c Open<impl Server>, begun: Begun) -> (Busy<'c, S>, Step) {
-        let Begun { transport, buffers, step } = begun;
-        let transport = RefCell::new(transport.over(stream));
-        (Busy { transport, buffers, entry: &open.entry, config: &open.config }, step)
-    }
-
-    /// Gives the buffers back.
-    pub(super) fn rest(self) {
-        let Busy { transport, mut buffers, config, .. } = self;
-        buffers.out = transport.into_inner().out;
-        config.pool.give(buffers);
-    }
-
-    /// Whether it closes as soon as nothing is here.
-    pub(super) fn leaves(&self) -> bool {
-        self.entry.leaves.get() || self.config.is_draining() && self.entry.has_asked()
-    }
-}
-
-/// What a busy connection has, while it is handed on.
-pub(super) struct Begun {
-    transport: Transport<()>,
-    buffers: Box<Buffers>,
-    step: Step,
-}
-
 /// Serves a connection on which something came, as far as that goes [at once](Busy::serve_at_once).
 /// Gives what is needed for the rest.
 #[inline]
@@ -265,7 +226,9 @@ async fn serve_busy<S: Stream, C: Server>(
     begun: Begun,
 ) -> Result<After, Trouble> {
     let Line { stream, open } = line;
-    let (mut busy, step) = Busy::resume(stream, open, begun);
+    let Begun { transport, buffers, step } = begun;
+    let transport = RefCell::new(transport.over(stream));
+    let mut busy = Busy { transport, buffers, entry: &open.entry, config: &open.config };
     let end = busy.serve(step, open.config.handler()).await;
     busy.rest();
     end
@@ -280,11 +243,7 @@ pub(super) async fn serve<S: Stream, C: Server>(desk: Rc<Desk<S, C>>) -> Infalli
         desk.line.set(Some(line));
         desk.end.set(Some(end));
         let mut paused = false;
-        let pause = |_: &mut Context<'_>| match replace(&mut paused, true) {
-            false => Poll::Pending,
-            true => Poll::Ready(()),
-        };
-        poll_fn(pause).await;
+        poll_fn(|_| if replace(&mut paused, true) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }
 
@@ -368,15 +327,4 @@ impl<S: Stream> Busy<'_, S> {
             },
         }
     }
-}
-
-/// Counts a request. Whether the connection may go on after it.
-#[inline]
-pub(super) fn may_go_on(head: &Head, entry: &Entry, config: &Config) -> bool {
-    let limit = config.limits.requests;
-    let last = entry.count_request() >= limit;
-    if last && head.keep_alive {
-        entry.hit(config, "requests", limit);
-    }
-    head.keep_alive && !last && !entry.leaves.get()
 }

@@ -4,14 +4,10 @@
 //! It knows a connection by its deadline, and may not touch a stream.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::fmt::Display;
-use std::ops::Deref;
 use std::rc::Rc;
 
-use traps::{ConnectionDeadline, Time, wall_clock};
+use traps::{ConnectionDeadline, Time};
 
-use super::config::Config;
-use super::deadlines::Phase;
 use super::limits::Caps;
 use crate::limits::{FIRST_BYTE, ROOM_PAUSE};
 
@@ -71,7 +67,7 @@ pub(crate) struct Entry {
     waits: Cell<Waits>,
     place: Cell<u32>,
     /// What the log calls it: it is the server's connection of that number, from 1.
-    number: u64,
+    pub(crate) number: u64,
     pub(crate) until_close: Cell<UntilClose>,
     /// It closes as soon as nothing of it is left to do.
     pub(crate) leaves: Cell<bool>,
@@ -93,7 +89,7 @@ impl Connections {
     }
 
     /// The connection is gone.
-    fn remove(&self, entry: &Entry) {
+    pub(crate) fn remove(&self, entry: &Entry) {
         let mut entries = self.entries.borrow_mut();
         let place = entry.place.get();
         entries.swap_remove(place as usize);
@@ -247,20 +243,6 @@ impl Connections {
     }
 }
 
-/// A connection's entry, until this is dropped: after the stream, so that the peer is the first to
-/// know.
-#[derive(Debug)]
-pub(crate) struct Open<C: Deref<Target = Config>> {
-    pub(crate) entry: Rc<Entry>,
-    pub(crate) config: C,
-}
-
-impl<C: Deref<Target = Config>> Drop for Open<C> {
-    fn drop(&mut self) {
-        self.config.open.remove(&self.entry);
-    }
-}
-
 impl Entry {
     /// Has the deadline, which its task has made.
     pub(crate) fn set_deadline(&self, deadline: ConnectionDeadline) {
@@ -284,19 +266,6 @@ impl Entry {
         self.waits.get() == Waits::Refused
     }
 
-    /// Whether the date that was read last is no longer right.
-    #[inline]
-    pub(crate) fn is_date_old(&self, config: &Config) -> bool {
-        !config.date.is_right(self.now())
-    }
-
-    /// Reads the date for all connections. A trap, needed once a second; when the time of day is
-    /// set, what it says is late by less than that.
-    pub(crate) async fn read_date(&self, config: &Config) {
-        config.date.ask(self.now());
-        config.date.tell(wall_clock().await);
-    }
-
     /// How many requests that makes.
     #[inline]
     pub(crate) fn count_request(&self) -> u64 {
@@ -315,19 +284,5 @@ impl Entry {
         if self.until_close.get() == UntilClose::Complete {
             self.until_close.set(UntilClose::Out);
         }
-    }
-
-    /// The deadline of that phase passed.
-    #[cold]
-    pub(crate) fn note_expired(&self, phase: Phase, config: &Config) {
-        if let Some((name, limit)) = phase.limit(&config.deadlines) {
-            self.hit(config, name, limit);
-        }
-    }
-
-    /// It hit the limit of that name.
-    #[cold]
-    pub(crate) fn hit(&self, config: &Config, name: &'static str, limit: impl Display) {
-        config.open.caps.hit(self.number, name, limit, self.now());
     }
 }

@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use super::chunked::{Chunks, Piece};
 use super::config::Config;
 use super::deadlines::Deadlines;
-use super::head::{Head, Parsed, Span, parse, parse_any, values};
+use super::head::{Head, Span, values};
 use super::limits::Limits;
+use super::parse::{Parsed, parse, parse_any};
 use super::plain::plain;
 
 /// Small, so that short requests go beyond them.

@@ -5,9 +5,10 @@
 //! listener.
 //!
 //! To read the source, begin with `connection`: the life of a connection in order, and every status
-//! that the server sends by itself. Below it, `transport` is the stream with its waits, `writer`
-//! how an answer goes out, `closing` how a connection ends, `connections` all that are open.
-//! `head`, `plain`, `target`, `fields` and `chunked` are pure functions over bytes.
+//! that the server sends by itself. Below it, `line` is what there is of a connection, `transport`
+//! the stream with its waits, `writer` how an answer goes out, `closing` how a connection ends,
+//! `connections` all that are open. `parse`, `plain`, `target`, `fields` and `chunked` are pure
+//! functions over bytes.
 //!
 //! For handlers there are [`Router`], [`Form`], [`Object`], [`Blocking`], [`Files`] and [`Events`];
 //! [`Client`] is the other end. Which rules of HTTP the server keeps is on a page of its own,
@@ -34,10 +35,13 @@ mod finish;
 mod form;
 #[cfg(test)]
 mod fuzz_tests;
+mod gone;
 mod handler;
 mod head;
 mod json;
 mod limits;
+mod line;
+mod parse;
 mod plain;
 mod read_head;
 mod request;

@@ -1,6 +1,6 @@
 //! Heads as nearly all are: told in one pass, without a doubt left.
 //!
-//! Pure, and only a short cut: what is not plain is [`parse`](super::head::parse)'s, and what is,
+//! Pure, and only a short cut: what is not plain is [`parse`](super::parse::parse)'s, and what is,
 //! that one would take for the same. Nothing is kept of a field but what it says of the message.
 //! It looks at eight bytes at a time where what ends a run of them is simple to tell.
 

@@ -6,9 +6,10 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use super::config::Config;
-use super::connection::Busy;
 use super::deadlines::Phase;
-use super::head::{Head, Parsed, parse, within};
+use super::head::Head;
+use super::line::Busy;
+use super::parse::{Parsed, parse, within};
 use super::plain::plain;
 use super::status::Refusal;
 use super::transport::Trouble;

@@ -1,4 +1,4 @@
-//! A request as its handler sees it: the head, the body in pieces, and a streamed answer.
+//! A request as its handler sees it: the head, and the body in pieces.
 //!
 //! It reads and writes through the transport. It may not decide whether the connection goes on.
 
@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-use super::answer::Answer;
 use super::buffers::Input;
 use super::chunked::{Chunks, Piece};
 use super::config::Config;
@@ -14,7 +13,6 @@ use super::deadlines::BodyRate;
 use super::fields::body_too_long;
 use super::form::Form;
 use super::head::{self, Framing, Head, Method, Span, Version};
-use super::response::Response;
 use super::status::Refusal;
 use super::transport::{Transport, Trouble};
 use super::whole::{Whole, none_lost};
@@ -332,34 +330,6 @@ impl<'r, S: Stream> Request<'r, S> {
             }
         }
         invalid(refusal)
-    }
-
-    /// Begins a streamed answer: its head, with the fields of `response` and without its body.
-    ///
-    /// With a [length](Response::with_length) the client is told it; else the body goes in chunks,
-    /// or, to a client of HTTP/1.0, until the connection closes.
-    ///
-    /// Many clients send their whole body before they read. A handler that writes meanwhile must
-    /// keep reading, or answer when the body is here ([`Request::body_to_vec`]); else both wait
-    /// until [`Deadlines::write`](super::Deadlines::write) ends the connection.
-    ///
-    /// # Errors
-    ///
-    /// The stream's, if the client has to be told to send its body. The head goes out with the
-    /// first piece of the body, [`Answer::flush`] or the end: until then the handler can still
-    /// fail, or the body of the request break a rule, and the client gets a status that says so.
-    ///
-    /// # Panics
-    ///
-    /// If an answer has begun already.
-    pub async fn start(&mut self, response: Response) -> io::Result<Answer<'_, 'r, S>> {
-        // A client sends no body after a final head. A refusal wants none.
-        if response.status() < 400 {
-            let comes = matches!(self.body, Body::End) || !self.input.rest().is_empty();
-            self.writer.go_on(comes).await?;
-        }
-        self.writer.start(&response, self.head, matches!(self.body, Body::End)).await;
-        Ok(Answer::new(self))
     }
 }
 

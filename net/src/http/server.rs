@@ -13,54 +13,11 @@ use traps::{ConnectionDeadline, Time, connection_deadline, is_traced, spawn};
 
 use super::closing::turn_away;
 use super::config::Config;
-use super::connection::{Line, live, serve as serve_line};
+use super::connection::{Server, live, serve as serve_line};
 use super::handler::Handler;
+use super::line::Line;
 use super::rooms::Rooms;
 use crate::listener::TcpListener;
-use crate::write_deadline::guard;
-
-/// What a connection is served with.
-pub(super) trait Server: Deref<Target = Config> {
-    type Handler: Handler;
-
-    fn handler(&self) -> &Self::Handler;
-
-    /// Runs the wait for a request until then at most. Its task may wait for other things beside
-    /// it.
-    #[track_caller]
-    fn limit<'d, F>(
-        deadline: &'d ConnectionDeadline,
-        until: Time,
-        wait: F,
-    ) -> impl Future<Output = io::Result<()>>
-    where
-        F: Future<Output = io::Result<()>> + 'd,
-    {
-        guard(deadline, until, wait)
-    }
-}
-
-/// That of a connection alone.
-pub(super) struct Borrowed<'h, 'c, H> {
-    pub(super) handler: &'h H,
-    pub(super) config: &'c Config,
-}
-
-impl<H> Deref for Borrowed<'_, '_, H> {
-    type Target = Config;
-
-    fn deref(&self) -> &Config {
-        self.config
-    }
-}
-
-impl<H: Handler> Server for Borrowed<'_, '_, H> {
-    type Handler = H;
-
-    fn handler(&self) -> &H {
-        self.handler
-    }
-}
 
 /// What the connections of a server share.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use super::config::Config;
 use super::connections::UntilClose;
 use super::deadlines::Phase;
 use super::form::Form;
-use super::handler::{has_panicked, is_late};
+use super::gone::{Gone, is_late};
 use super::head::{Head, Version};
 use super::response::{BodyField, Response, write_chunk_size};
 use super::status::Refusal;
@@ -351,7 +351,7 @@ fn is_unwanted(error: &io::Error) -> bool {
 fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
     let (Err(error), None | Some(Fault::Cut)) = (outcome, fault) else { return };
     // Each of these has its line already.
-    if !is_late(error) && !has_panicked(error) {
+    if Gone::of(error).is_none() {
         note_warning(format!("a handler failed: {error}"));
     }
 }
