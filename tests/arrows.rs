@@ -1,5 +1,6 @@
 //! The architecture, asserted like behaviour: which crate may know which, and who may touch what.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -109,4 +110,175 @@ fn the_head_of_the_kernel_names_each_of_its_files() {
             assert!(head.contains(&format!("`{name}`")), "{name} is not in the reading list");
         }
     }
+}
+
+/// The crates no two of whose files import each other in a circle. To be added: `traps`, `kernel`.
+const WITHOUT_CIRCLES: [&str; 1] = ["net"];
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let circles: String = WITHOUT_CIRCLES.iter().map(|name| circles(&modules(name))).collect();
+    assert!(circles.is_empty(), "\n{circles}");
+}
+
+/// The names of a path in code, or of a module from the root of its crate.
+type Names = Vec<String>;
+
+/// A file, as the module that it is.
+struct Module {
+    /// Its imports: the name that each gives, what it names, and whether it is `pub`.
+    imports: Vec<(String, Names, bool)>,
+    /// The paths in the rest of its code.
+    paths: Vec<Names>,
+}
+
+/// The modules of a crate that are files, without those of tests.
+fn modules(name: &str) -> BTreeMap<Names, Module> {
+    let folder = root().join(name).join("src");
+    let files = sources(&format!("{name}/src")).into_iter();
+    let files = files.filter(|(path, _)| !path.to_string_lossy().ends_with("_tests.rs"));
+    let path = |file: &Path| {
+        let file = file.strip_prefix(&folder).unwrap().with_extension("");
+        let names = file.iter().map(|name| name.to_string_lossy().into_owned());
+        names.filter(|name| name != "lib" && name != "mod").collect()
+    };
+    files.map(|(file, text)| (path(&file), module(&text))).collect()
+}
+
+/// Reads a file, without its comments and what is there for tests only.
+fn module(text: &str) -> Module {
+    let (mut imports, mut rest, mut import) = (Vec::new(), String::new(), String::new());
+    let begins =
+        |line: &str| line.starts_with("use ") || line.starts_with("pub") && line.contains(" use ");
+    let code = code(text);
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        let line = line.split(" // ").next().unwrap();
+        if ["#[cfg(test", "#[cfg(all(test"].iter().any(|only| line.trim().starts_with(only)) {
+            let item = lines.next().unwrap_or_default();
+            let end = format!("{}}}", &item[..item.len() - item.trim_start().len()]);
+            if item.ends_with('{') {
+                lines.by_ref().find(|line| **line == end);
+            }
+        } else if !import.is_empty() || begins(line.trim_start()) {
+            import += line;
+            if line.ends_with(';') {
+                let (before, tree) = import.split_once("use ").unwrap();
+                leaves("", tree.trim_end_matches(';'), before.contains("pub"), &mut imports);
+                import.clear();
+            }
+        } else {
+            rest += &format!("{line}\n");
+        }
+    }
+    let words = rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+    let paths = words.filter(|word| word.contains("::") && !word.starts_with(':')).map(names);
+    // A path may begin with a module that was imported.
+    let whole = |path: Names| match imports.iter().find(|(name, ..)| *name == path[0]) {
+        Some((name, start, _)) if name.starts_with(char::is_lowercase) => {
+            [start, &path[1..]].concat()
+        }
+        _ => path,
+    };
+    Module { paths: paths.map(whole).collect(), imports }
+}
+
+fn names(path: &str) -> Names {
+    path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The imports that a tree such as `a::{b, c as d}` stands for.
+fn leaves(before: &str, tree: &str, is_pub: bool, found: &mut Vec<(String, Names, bool)>) {
+    if let Some((stem, branches)) = tree.split_once('{') {
+        let (mut depth, before) = (0, format!("{before}{}", stem.trim()));
+        let branches = branches.rsplit_once('}').unwrap().0;
+        let branches = branches.split(|c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            c == ',' && depth == 0
+        });
+        return branches.for_each(|tree| leaves(&before, tree, is_pub, found));
+    }
+    let (path, name) = tree.split_once(" as ").unwrap_or((tree, ""));
+    let mut path = names(&format!("{before}{}", path.trim()));
+    path.pop_if(|name| name == "self");
+    let name = if name.is_empty() { path.last().cloned() } else { Some(name.to_owned()) };
+    found.extend(name.map(|name| (name, path, is_pub)));
+}
+
+/// A path in the code of a module, from the root of the crate; `None` if it leads elsewhere.
+fn absolute(all: &BTreeMap<Names, Module>, from: &Names, path: &[String]) -> Option<Names> {
+    let mut at = from.clone();
+    let is_step = |name: &&String| ["crate", "self", "super"].contains(&name.as_str());
+    let steps = path.iter().take_while(is_step).count();
+    for step in &path[..steps] {
+        match step.as_str() {
+            "crate" => at.clear(),
+            "super" => drop(at.pop()?),
+            _ => {}
+        }
+    }
+    at.extend_from_slice(&path[steps..]);
+    (steps > 0 || all.contains_key(&at[..=from.len()])).then_some(at)
+}
+
+/// The module whose file defines what a path names. What another hands on is not its own.
+fn definer(all: &BTreeMap<Names, Module>, path: &[String]) -> Names {
+    let depth = (0..=path.len()).rev().find(|depth| all.contains_key(&path[..*depth])).unwrap();
+    let (at, rest) = (path[..depth].to_vec(), &path[depth..]);
+    let import = all[&at].imports.iter().find(|(name, ..)| rest.first() == Some(name));
+    let import = import.and_then(|(_, path, _)| absolute(all, &at, path));
+    import.map_or(at, |import| definer(all, &[&import, rest.get(1..).unwrap_or(&[])].concat()))
+}
+
+/// The circles of modules, each as the arrows within it, one a line.
+fn circles(all: &BTreeMap<Names, Module>) -> String {
+    let mut arrows = BTreeMap::<&Names, BTreeMap<Names, BTreeSet<&str>>>::new();
+    for (from, module) in all {
+        let imports = module.imports.iter().map(|(_, path, is_pub)| (path, *is_pub));
+        for (path, is_pub) in imports.chain(module.paths.iter().map(|path| (path, false))) {
+            let Some(named) = absolute(all, from, path) else { continue };
+            let to = definer(all, &named);
+            // To hand on what a child defines is not to know it.
+            if to != *from && !(is_pub && named.starts_with(from)) {
+                let names = arrows.entry(from).or_default().entry(to).or_default();
+                names.extend(path.last().map(String::as_str));
+            }
+        }
+    }
+    let reach = |from| {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(from) = next.pop() {
+            let ends = arrows.get(from).into_iter().flat_map(BTreeMap::keys);
+            next.extend(ends.filter(|to| reached.insert(*to)));
+        }
+        reached
+    };
+    let circle = |from| reach(from).into_iter().filter(|to| reach(to).contains(from)).collect();
+    let circles: BTreeSet<BTreeSet<&Names>> = all.keys().map(circle).collect();
+    let mut text = String::new();
+    for circle in circles.iter().filter(|circle| !circle.is_empty()) {
+        text += &format!("A circle of {} files:\n", circle.len());
+        for from in circle {
+            for (to, names) in arrows[from].iter().filter(|(to, _)| circle.contains(to)) {
+                let names = names.iter().copied().collect::<Vec<_>>().join(", ");
+                text += &format!("  {} -> {}: {names}\n", from.join("::"), to.join("::"));
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn a_circle_is_found_through_what_is_handed_on_and_not_in_tests() {
+    let crate_of = |files: [(&str, &str); 4]| {
+        circles(&files.into_iter().map(|(path, text)| (names(path), module(text))).collect())
+    };
+    let root = ("", "mod a;\nmod b;\npub use a::{inner::One, Two};\n");
+    let tests = "#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n";
+    let a = ("a", "//! Of crate::b.\npub use inner::One;\npub struct Two;\n");
+    let b = ("b", "use crate::{\n    a,\n};\nfn f() { a::One::new() }\n");
+    assert_eq!(crate_of([root, a, ("a::inner", tests), b]), "");
+    let inner = "fn f() -> super::super::b::B {}\n";
+    let found = "A circle of 2 files:\n  a::inner -> b: B\n  b -> a::inner: new\n";
+    assert_eq!(crate_of([root, a, ("a::inner", inner), b]), found);
 }
