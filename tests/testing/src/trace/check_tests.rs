@@ -312,7 +312,8 @@ fn the_wakeup_task_runs_outside_the_queue() {
 
 #[test]
 fn a_violation_names_the_line_and_the_rule() {
-    let lines = [line(trace(&["1 2 withdraw k=7"]).trim_end()).unwrap()];
+    let text = trace(&["1 2 withdraw k=7"]);
+    let lines = [line(text.trim_end()).unwrap()];
     let shown = check(&lines).unwrap_err()[0].to_string();
     assert_eq!(shown, "#0001 ticket: k=7 was not opened");
 }
