@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use testing::trace::{self, Behind, Causes, Line, ParseError, Seq};
+use kernel::trace::Seq;
+use testing::trace::{self, Behind, Causes, Line, ParseError};
 use traps::Time;
 
 /// A line that cannot be read: its number in the file, from 1, and what is wrong with it.

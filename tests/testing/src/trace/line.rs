@@ -5,11 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use kernel::trace::Event;
+use kernel::trace::{Event, Seq};
 use traps::Time;
-
-/// The number of an event: gapless, from 1, in the order of the log.
-pub type Seq = u64;
 
 /// Verbs whose detail ends in free text, in which nothing is a key.
 const TEXTS: [&str; 5] = ["warn", "panic", "refuse", "cap", "boot"];
@@ -69,12 +66,10 @@ impl<'t> Line<'t> {
     /// The value behind the first `key=` in the detail. Free text has none.
     #[must_use]
     pub fn key(&self, key: &str) -> Option<&str> {
-        let value = |word: &'_ str| word.strip_prefix(key)?.strip_prefix('=').map(str::len);
         if TEXTS.contains(&self.verb) {
             return None;
         }
-        let found = self.words().find_map(|word| Some((word, value(word)?)));
-        found.map(|(word, length)| &word[word.len() - length..])
+        self.words().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
     }
 
     /// As [`Line::key`], as a number. That of an event may begin with `#`.

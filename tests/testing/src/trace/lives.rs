@@ -94,7 +94,8 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
         "spawn" => (task(line), &[New], Open),
         "exit" => (task(line), &[Open], Ended),
         "block" => (ticket(line.number("k")?), &[New], Open),
-        "wake" | "deliver" | "withdraw" => (ticket(line.number("k")?), &[Open], Ended),
+        "wake" => (ticket(line.number("k")?), &[Open], Ended),
+        "deliver" | "withdraw" => (ticket(line.number("k").unwrap_or(0)), &[Open], Ended),
         "trap" => return scope_step(line),
         _ => return machine_step(line, tokens),
     })

@@ -30,7 +30,8 @@ mod queue;
 
 pub use causes::{Behind, Causes};
 pub use check::{Checker, Violation, check};
-pub use line::{Line, ParseError, Seq, line, span, trace};
+use kernel::trace::Seq;
+pub use line::{Line, ParseError, line, span, trace};
 pub use mask::mask_times;
 
 #[cfg(test)]
