@@ -744,7 +744,7 @@ fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_noth
             let world = World { takes_all: false, ..world(seed, clock) };
             (machine, program(world).map(drop))
         };
-        let sweep = || kernel::testing::sweep(program).options(options(seed));
+        let sweep = || testing::sweep(program).options(options(seed));
         let Err(panic) = catch_unwind(|| sweep().limit(100_000).run()) else {
             swept += 1;
             continue;

@@ -2,8 +2,8 @@
 
 mod support;
 
-use kernel::trace;
 use support::{bless, difference, golden, goldens};
+use testing::trace;
 
 const OLD: &str = "#trace v2 clock=virtual seed=0
 # columns

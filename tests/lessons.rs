@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use kernel::trace;
+use testing::trace;
 
 const LESSONS: [&str; 6] = ["hello", "nested", "phases", "linger", "worker", "spin"];
 

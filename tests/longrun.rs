@@ -18,7 +18,7 @@ const MS: Duration = Duration::from_millis(1);
 
 /// Runs a program and gives its `longrun` lines, from the name on.
 fn longruns<F: Future>(sim: Sim, options: Options, program: F) -> Vec<String> {
-    let ran = kernel::testing::Setup::new().sim(sim).options(options).run(program);
+    let ran = testing::Setup::new().sim(sim).options(options).run(program);
     found(&ran.trace)
 }
 
@@ -148,7 +148,7 @@ fn c34_a_long_poll_that_panics_is_told_after_the_panic() {
         let mut spin = spawn("spin", spin).await;
         spin.join().await.unwrap_err();
     };
-    let ran = kernel::testing::Setup::new().sim(sim).run(program);
+    let ran = testing::Setup::new().sim(sim).run(program);
     assert_eq!(found(&ran.trace), ["spin longrun ran=0.060000 from=spawn to=exit"]);
     let place = |text: &str| ran.trace.find(text).unwrap();
     assert!(place(" panic ") < place(" exit     panic"));
@@ -198,7 +198,7 @@ fn curio_l6_long_runs_that_give_way_hold_up_no_io_and_no_deadline() {
     for longrun in [Some(50 * MS), None] {
         let sim = Sim::new().ready_at(Time::ZERO + 20 * MS, 1, Direction::Read);
         let by_hand = sim.clock();
-        let setup = kernel::testing::Setup::new().sim(sim).options(Options::new().longrun(longrun));
+        let setup = testing::Setup::new().sim(sim).options(Options::new().longrun(longrun));
         let ran = setup.run(async {
             let busy = async move {
                 while yield_now().await.is_ok() {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use kernel::testing::Setup;
 use kernel::{Kernel, Options, Real, Sim};
+use testing::Setup;
 use traps::{
     Signal, TaskGroup, WaitQueue, connection_deadline, current_task, race, run_in_thread, sleep,
     spawn, timeout_after, wait_signal, yield_now,

@@ -9,9 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::testing::Setup;
 use kernel::{Kernel, Options, Policy, Real, Sim};
 use support::{check, check_quietly, check_with, ms};
+use testing::Setup;
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::Event;
 use traps::{Error, Time, clock, ignore_after, join, sleep, spawn, yield_now};

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use kernel::trace;
+use testing::trace;
 
 /// A server that runs, and where.
 struct Server {

@@ -440,12 +440,12 @@ fn d7_a_guard_that_is_due_beats_the_shutdown_of_its_turn() {
 
 #[test]
 fn waits_that_know_of_the_shutdown_make_no_trap_of_their_own() {
-    let plain = kernel::testing::run(async {
+    let plain = testing::run(async {
         for _ in 0..10 {
             sleep(ms(1)).await.unwrap();
         }
     });
-    let knowing = kernel::testing::run(async {
+    let knowing = testing::run(async {
         for _ in 0..10 {
             until_begun(sleep(ms(1))).await.unwrap().unwrap();
         }
@@ -455,7 +455,7 @@ fn waits_that_know_of_the_shutdown_make_no_trap_of_their_own() {
 
 #[test]
 fn an_interrupt_ends_a_wait_for_the_shutdown() {
-    kernel::testing::run(async {
+    testing::run(async {
         assert!(traps::timeout_after(secs(1), begun()).await.is_err());
         let cut =
             traps::timeout_after(secs(1), async { until_begun(sleep(secs(60))).await.transpose() });

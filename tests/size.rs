@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lines of code in `traps` and `kernel`.
-const TRAPS_AND_KERNEL: usize = 13_420;
+const TRAPS_AND_KERNEL: usize = 12_400;
 /// Lines of code in `net`.
 const NET: usize = 7_200;
 /// Lines of code that a trap passes through: the files of [`WAY`].
@@ -57,7 +57,6 @@ const LONGER_FUNCTIONS: &[(&str, usize)] = &[
     ("kernel/src/limits.rs:limits", 53),
     // To be shorter.
     ("traps/src/deadline/guard.rs:poll", 44),
-    ("kernel/src/testing/mod.rs:live", 41),
     ("kernel/src/turn.rs:wait", 42),
     ("net/src/http/chunked.rs:step", 47),
     ("net/src/http/client.rs:read_head", 48),

@@ -122,7 +122,7 @@ fn it_never_enters_the_trace() {
             yield_now().await.unwrap();
             child.join().await.unwrap().unwrap();
         };
-        kernel::testing::Setup::new().sim(Sim::new()).options(options).run(program).trace
+        testing::Setup::new().sim(Sim::new()).options(options).run(program).trace
     };
     let on = Options::new().watchdog(Some(MS));
     let (with, without) = (trace(on), trace(Options::new()));

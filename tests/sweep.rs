@@ -8,8 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
-use kernel::testing::{self, Injected};
-use kernel::{Options, Policy, Sim};
+use kernel::{Injected, Options, Policy, Sim};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Lock};
 use traps::{

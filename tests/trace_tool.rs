@@ -9,9 +9,9 @@ mod support;
 use std::os::fd::OwnedFd;
 
 use kernel::Sim;
-use kernel::trace::{Behind, Event, check};
 use serde_json::Value;
 use support::{golden, goldens, ms};
+use testing::trace::{Behind, check};
 use tool::life::{Order, Shares};
 use tool::model::{State, Trace};
 use tool::style::Paint;
@@ -196,10 +196,7 @@ fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
         let events = file["traceEvents"].as_array().unwrap();
         let of = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
         let pieces: usize = trace.tasks.values().map(|task| task.pieces.len()).sum();
-        let outside = trace
-            .lines
-            .iter()
-            .filter(|line| matches!(line.event, Event::Arrive(_) | Event::Fire { .. }));
+        let outside = trace.lines.iter().filter(|line| ["arrive", "fire"].contains(&line.verb));
         assert_eq!(of("X").len(), pieces + outside.count(), "{name}");
         assert_eq!(of("M").len(), 2 + trace.tasks.len(), "{name}");
         let ids = |ph| of(ph).iter().map(|event| event["id"].as_u64()).collect::<Vec<_>>();

@@ -473,7 +473,7 @@ fn no_interrupt_anywhere_loses_an_item_or_makes_two_of_it() {
     }
     let books: Arc<Mutex<VecDeque<Run>>> = Arc::default();
     let theirs = books.clone();
-    let sweep = kernel::testing::sweep(move || {
+    let sweep = testing::sweep(move || {
         let fresh = (UniversalQueue::bounded(1), Books::default());
         theirs.lock().unwrap().push_back(fresh.clone());
         (Sim::new(), program(fresh.0, fresh.1))

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use kernel::trace::{Checker, Line};
+use testing::trace::{Checker, Line};
 
 use tool::life::Order;
 use tool::model::{Bad, Trace, read_lines};
@@ -207,7 +207,7 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     let (text, bar) = open(input.file.as_deref())?;
     let (mut checker, mut count, mut since) = (Checker::default(), 0_u64, 0);
     let mut bad = Vec::new();
-    let good = |_, line: Line<'_>, size| {
+    let good = |line: Line<'_>, size| {
         checker.line(&line);
         count += 1;
         since += size as u64;

@@ -13,6 +13,7 @@ use traps::gate::{Gate, Shared};
 use traps::protocol::{Direction, Site};
 use traps::threads::drop_quietly;
 
+use crate::hook::Hook;
 use crate::jobs::Jobs;
 use crate::log::{Activation, Log, Writer};
 use crate::longrun::Longrun;
@@ -25,7 +26,7 @@ use crate::scopes::Scopes;
 use crate::shutdown::Ending;
 use crate::signals::Signals;
 use crate::task::Tasks;
-use crate::testing::inject::Inject;
+
 use crate::timers::Timers;
 use crate::trace;
 use crate::turn::{Running, Skipped};
@@ -53,7 +54,7 @@ pub struct Kernel<M: Machine> {
     pub(crate) jobs: Jobs,
     pub(crate) signals: Signals,
     pub(crate) ending: Ending,
-    pub(crate) inject: Inject,
+    pub(crate) hook: Hook,
     pub(crate) longrun: Longrun,
     pub(crate) watchdog: Watchdog,
     pub(crate) skipped: Skipped,
@@ -121,7 +122,7 @@ impl<M: Machine> Kernel<M> {
             wakeup: Wakeup::default(),
             signals: Signals::default(),
             ending: Ending::default(),
-            inject: Inject::default(),
+            hook: Hook::default(),
             longrun: Longrun::new(options.longrun),
             watchdog: Watchdog::default(),
             skipped: Skipped::default(),
@@ -198,7 +199,15 @@ impl<M: Machine> Kernel<M> {
     }
 
     /// [`Kernel::run`], for a wrapper that passes the place of its caller in the source.
-    pub(crate) fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::run`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Kernel::run`].
+    pub fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
         if self.is_closing() {
             return Err(Error::Shut);
         }

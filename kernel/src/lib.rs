@@ -47,10 +47,12 @@
 //! | `outside/` | what other threads can use: the wake queue, wakers, [`Remote`] |
 //!
 //! Then read its services: `jobs/` (worker threads), `signals.rs`, `shutdown.rs`, `longrun.rs`,
-//! `watchdog.rs`; `view/` (what an owner can observe); `log.rs`, `ops.rs` and `trace/` (the log);
-//! `machine/` (Linux and the simulation); `options.rs` and `limits.rs`; [`testing`].
+//! `watchdog.rs`; `view/` (what an owner can observe); `log/` and `ops.rs` (the log); `machine/`
+//! (Linux and the simulation); `options.rs` and `limits.rs`; `hook.rs` (how a test interrupts a
+//! program).
 //!
-//! Not here: priorities, preemption, a second thread that runs tasks, a hash map.
+//! Not here: priorities, preemption, a second thread that runs tasks, a hash map, a parser of the
+//! log.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
@@ -82,6 +84,7 @@ pub mod guide {
         #![doc = include_str!("guide/rows.md")]
     }
 }
+mod hook;
 mod interrupts;
 mod io;
 mod jobs;
@@ -103,14 +106,26 @@ mod shutdown;
 mod signals;
 mod table;
 mod task;
-pub mod testing;
 mod timers;
-pub mod trace;
+pub mod trace {
+    //! The log: what happened, as types and as text.
+    //!
+    #![doc = include_str!("log/grammar.md")]
+
+    pub use crate::log::event::{Answered, Event, Seq, Text};
+    pub use crate::log::line::{Line, Timed, header, listed};
+    pub use crate::log::op::{
+        After, Arrival, Effect, Exit, Need, Op, Outcome, Phase, Reg, Timer, WakeOp, Why,
+    };
+    pub use crate::log::place::{Alias, Site, Stop};
+    pub use crate::log::words::Span;
+}
 mod turn;
 mod view;
 mod waits;
 mod watchdog;
 
+pub use hook::{Injected, Trap};
 pub use jobs::{JobView, Orphan};
 pub use kernel::{Kernel, run};
 pub use limits::limits;

@@ -205,7 +205,7 @@ impl<M: Machine> Kernel<M> {
         };
         if !matches!(kind, ScopeKind::Guard { slot: Some(_), .. }) {
             self.counts.traps += 1;
-            if self.inject.is_due(self.counts.traps) {
+            if self.hook.is_set() {
                 let op = shown_scope(kind, deadline, now);
                 self.before_trap(task, site, &op);
             }
@@ -294,7 +294,7 @@ impl<M: Machine> Kernel<M> {
     fn spawn(&mut self, new: NewTask) {
         let (parent, site) = (new.parent.index, new.body.site());
         self.counts.traps += 1;
-        if self.inject.is_due(self.counts.traps) {
+        if self.hook.is_set() {
             let op = Op::Spawn { name: new.body.name().to_owned().into() };
             self.before_trap(parent, site, &op);
         }

@@ -93,7 +93,7 @@ impl<M: Machine> Kernel<M> {
         if self.log.listening {
             self.log_run(index);
         }
-        if self.inject.around {
+        if self.hook.around {
             self.open_outermost(index);
         }
         self.begin_beat(index);
@@ -152,7 +152,7 @@ impl<M: Machine> Kernel<M> {
         let task = &self.tasks[index];
         let (has_sources, watches) = (task.sources > 0, task.watches_shutdown);
         let name = TaskRef { index, generation: task.generation };
-        let root = if self.inject.around { self.inject.root } else { name.root() };
+        let root = if self.hook.around { self.hook.root } else { name.root() };
         self.gate.begin(name, root, has_sources, watches);
         if has_sources {
             self.offer_timeouts(index);

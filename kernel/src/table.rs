@@ -40,7 +40,7 @@ impl<M: Machine> Kernel<M> {
     pub(crate) fn dispatch(&mut self, task: u32, asked: Asked) {
         let asker = &Asker { task, asked };
         self.counts.traps += 1;
-        if self.inject.is_due(self.counts.traps) {
+        if self.hook.is_set() {
             let op = self.asked_op(asker);
             self.before_trap(task, asked.site, &op);
         }

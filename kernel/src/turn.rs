@@ -107,8 +107,8 @@ impl<M: Machine> Kernel<M> {
     /// Checks whether the log is on; once a turn is often enough.
     pub(crate) fn look(&mut self) {
         self.log.look();
-        // A sweep injects before every trap, so it needs to know every scope.
-        let is_told = self.log.listening || self.inject.is_active();
+        // A hook is called before every trap, so it needs to know every scope.
+        let is_told = self.log.listening || self.hook.is_set();
         self.gate.listen(is_told);
         self.is_watched = is_told || self.log.timed || self.watchdog.is_on();
     }

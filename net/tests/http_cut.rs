@@ -166,7 +166,7 @@ fn an_answer_that_ends_with_a_connection_which_is_dropped_is_reset_unless_it_is_
 #[test]
 fn a_handler_that_lets_go_of_a_large_piece_of_its_answer_fails_alone() {
     let (end, mut client) = duplex(1_000);
-    let ran = kernel::testing::run(async move {
+    let ran = testing::run(async move {
         client.write_all(b"GET /cut HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let socket = Socket { end, resets: false };
         serve_connection(socket, &App, &Config::default()).await

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kernel::{Sim, testing};
+use kernel::Sim;
 use net::Stream;
 use net::http::{Blocking, Call, Client, Config, Deadlines, Entrance, Event, Events, Files};
 use net::http::{Handler, Limits, Request, Response, Router, Whole, serve_connection};

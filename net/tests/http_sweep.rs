@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 use common::App;
 use kernel::Sim;
-use kernel::testing::{self, Injection};
 use net::Stream;
 use net::http::{Config, Deadlines, Limits, serve_connection};
 use net::pipe::{PipeEnd, duplex};
+use testing::Injection;
 use traps::spawn;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n";

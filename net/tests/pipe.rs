@@ -256,7 +256,7 @@ fn a_reset_ends_both_directions_at_both_ends_at_once() {
 #[test]
 fn a_reader_over_a_pipe_end_waits_at_the_line_that_called_it() {
     let line = line!() + 5;
-    let ran = kernel::testing::run(async {
+    let ran = testing::run(async {
         let (a, b) = duplex(64);
         let mut reader = BufReader::new(b);
         let waits = spawn("reads", async move {

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use kernel::{Kernel, Machine, Options, Real, Sim, trace};
+use kernel::{Kernel, Machine, Options, Real, Sim};
+use testing::trace;
 
 pub fn secs(n: u64) -> Duration {
     Duration::from_secs(n)

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::testing::Setup;
 use kernel::{Options, Sim};
+use testing::Setup;
 
 /// What a program came to.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use kernel::trace::{Arrival, Behind, Event, Line, Op, Outcome, Phase, Span, Timer, WakeOp};
-use traps::protocol::Direction;
+use testing::trace::{Behind, Line};
 
-use super::model::{Trace, site, wait_in_words};
+use super::model::{Trace, op, wait_in_words};
 use super::style::Paint;
 
 /// The lines from this one back to what came from outside, as places in the trace.
@@ -27,7 +26,7 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
                 format!("  #{:04}  {}  {because}{}", line.seq, line.at, tell(trace, *place))
             }
         };
-        let _ = writeln!(text, "{}", paint.line(&line.event, &shown));
+        let _ = writeln!(text, "{}", paint.line(line, &shown));
     }
     let last = *chain.last().expect("a chain has a line");
     if trace.behind[last] != Behind::Outside {
@@ -40,15 +39,13 @@ pub fn why(trace: &Trace, place: usize, lines: bool, paint: Paint) -> String {
 pub fn who(line: &Line<'_>) -> String {
     match line.task {
         0 => "the kernel".to_owned(),
-        id => format!("task {id} `{}`", line.name),
+        id => format!("task {id} `{}`", line.name()),
     }
 }
 
 /// The whole chain in one sentence: what happened, and what made the task run that did it.
 fn sentence(trace: &Trace, chain: &[usize]) -> String {
-    let is_run = |nth: usize| {
-        chain.get(nth).is_some_and(|at| matches!(trace.lines[*at].event, Event::Run { .. }))
-    };
+    let is_run = |nth: usize| chain.get(nth).is_some_and(|at| trace.lines[*at].verb == "run");
     // A `run` only passes the question on to what made the task ready.
     let why = |nth: usize| {
         let place = *chain.get(nth)?;
@@ -75,102 +72,88 @@ fn sentence(trace: &Trace, chain: &[usize]) -> String {
 /// Why a task became ready, in one clause.
 fn reason(trace: &Trace, place: usize, cause: Option<&Line<'static>>) -> String {
     let line = &trace.lines[place];
-    let (Event::Wake { ticket: Some(ticket), .. } | Event::Deliver { ticket, .. }) = &line.event
-    else {
+    let block = line.number("k").and_then(|ticket| trace.block_of(ticket, place));
+    let Some(block) = block.filter(|_| ["wake", "deliver"].contains(&line.verb)) else {
         return tell(trace, place);
     };
-    let Some(block) = trace.block_of(*ticket, place) else { return tell(trace, place) };
     let at = at(block);
-    let waited = format!("it had been waiting for {} since {} s{at}", waited_for(block), block.at);
-    match (&line.event, cause) {
-        (Event::Deliver { outcome, .. }, _) => {
-            format!("{} while {waited}", interrupted(outcome)).replace("it had been", "it was")
-        }
-        (_, Some(Line { event: Event::Arrive(arrival), .. })) => {
+    let waited = format!("waiting for {} since {} s{at}", wait_in_words(block), block.at);
+    match (line.verb, line.word(0), cause) {
+        ("deliver", ..) => format!("{} while it was {waited}", interrupted(line)),
+        (_, _, Some(cause)) if cause.verb == "arrive" => {
             let since = format!("since {} s{at}", block.at);
-            format!("{}, which it had been waiting for {since}", arrived(arrival))
+            format!("{}, which it had been waiting for {since}", arrived(cause))
         }
-        (Event::Wake { op: WakeOp::Sleep, .. }, _) => match &block.event {
-            Event::Block { op: Op::Sleep { span, .. }, .. } => {
-                format!("its sleep of {}, begun at {} s{at}, was over", Span(*span), block.at)
-            }
-            _ => tell(trace, place),
-        },
-        (Event::Wake { op, .. }, Some(cause)) => {
-            format!("{} (#{:04}) ended its wait for `{op}`, and {waited}", who(cause), cause.seq)
+        (_, "sleep", _) if block.word(0) == "sleep" => {
+            format!("its sleep of {}, begun at {} s{at}, was over", block.word(1), block.at)
+        }
+        (_, _, Some(cause)) => {
+            let (who, op) = (who(cause), op(line));
+            format!("{who} (#{:04}) ended its wait for `{op}`, and it had been {waited}", cause.seq)
         }
         _ => tell(trace, place),
     }
 }
 
-/// An interrupt as a clause.
-fn interrupted(outcome: &Outcome<'_>) -> String {
-    let Outcome::Interrupt { kind, scope, set_at, by, .. } = outcome else {
-        return format!("it was told `{outcome}`");
-    };
-    if *kind == traps::Kind::Cancelled {
-        return match by {
+/// The interrupt of a `deliver` line as a clause.
+fn interrupted(line: &Line<'_>) -> String {
+    let outcome = line.outcome().unwrap_or_default();
+    let kind = outcome.split(' ').next().unwrap_or_default();
+    let set = line.key("set-at").map_or(String::new(), |site| format!(", set at {site},"));
+    match (kind, line.key("scope")) {
+        ("!cancelled", _) => match line.number("by") {
             Some(task) => format!("task {task} cancelled it"),
             None => "it was cancelled from outside".to_owned(),
-        };
-    }
-    let set = set_at.as_ref().map_or(String::new(), |site| format!(", set at {site},"));
-    match scope {
-        0 => format!("its connection deadline{set} passed"),
-        scope => format!("the deadline of scope s{scope}{set} passed"),
+        },
+        ("!timeout" | "!timeout-cancellation" | "!uncaught-timeout", scope) => match scope {
+            Some(scope) => format!("the deadline of scope {scope}{set} passed"),
+            None => format!("its connection deadline{set} passed"),
+        },
+        _ => format!("it was told `{outcome}`"),
     }
 }
 
-fn arrived(arrival: &Arrival<'_>) -> String {
-    match arrival {
-        Arrival::Io { alias, .. } if alias.kind == 'l' => format!("a client connected to {alias}"),
-        Arrival::Io { alias, .. } if alias.kind == 'e' => {
+/// What an `arrive` line says, as a clause.
+fn arrived(line: &Line<'_>) -> String {
+    match (line.word(0), line.word(1)) {
+        (signal, "") => format!("the process got {signal}"),
+        (alias, _) if alias.starts_with('l') => format!("a client connected to {alias}"),
+        (alias, _) if alias.starts_with('e') => {
             "another thread sent the kernel a message".to_owned()
         }
-        Arrival::Io { alias, direction: Direction::Read } => format!("bytes arrived on {alias}"),
-        Arrival::Io { alias, direction: Direction::Write } => {
-            format!("{alias} had room for more bytes")
-        }
-        Arrival::Signal { name } => format!("the process got {name}"),
+        (alias, "read") => format!("bytes arrived on {alias}"),
+        (alias, _) => format!("{alias} had room for more bytes"),
     }
-}
-
-/// `, since 0.100000 at FILE:LINE` of a `block` line.
-fn since(block: &Line<'static>) -> String {
-    let at = site(block).map_or(String::new(), |site| format!(" at {site}"));
-    format!("since {}{at}", block.at)
 }
 
 /// What a line says, as a clause.
 pub fn tell(trace: &Trace, place: usize) -> String {
     let line = &trace.lines[place];
     let who = who(line);
-    match &line.event {
-        Event::Run { parked: Some(span), .. } => {
-            format!("{who} ran, {} after it had left the CPU", Span(*span))
-        }
-        Event::Run { .. } => format!("{who} ran for the first time"),
-        Event::Wake { ticket, .. } => {
-            let block = ticket.and_then(|ticket| trace.block_of(ticket, place));
-            let what = block.map_or("a waker".to_owned(), waited_for);
-            let since = block
-                .map_or(String::new(), |block| format!(" (#{:04}, {})", block.seq, since(block)));
+    match line.verb {
+        "run" => match line.key("parked") {
+            Some(span) => format!("{who} ran, {span} after it had left the CPU"),
+            None => format!("{who} ran for the first time"),
+        },
+        "wake" => {
+            let block = line.number("k").and_then(|ticket| trace.block_of(ticket, place));
+            let what = block.map_or("a waker".to_owned(), wait_in_words);
+            let since = block.map_or(String::new(), |block| {
+                format!(" (#{:04}, since {}{})", block.seq, block.at, at(block))
+            });
             format!("the wait of {who} for {what}{since} was over")
         }
-        Event::Deliver { outcome, .. } => {
-            format!("{who} was interrupted: {}", interrupted(outcome))
-        }
-        Event::Spawn { parent: None, cause: None, .. } => {
-            format!("{who} was started with the kernel (from outside)")
-        }
-        Event::Spawn { parent, .. } => {
-            let by = parent.map_or("another thread".to_owned(), |task| format!("task {task}"));
-            format!("{by} spawned {who}{}", at(line))
-        }
-        Event::Arrive(arrival) => format!("{} (from outside)", arrived(arrival)),
-        Event::Fire { timer, deadline, cause } => {
-            let set = trace.place(*cause).map_or(String::new(), |place| at(&trace.lines[place]));
-            let what = timer_in_words(timer);
+        "deliver" => format!("{who} was interrupted: {}", interrupted(line)),
+        "spawn" => match (line.number("parent"), line.cause) {
+            (Some(parent), _) => format!("task {parent} spawned {who}{}", at(line)),
+            (None, Some(_)) => format!("another thread spawned {who}{}", at(line)),
+            (None, None) => format!("{who} was started with the kernel (from outside)"),
+        },
+        "arrive" => format!("{} (from outside)", arrived(line)),
+        "fire" => {
+            let cause = line.cause.unwrap_or_default();
+            let set = trace.place(cause).map_or(String::new(), |place| at(&trace.lines[place]));
+            let (what, deadline) = (timer_in_words(line), line.key("deadline").unwrap_or("?"));
             format!(
                 "it was {deadline}: {what} was due, set by #{cause:04}{set} (from outside: time)"
             )
@@ -180,51 +163,42 @@ pub fn tell(trace: &Trace, place: usize) -> String {
 }
 
 /// ` at FILE:LINE`, if a line says so.
-fn at(line: &Line<'static>) -> String {
-    site(line).map_or(String::new(), |site| format!(" at {site}"))
+fn at(line: &Line<'_>) -> String {
+    line.key("at").map_or(String::new(), |site| format!(" at {site}"))
 }
 
-/// What a `block` line waits for.
-fn waited_for(block: &Line<'static>) -> String {
-    match &block.event {
-        Event::Block { op, .. } => wait_in_words(op),
-        _ => "something".to_owned(),
-    }
-}
-
-fn timer_in_words(timer: &Timer) -> String {
-    match timer {
-        Timer::Sleep(ticket) => format!("the sleep k={ticket}"),
-        Timer::Scope(scope) => format!("the timeout s{scope}"),
-        Timer::Deadline(number) => format!("the connection deadline d{number}"),
-        Timer::Grace | Timer::Drain => format!("the `{timer}` of the shutdown"),
+/// What a `fire` line is about.
+fn timer_in_words(fire: &Line<'_>) -> String {
+    let timer = fire.word(0);
+    match timer.chars().next() {
+        Some('k') => format!("the sleep {timer}"),
+        Some('s') => format!("the timeout {timer}"),
+        _ if ["grace", "drain"].contains(&timer) => format!("the `{timer}` of the shutdown"),
+        _ => format!("the connection deadline {timer}"),
     }
 }
 
 /// What a task or the kernel did.
-fn did(line: &Line<'static>, who: &str) -> String {
-    match &line.event {
-        Event::Block { op, .. } => {
-            format!("{who} left the CPU to wait for {}{}", wait_in_words(op), at(line))
+fn did(line: &Line<'_>, who: &str) -> String {
+    let (first, second, outcome) = (line.word(0), line.word(1), line.outcome().unwrap_or_default());
+    match (line.verb, second) {
+        ("block", _) => {
+            format!("{who} left the CPU to wait for {}{}", wait_in_words(line), at(line))
         }
-        Event::Io { alias, direction: Direction::Read, bytes: 0 } => {
-            format!("{who} read the end of {alias}")
+        ("io", "read") if outcome == "0" => format!("{who} read the end of {first}"),
+        ("io", "read") => format!("{who} read {outcome} bytes on {first}"),
+        ("io", _) => format!("{who} wrote {outcome} bytes on {first}"),
+        ("accept", _) => format!("{who} accepted {} at {first}", line.word(2)),
+        ("trap", _) => format!("{who} got `{outcome}` for its trap `{}`", op(line)),
+        ("exit", _) => format!("{who} ended ({first})"),
+        ("cancel", _) => {
+            let by = line.number("by").map(|task| format!("task {task}"));
+            format!("{} asked {who} to end", by.as_deref().unwrap_or("the kernel"))
         }
-        Event::Io { alias, direction, bytes } => {
-            let verb = if *direction == Direction::Read { "read" } else { "wrote" };
-            format!("{who} {verb} {bytes} bytes on {alias}")
+        ("phase", _) if first == "close" => {
+            format!("the shutdown began ({})", line.key("reason").unwrap_or_default())
         }
-        Event::Accept { listener, connection, .. } => {
-            format!("{who} accepted {connection} at {listener}")
-        }
-        Event::Trap { op, outcome, .. } => format!("{who} got `{outcome}` for its trap `{op}`"),
-        Event::Exit { how, .. } => format!("{who} ended ({how})"),
-        Event::Cancel { by, .. } => {
-            let by = by.map_or("the kernel".to_owned(), |task| format!("task {task}"));
-            format!("{by} asked {who} to end")
-        }
-        Event::Phase(Phase::Close { reason, .. }) => format!("the shutdown began ({reason})"),
-        Event::Phase(phase) => format!("the shutdown reached its phase {}", phase.word()),
-        event => format!("{who}: {event}"),
+        ("phase", _) => format!("the shutdown reached its phase {first}"),
+        _ => format!("{who}: {}", line.event()),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kernel::trace::{Line, mask_times};
+use testing::trace::{Line, mask_times};
 
 use super::model::Trace;
 use super::style::Paint;

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use kernel::trace::{Event, Span};
+use kernel::trace::Span;
+use testing::trace::span;
+use traps::Time;
 
-use super::model::{Piece, State, Task, Trace, site, wait_in_words};
+use super::model::{Piece, State, Task, Trace, wait_in_words};
 use super::style::Paint;
 use super::tables::Table;
 
@@ -96,7 +98,7 @@ pub fn tasks(trace: &Trace, order: Order, paint: Paint) -> String {
     let mut table =
         Table::new(&["id", "name", "state", "runs", "run", "ready", "blocked", "spawned at"]);
     for (task, shares, runs) in rows {
-        let spawned = task.lines.first().and_then(|place| site(&trace.lines[*place]));
+        let spawned = task.lines.first().and_then(|place| trace.lines[*place].key("at"));
         table.row([
             task.id.to_string(),
             task.name.clone(),
@@ -105,7 +107,7 @@ pub fn tasks(trace: &Trace, order: Order, paint: Paint) -> String {
             Span(shares.run).to_string(),
             Span(shares.ready).to_string(),
             Span(shares.blocked).to_string(),
-            spawned.map_or("-".to_owned(), ToString::to_string),
+            spawned.unwrap_or("-").to_owned(),
         ]);
     }
     table.show(paint)
@@ -117,10 +119,9 @@ fn state(trace: &Trace, task: &Task) -> String {
         return "ended".to_owned();
     }
     match task.pieces.last() {
-        Some(piece) if piece.state == State::Blocked => match &trace.lines[piece.from].event {
-            Event::Block { op, .. } => format!("in {}", op.word()),
-            _ => "blocked".to_owned(),
-        },
+        Some(piece) if piece.state == State::Blocked => {
+            format!("in {}", trace.lines[piece.from].word(0))
+        }
         Some(piece) if piece.state == State::Ready => "ready".to_owned(),
         _ => "running".to_owned(),
     }
@@ -143,7 +144,7 @@ pub fn task(trace: &Trace, task: &Task, paint: Paint) -> String {
     let _ = writeln!(text, "  {:<8} {:>12}\n", "in all", Span(shares.total()).to_string());
     for place in &task.lines {
         let line = &trace.lines[*place];
-        let _ = writeln!(text, "{}", paint.line(&line.event, &line.to_string()));
+        let _ = writeln!(text, "{}", paint.line(line, &line.to_string()));
     }
     text
 }
@@ -183,13 +184,9 @@ fn waits_table(
         Table::new(&["for", "since", "line", "id", "name", "waits for", "at", "ended by"]);
     for (task, piece, waits) in waits.iter().take(most) {
         let (line, end) = (&trace.lines[piece.from], &trace.lines[piece.to]);
-        let what = match &line.event {
-            Event::Block { op, .. } => wait_in_words(op),
-            _ => "?".to_owned(),
-        };
         let ended = match waits {
             true => "-".to_owned(),
-            false => format!("{} #{:04}", end.event.verb(), end.seq),
+            false => format!("{} #{:04}", end.verb, end.seq),
         };
         table.row([
             Span(trace.length(piece)).to_string(),
@@ -197,8 +194,8 @@ fn waits_table(
             format!("#{:04}", line.seq),
             task.id.to_string(),
             task.name.clone(),
-            what,
-            site(line).map_or("-".to_owned(), ToString::to_string),
+            wait_in_words(line),
+            line.key("at").unwrap_or("-").to_owned(),
             ended,
         ]);
     }
@@ -218,10 +215,8 @@ pub fn slow(trace: &Trace, most: usize, paint: Paint) -> String {
         });
         let rows = pieces.map(|(task, piece)| {
             // A timed trace knows how long a run took; a stable one only what its lines say.
-            let timed = trace.lines[piece.to].timed.and_then(|timed| match state {
-                State::Run => timed.ran,
-                _ => timed.waited,
-            });
+            let key = if state == State::Run { "ran" } else { "waited" };
+            let timed = trace.lines[piece.to].key(key).and_then(span);
             (
                 timed.unwrap_or_else(|| trace.length(piece)),
                 task.name.clone(),
@@ -232,13 +227,12 @@ pub fn slow(trace: &Trace, most: usize, paint: Paint) -> String {
         });
         text += &worst(trace, rows.collect(), title, most, paint);
     }
-    let fires = trace.lines.iter().enumerate().filter_map(|(place, line)| match &line.event {
-        Event::Fire { deadline, cause, .. } => {
-            let set = trace.place(*cause).unwrap_or(place);
-            let owner = &trace.lines[set];
-            Some((line.at.since(*deadline), owner.name.to_string(), owner.task, place, set))
-        }
-        _ => None,
+    let fires = (0..trace.lines.len()).filter_map(|place| {
+        let line = &trace.lines[place];
+        let deadline: Time = line.key("deadline").filter(|_| line.verb == "fire")?.parse().ok()?;
+        let set = line.cause.and_then(|cause| trace.place(cause)).unwrap_or(place);
+        let owner = &trace.lines[set];
+        Some((line.at.since(deadline), owner.name().to_owned(), owner.task, place, set))
     });
     text + &worst(trace, fires.collect(), "Timers that fired latest", most, paint)
 }
@@ -254,14 +248,14 @@ fn worst(trace: &Trace, mut rows: Vec<Slow>, title: &str, most: usize, paint: Pa
             break;
         }
         let line = &trace.lines[place];
-        let at = site(&trace.lines[place_of_site]).or_else(|| site(line));
+        let at = trace.lines[place_of_site].key("at").or_else(|| line.key("at"));
         table.row([
             Span(span).to_string(),
             id.to_string(),
             name,
             format!("#{:04}", line.seq),
             line.at.to_string(),
-            at.map_or("-".to_owned(), ToString::to_string),
+            at.unwrap_or("-").to_owned(),
         ]);
     }
     let body =

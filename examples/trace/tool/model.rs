@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use kernel::trace::{self, Behind, Causes, Event, Line, Op, ParseError, Seq, Site};
+use kernel::trace::Seq;
+use testing::trace::{self, Behind, Causes, Line, ParseError};
 use traps::Time;
 
 /// A line that cannot be read: its number in the file, from 1, and what is wrong with it.
@@ -29,7 +30,7 @@ impl std::fmt::Display for Bad {
 /// Those of the input; a header of another version, since then no line means what it says.
 pub fn read_lines(
     mut input: impl BufRead,
-    mut good: impl FnMut(usize, Line<'static>, usize),
+    mut good: impl FnMut(Line<'_>, usize),
     mut bad: impl FnMut(Bad),
 ) -> io::Result<Option<String>> {
     let (mut text, mut number, mut header) = (Vec::new(), 0, None);
@@ -53,7 +54,7 @@ pub fn read_lines(
             header = Some(text.to_owned());
         } else if !text.starts_with('#') && !text.trim().is_empty() {
             match trace::line(text) {
-                Ok(line) => good(number, line, size),
+                Ok(line) => good(line, size),
                 Err(error) => bad(Bad { number, error }),
             }
         }
@@ -120,8 +121,8 @@ impl Trace {
     /// Those of [`read_lines`].
     pub fn read(input: impl BufRead, mut seen: impl FnMut(usize)) -> io::Result<Trace> {
         let (mut lines, mut bad) = (Vec::new(), Vec::new());
-        let good = |_, line, size| {
-            lines.push(line);
+        let good = |line: Line<'_>, size| {
+            lines.push(line.into_owned());
             seen(size);
         };
         let header = read_lines(input, good, |each| bad.push(each))?;
@@ -150,17 +151,17 @@ impl Trace {
         }
         let task = self.tasks.entry(line.task).or_default();
         if task.lines.is_empty() {
-            (task.id, task.name) = (line.task, line.name.to_string());
+            (task.id, task.name) = (line.task, line.name().to_owned());
         }
         task.lines.push(place);
         let now = task.pieces.last().map(|piece| piece.state);
-        let next = match line.event {
-            Event::Spawn { .. } => State::Ready,
-            Event::Run { .. } => State::Run,
-            Event::Block { .. } => State::Blocked,
+        let next = match line.verb {
+            "spawn" => State::Ready,
+            "run" => State::Run,
+            "block" => State::Blocked,
             // One that runs is polled on.
-            Event::Wake { .. } | Event::Deliver { .. } if now != Some(State::Run) => State::Ready,
-            Event::Exit { .. } => {
+            "wake" | "deliver" if now != Some(State::Run) => State::Ready,
+            "exit" => {
                 task.ended = true;
                 task.pieces.last_mut().into_iter().for_each(|piece| piece.to = place);
                 return;
@@ -202,10 +203,7 @@ impl Trace {
 
     /// The `block` line of a ticket, the last before that place.
     pub fn block_of(&self, ticket: u64, before: usize) -> Option<&Line<'static>> {
-        let is_it = |line: &&Line<'_>| match line.event {
-            Event::Block { ticket: number, .. } => number == Some(ticket),
-            _ => false,
-        };
+        let is_it = |line: &&Line<'_>| line.verb == "block" && line.number("k") == Some(ticket);
         self.lines[..before].iter().rev().find(is_it)
     }
 
@@ -215,40 +213,36 @@ impl Trace {
     }
 }
 
-/// Where in the source a line was made, if it says so.
-pub fn site<'l>(line: &'l Line<'static>) -> Option<&'l Site<'static>> {
-    match &line.event {
-        Event::Spawn { at, .. }
-        | Event::Trap { at, .. }
-        | Event::Block { at, .. }
-        | Event::Arm { at, .. } => at.as_ref(),
-        _ => None,
-    }
+/// What a `trap`, `block` or `wake` line is about, in the words of the log.
+pub fn op<'l>(line: &'l Line<'_>) -> &'l str {
+    let detail = line.detail();
+    let ends = [" = ", " k=", " reg=", " cause=", " at=", " ran="];
+    let end = ends.into_iter().filter_map(|end| detail.find(end)).min();
+    &detail[..end.unwrap_or(detail.len())]
 }
 
-/// A wait in words: `bytes on c1`.
-pub fn wait_in_words(op: &Op<'_>) -> String {
-    use traps::protocol::Direction;
-    match op {
-        Op::Io { alias, direction: Direction::Read } if alias.kind == 'l' => {
-            format!("a connection at {alias}")
+/// What a `block` line waits for, in words: `bytes on c1`.
+pub fn wait_in_words(block: &Line<'_>) -> String {
+    let [first, second, third] = [0, 1, 2].map(|nth| block.word(nth));
+    match (first, third) {
+        ("io", "read") if second.starts_with('l') => format!("a connection at {second}"),
+        ("io", "read") if second.starts_with('e') => "a message of another thread".to_owned(),
+        ("io", "read") => format!("bytes on {second}"),
+        ("io", _) => format!("room to write on {second}"),
+        ("sleep", _) => {
+            let until = block.key("until").unwrap_or_default();
+            format!("the end of its sleep of {second} (until {until})")
         }
-        Op::Io { alias, direction: Direction::Read } if alias.kind == 'e' => {
-            "a message of another thread".to_owned()
+        ("join", _) => format!("the end of task {second}"),
+        ("wait", _) => format!("a wake in queue {second}"),
+        ("offload", _) => format!("job {second}"),
+        ("signal", _) => "a signal".to_owned(),
+        ("yield", _) => "its next turn".to_owned(),
+        ("waker" | "foreign", _) => "a waker".to_owned(),
+        ("outside", _) => format!("`{second}` from outside"),
+        ("parked", _) => {
+            format!("any of {} earlier waits", block.key("n").unwrap_or_default())
         }
-        Op::Io { alias, direction: Direction::Read } => format!("bytes on {alias}"),
-        Op::Io { alias, direction: Direction::Write } => format!("room to write on {alias}"),
-        Op::Sleep { span, until } => {
-            format!("the end of its sleep of {} (until {until})", trace::Span(*span))
-        }
-        Op::Join { task } => format!("the end of task {task}"),
-        Op::Wait { queue } => format!("a wake in queue q{queue}"),
-        Op::Offload { job } => format!("job o{job}"),
-        Op::Signal => "a signal".to_owned(),
-        Op::Yield => "its next turn".to_owned(),
-        Op::Waker | Op::Foreign { .. } => "a waker".to_owned(),
-        Op::Outside { what, .. } => format!("`{what}` from outside"),
-        Op::Parked { tickets } => format!("any of {tickets} earlier waits"),
-        other => format!("`{other}`"),
+        _ => format!("`{}`", op(block)),
     }
 }

@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use kernel::trace::Event;
-
 use super::model::Trace;
 use super::perfetto::quoted;
 
@@ -43,7 +41,7 @@ fn data(trace: &Trace) -> String {
             let comma = if pieces.is_empty() { "" } else { "," };
             let _ = write!(pieces, "{comma}{},{},{}", piece.state as u8, piece.from, piece.to);
         }
-        let ends = |place: &&usize| matches!(trace.lines[**place].event, Event::Exit { .. });
+        let ends = |place: &&usize| trace.lines[**place].verb == "exit";
         let end = task.lines.iter().find(ends).map_or("-1".to_owned(), ToString::to_string);
         tasks.push(format!("[{},{},[{pieces}],{end}]", task.id, quoted(&task.name)));
     }

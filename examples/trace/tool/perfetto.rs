@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kernel::trace::{Event, Line};
+use testing::trace::Line;
 
 use super::model::{State, Trace, wait_in_words};
 
@@ -36,18 +36,15 @@ pub fn perfetto(trace: &Trace) -> String {
             let name = match piece.state {
                 State::Run => "run".to_owned(),
                 State::Ready => "ready".to_owned(),
-                State::Blocked => match &trace.lines[piece.from].event {
-                    Event::Block { op, .. } => wait_in_words(op),
-                    _ => "blocked".to_owned(),
-                },
+                State::Blocked => wait_in_words(&trace.lines[piece.from]),
             };
             let (from, to) = (&trace.lines[piece.from], &trace.lines[piece.to]);
             events.push(slice(&name, task.id, from, micros(to) - micros(from)));
         }
     }
     for line in &trace.lines {
-        if let Event::Arrive(_) | Event::Fire { .. } = line.event {
-            events.push(slice(&line.event.to_string(), 0, line, 0));
+        if ["arrive", "fire"].contains(&line.verb) {
+            events.push(slice(line.event(), 0, line, 0));
         }
     }
     for place in 0..trace.lines.len() {
@@ -73,7 +70,7 @@ fn slice(name: &str, id: u64, line: &Line<'_>, length: u64) -> String {
 /// From what is behind a wake to the run that follows it.
 fn flow(trace: &Trace, place: usize, events: &mut Vec<String>) {
     let run = &trace.lines[place];
-    if !matches!(run.event, Event::Run { .. }) {
+    if run.verb != "run" {
         return;
     }
     let wake = trace.cause(place);

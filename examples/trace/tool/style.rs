@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
-use kernel::trace::Event;
+use testing::trace::Line;
 
 /// Whether to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +29,14 @@ impl Paint {
         self.with(Style::new().dimmed(), text)
     }
 
-    /// A line of a log, by what its verb means.
-    pub fn line(self, event: &Event<'_>, text: &str) -> String {
-        use Event::{Arrive, Block, Cancel, Deliver, Exit, Fire, Io, Panic, Run, Wake, Warn};
-        let color = match event {
-            Run { .. } | Io { .. } => AnsiColor::Green,
-            Block { .. } | Exit { .. } => AnsiColor::Blue,
-            Wake { .. } => AnsiColor::Cyan,
-            Arrive(_) | Fire { .. } => AnsiColor::Magenta,
-            Deliver { .. } | Cancel { .. } | Panic { .. } | Warn { .. } => AnsiColor::Red,
+    /// A line of a log, or a text about it, by what its verb means.
+    pub fn line(self, line: &Line<'_>, text: &str) -> String {
+        let color = match line.verb {
+            "run" | "io" => AnsiColor::Green,
+            "block" | "exit" => AnsiColor::Blue,
+            "wake" => AnsiColor::Cyan,
+            "arrive" | "fire" => AnsiColor::Magenta,
+            "deliver" | "cancel" | "panic" | "warn" => AnsiColor::Red,
             _ => return text.to_owned(),
         };
         self.with(color.on_default(), text)

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kernel::trace::{Behind, Event, Op, Span, Timer};
+use kernel::trace::Span;
+use testing::trace::{Behind, Line};
 
 use super::life::{Shares, percent};
 use super::model::Trace;
@@ -67,9 +68,9 @@ pub fn summary(trace: &Trace, paint: Paint) -> String {
     for task in trace.tasks.values() {
         let shares = Shares::of(trace, task);
         let [run, ready, blocked] = shares.permille().map(percent);
-        let count = |is_it: fn(&Event<'_>) -> bool| {
-            let lines = task.lines.iter().map(|place| &trace.lines[*place].event);
-            lines.filter(|event| is_it(event)).count().to_string()
+        let count = |is_it: fn(&Line<'_>) -> bool| {
+            let lines = task.lines.iter().map(|place| &trace.lines[*place]);
+            lines.filter(|line| is_it(line)).count().to_string()
         };
         table.row([
             task.id.to_string(),
@@ -78,8 +79,8 @@ pub fn summary(trace: &Trace, paint: Paint) -> String {
             run,
             ready,
             blocked,
-            count(|event| matches!(event, Event::Run { .. })),
-            count(|event| trap(event).is_some()),
+            count(|line| line.verb == "run"),
+            count(|line| trap(line).is_some()),
         ]);
     }
     let _ = write!(text, "\n{}\n{}", paint.strong("Tasks"), table.show(paint));
@@ -88,27 +89,22 @@ pub fn summary(trace: &Trace, paint: Paint) -> String {
 }
 
 /// The word of a trap that a task made.
-fn trap(event: &Event<'_>) -> Option<&'static str> {
-    match event {
-        Event::Trap { op, .. } | Event::Block { op, .. } => match op {
-            Op::Waker | Op::Parked { .. } => None,
-            op => Some(op.word()),
-        },
-        _ => None,
-    }
+fn trap<'l>(line: &'l Line<'_>) -> Option<&'l str> {
+    let word = Some(line.word(0)).filter(|_| ["trap", "block"].contains(&line.verb));
+    word.filter(|word| !["waker", "parked"].contains(word))
 }
 
 /// Traps by kind: how many were answered at once, how many blocked.
 fn traps(trace: &Trace) -> Table {
     let mut kinds: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for line in trace.lines.iter().filter(|line| line.task > 1) {
-        if let Some(word) = trap(&line.event) {
+        if let Some(word) = trap(line) {
             let counts = kinds.entry(word).or_default();
-            counts[usize::from(matches!(line.event, Event::Block { .. }))] += 1;
+            counts[usize::from(line.verb == "block")] += 1;
         }
-        if let Event::Deliver { ticket, .. } = &line.event
+        if let Some(ticket) = line.number("k").filter(|_| line.verb == "deliver")
             && let Some(place) = trace.place(line.seq)
-            && let Some(word) = trace.block_of(*ticket, place).and_then(|line| trap(&line.event))
+            && let Some(word) = trace.block_of(ticket, place).and_then(trap)
         {
             kinds.entry(word).or_default()[2] += 1;
         }
@@ -123,35 +119,28 @@ fn traps(trace: &Trace) -> Table {
 
 /// What the kernel did, counted.
 fn kernel(trace: &Trace) -> Vec<(&'static str, usize)> {
-    let count = |is_it: &dyn Fn(&Event<'_>) -> bool| {
-        trace.lines.iter().filter(|line| is_it(&line.event)).count()
-    };
+    let count =
+        |is_it: &dyn Fn(&Line<'_>) -> bool| trace.lines.iter().filter(|line| is_it(line)).count();
+    let of = |verb| count(&|line| line.verb == verb);
     let mut turns: Vec<_> = trace.lines.iter().map(|line| line.turn).collect();
     turns.dedup();
     let (armed, fired) = (count(&arms), count(&fires));
-    let moves = count(&|event| matches!(event, Event::Io { .. } | Event::Accept { .. }));
-    let (register, unregister) = (
-        count(&|event| matches!(event, Event::Register { .. })),
-        count(&|event| matches!(event, Event::Unregister { .. })),
-    );
-    let bytes = |wanted| {
-        let of = |event: &Event<'_>| match event {
-            Event::Io { direction, bytes, .. } if *direction == wanted => *bytes as usize,
-            _ => 0,
-        };
-        trace.lines.iter().map(|line| of(&line.event)).sum()
+    let bytes = |direction| {
+        let lines = trace.lines.iter().filter(|line| line.verb == "io");
+        let moved = lines.filter(|line| line.word(1) == direction);
+        moved.filter_map(|line| line.outcome()?.parse::<usize>().ok()).sum()
     };
     let nowhere = trace.behind.iter().filter(|behind| **behind == Behind::Nothing);
     vec![
         ("events", trace.lines.len()),
         ("turns with an event", turns.len()),
-        ("runs of a task (polls)", count(&|event| matches!(event, Event::Run { .. }))),
-        ("arrivals", count(&|event| matches!(event, Event::Arrive(_)))),
-        ("reads, writes and accepts done", moves),
-        ("bytes read", bytes(traps::protocol::Direction::Read)),
-        ("bytes written", bytes(traps::protocol::Direction::Write)),
-        ("registrations (system calls)", register),
-        ("unregistrations (system calls)", unregister),
+        ("runs of a task (polls)", of("run")),
+        ("arrivals", of("arrive")),
+        ("reads, writes and accepts done", of("io") + of("accept")),
+        ("bytes read", bytes("read")),
+        ("bytes written", bytes("write")),
+        ("registrations (system calls)", of("register")),
+        ("unregistrations (system calls)", of("unregister")),
         ("timers armed", armed),
         ("timers fired", fired),
         ("timers stale (taken back or left)", armed.saturating_sub(fired)),
@@ -160,18 +149,15 @@ fn kernel(trace: &Trace) -> Vec<(&'static str, usize)> {
 }
 
 /// Whether it sets a timer.
-fn arms(event: &Event<'_>) -> bool {
-    match event {
-        Event::Block { op: Op::Sleep { span, .. }, .. } => !span.is_zero(),
-        Event::Trap { op: Op::SetTimeout { until, .. }, .. } => until.is_some(),
-        event => matches!(event, Event::Arm { .. }),
+fn arms(line: &Line<'_>) -> bool {
+    match (line.verb, line.word(0)) {
+        ("block", "sleep") => line.word(1) != "0s",
+        ("trap", "set_timeout") => line.key("until").is_some(),
+        (verb, _) => verb == "arm",
     }
 }
 
 /// Whether it is such a timer that comes true.
-fn fires(event: &Event<'_>) -> bool {
-    match event {
-        Event::Fire { timer, .. } => !matches!(timer, Timer::Grace | Timer::Drain),
-        _ => false,
-    }
+fn fires(line: &Line<'_>) -> bool {
+    line.verb == "fire" && !["grace", "drain"].contains(&line.word(0))
 }

@@ -27,7 +27,7 @@ use crate::outside::Bell;
 /// How long a job takes.
 type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
 
-/// A virtual clock and a script. How to write tests with it: [`testing`](crate::testing).
+/// A virtual clock and a script. The crate `testing` explains how to write tests with it.
 ///
 /// ```
 /// use std::time::Duration;

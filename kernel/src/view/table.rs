@@ -66,7 +66,7 @@ fn rows(task: &TaskView) -> Vec<Row> {
         let parked = if task.state == "parked" { "waker".to_owned() } else { none() };
         traps.push((parked, none(), task.spawned_at.clone().unwrap_or_else(none)));
     }
-    let name = crate::trace::words::word(&task.name);
+    let name = crate::log::words::word(&task.name);
     let row = |(place, (parked, until, site))| {
         let first = |text: &str| if place == 0 { text.to_owned() } else { String::new() };
         let (id, name, state) = (first(&task.id.to_string()), first(&name), first(task.state));

@@ -12,7 +12,7 @@ use super::form::*;
 use super::op::{Arrival, Effect, Exit, Need, Op, Outcome, Phase, Reg, Timer, WakeOp, Why};
 use super::place::{Alias, Site, Stop};
 
-/// Text that is borrowed where the kernel makes an event and owned where a parser does.
+/// Text that is borrowed where the kernel has it, and owned where it makes it.
 pub type Text<'a> = Cow<'a, str>;
 
 /// The number of an event: gapless, from 1, in the order of the log.
@@ -23,7 +23,7 @@ table! {
     ///
     /// `at` is a place in the user's source. `cause` is the line behind this one, `grammar.md` says
     /// which.
-    pub enum Event<'a>, verb, width 8, "a verb from the list" {
+    pub enum Event<'a>, verb, width 8 {
         /// A task exists. No parent: it is the kernel's own, main, or spawned by another thread;
         /// only in the last case there may be a cause.
         Spawn = "spawn" {
@@ -197,16 +197,6 @@ impl<'a> Form<Cow<'a, [Answered<'a>]>> for Answers {
             write!(f, "{}k={ticket} = {outcome}", if nth == 0 { "" } else { ", " })?;
         }
         Ok(())
-    }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Cow<'a, [Answered<'a>]>> {
-        let mut answers = Vec::new();
-        while line.peek().starts_with("k=") {
-            let (ticket, outcome) = (TICKET.read(line)?, Own.get("=", line)?);
-            answers.push(Answered { ticket, outcome });
-            line.skip(",");
-        }
-        Ok(answers.into())
     }
 }
 

@@ -1,5 +1,5 @@
 //! The macro behind the tables of `event.rs` and `op.rs`. A table is the one place that says what
-//! an event or an operation looks like: its type, its text and its parser are made from it.
+//! an event or an operation looks like: its type and its text are made from it.
 
 /// Defines enums whose values are printed as a word and then fields. A row is
 ///
@@ -9,16 +9,14 @@
 /// ```
 ///
 /// The second is for a tuple. Everything behind the first word may be missing. `" before="` is what
-/// is printed before the field: a space if it is missing. `form` says how the field is written and
-/// read: by the own form of its type if it is missing. A form may use the fields before it. Two
-/// rows may have the same word if their fields tell them apart.
+/// is printed before the field: a space if it is missing. `form` says how the field is written: by
+/// the own form of its type if it is missing. A form may use the fields before it.
 ///
-/// Behind the name of an enum stand the method that gives the word, the width of its column if it
-/// has one, and what the parser says it expected where no row fits. A module with a table imports
-/// all names of `form.rs`.
+/// Behind the name of an enum stand the method that gives the word, and the width of its column if
+/// it has one. A module with a table imports all names of `form.rs`.
 macro_rules! table {
     ($($(#[$meta:meta])* pub enum $name:ident $(<$a:lifetime>)?,
-    $getter:ident $(, width $width:literal)?, $expected:literal {
+    $getter:ident $(, width $width:literal)? {
         $($(#[$doc:meta])* $variant:ident
         $(($inner:ident $($prefix:literal)?: $payload:ty $(= $shape:expr)?))? = $word:literal $({
             $($(#[$note:meta])* $field:ident $($before:literal)?: $type:ty $(= $form:expr)?),* $(,)?
@@ -35,6 +33,9 @@ macro_rules! table {
         }
 
         impl $(<$a>)? $name $(<$a>)? {
+            /// The first word of each variant, empty if it has none.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+
             /// Its first word, if it has one.
             #[must_use]
             pub fn $getter(&self) -> &'static str {
@@ -55,24 +56,8 @@ macro_rules! table {
                 }
                 Ok(())
             }
-
-            fn read(&self, line: &mut Reader<'_>) -> Parsed<$name $(<$a>)?> {
-                line.one_of($expected, &[$(($word, |_line| {
-                    $(let $inner: $payload =
-                        given!(Own $(, $shape)?).get(given!(" " $(, $prefix)?), _line)?;)?
-                    $($(let $field: $type =
-                        given!(Own $(, $form)?).get(given!(" " $(, $before)?), _line)?;)*)?
-                    Ok($name::$variant { $(0: $inner)? $($($field),*)? })
-                })),*])
-            }
         }
         display!($name $(<$a>)?);
-
-        #[cfg(test)]
-        $crate::trace::any_event_tests::any_row!($name $(<$a>)? { $($variant = $word {
-            $(0, $inner: $payload = given!(Own $(, $shape)?))?
-            $($($field, $field: $type = given!(Own $(, $form)?)),*)?
-        }),* });
     )*};
 }
 pub(super) use table;

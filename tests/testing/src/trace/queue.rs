@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Report;
-use crate::trace::{Event, Line, Seq, WakeOp};
+use super::check::Report;
+use super::{Line, Seq};
 
 /// The line that made a task ready: its number and its turn.
 type Ready = (Seq, u64);
@@ -39,25 +39,24 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
         let task = self.tasks.entry(line.task).or_default();
-        match &line.event {
-            Event::Spawn { .. } | Event::Wake { .. } | Event::Deliver { .. } => self.ready(line),
+        match line.verb {
+            "spawn" | "wake" | "deliver" => self.ready(line),
             // What made it ready while it ran was served by the same run.
-            Event::Block { .. } => task.ready = None,
-            Event::Run { .. } => {
+            "block" => task.ready = None,
+            "run" => {
                 let ready = std::mem::take(task).ready;
                 // The kernel's own task runs before the ready queue, as soon as it is needed.
-                if (line.task, &*line.name) != (1, "wakeup") {
+                if (line.task, line.name()) != (1, "wakeup") {
                     self.run(line, ready, report);
                 }
             }
             // All phases are between two tasks.
-            Event::Phase(_) => self.turn.iter_mut().for_each(|turn| turn.task = 0),
+            "phase" => self.turn.iter_mut().for_each(|turn| turn.task = 0),
             _ => {}
         }
     }
 
     fn ready(&mut self, line: &Line<'_>) {
-        use WakeOp::{Scope, Sleep, Waker, Yield};
         let runs = self.turn.is_some_and(|turn| (turn.turn, turn.task) == (line.turn, line.task));
         let task = self.tasks.entry(line.task).or_default();
         if !runs || task.has_left {
@@ -71,7 +70,7 @@ impl Queue {
         // the waits named here ends while a task goes on.
         task.ready = Some((line.seq, line.turn));
         let leaves =
-            matches!(line.event, Event::Wake { op: Waker | Yield | Sleep | Scope { .. }, .. });
+            line.verb == "wake" && ["waker", "yield", "sleep", "scope"].contains(&line.word(0));
         (task.has_left, task.is_tentative) = (leaves, !leaves);
     }
 

@@ -1,7 +1,7 @@
 //! The oracle: what must be true of any trace, whatever the program.
 //!
 //! One pass over a whole trace, from its first event. The oracle knows nothing of the kernel's
-//! code, only what `grammar.md` promises. Each rule is in one of three places: the numbers and
+//! code, only what its grammar promises. Each rule is in one of three places: the numbers and
 //! causes of lines here, the lives of tasks, tickets and so on in `lives.rs`, the order in which
 //! tasks run in `queue.rs`.
 
@@ -10,21 +10,17 @@ use std::fmt;
 
 use traps::Time;
 
-use super::causes::{Behind, Causes, cause};
-use super::{Event, Line, Seq, WakeOp};
-
-mod lives;
-mod queue;
-
-use lives::Lives;
-use queue::Queue;
+use super::causes::{Behind, Causes};
+use super::lives::Lives;
+use super::queue::Queue;
+use super::{Line, Seq};
 
 /// A promise that a trace breaks, and the line that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The line.
     pub seq: Seq,
-    /// The rule, one word from the list in `grammar.md`.
+    /// The rule, one word from the list in [`kernel::trace`].
     pub rule: &'static str,
     /// The violation, in words.
     pub what: String,
@@ -39,7 +35,7 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 /// Takes what is found: a rule that the line breaks, and how.
-type Report<'r> = dyn FnMut(&'static str, String) + 'r;
+pub(super) type Report<'r> = dyn FnMut(&'static str, String) + 'r;
 
 /// Checks a whole trace.
 ///
@@ -70,6 +66,9 @@ pub struct Checker {
 /// How many lines back the verb of a cause is known.
 const VERBS: usize = 1 << 16;
 
+/// The verbs whose lines always name a cause.
+const CAUSED: [&str; 6] = ["run", "wake", "deliver", "cancel", "exit", "fire"];
+
 impl Checker {
     /// The next line.
     pub fn line(&mut self, line: &Line<'_>) {
@@ -77,14 +76,18 @@ impl Checker {
         let report = &mut |rule, what| found.push(Violation { seq: line.seq, rule, what });
         order(self.last, line, report);
         let first = *self.first.get_or_insert(line.seq);
-        if let Some(cause) = cause(&line.event) {
-            let back = line.seq.saturating_sub(cause) as usize;
-            let verb = self.verbs.len().checked_sub(back).and_then(|at| self.verbs.get(at));
-            if !(first..line.seq).contains(&cause) {
-                report("cause", format!("#{cause:04} is no earlier line of this trace"));
-            } else if let Some(verb) = verb.filter(|verb| !fits(&line.event, verb)) {
-                report("cause", format!("#{cause:04}, a {verb}, does not lead to this"));
+        match line.cause {
+            Some(cause) => {
+                let back = line.seq.saturating_sub(cause) as usize;
+                let verb = self.verbs.len().checked_sub(back).and_then(|at| self.verbs.get(at));
+                if !(first..line.seq).contains(&cause) {
+                    report("cause", format!("#{cause:04} is no earlier line of this trace"));
+                } else if let Some(verb) = verb.filter(|verb| !fits(line, verb)) {
+                    report("cause", format!("#{cause:04}, a {verb}, does not lead to this"));
+                }
             }
+            None if CAUSED.contains(&line.verb) => report("cause", "it names none".to_owned()),
+            None => {}
         }
         lives.line(line, report);
         queue.line(line, report);
@@ -92,7 +95,7 @@ impl Checker {
             report("root", "nothing is behind it".to_owned());
         }
         self.last = Some((line.seq, line.at, line.turn));
-        self.verbs.push_back(line.event.verb());
+        self.verbs.push_back(line.verb);
         if self.verbs.len() > VERBS {
             self.verbs.pop_front();
         }
@@ -122,14 +125,14 @@ fn order(last: Option<(Seq, Time, u64)>, line: &Line<'_>, report: &mut Report<'_
     }
 }
 
-/// Whether a line of that verb may be the cause of the event. A wait for a descriptor or a signal
+/// Whether a line of that verb may be the cause of the line. A wait for a descriptor or a signal
 /// is never the cause of its own end.
-fn fits(event: &Event<'_>, cause: &str) -> bool {
-    match event {
-        Event::Run { .. } => ["spawn", "wake", "deliver"].contains(&cause),
-        Event::Fire { .. } => ["block", "trap", "arm", "phase"].contains(&cause),
-        Event::Deliver { .. } => ["fire", "cancel"].contains(&cause),
-        Event::Wake { op: WakeOp::Io { .. } | WakeOp::Signal, .. } => cause != "block",
+fn fits(line: &Line<'_>, cause: &str) -> bool {
+    match line.verb {
+        "run" => ["spawn", "wake", "deliver"].contains(&cause),
+        "fire" => ["block", "trap", "arm", "phase"].contains(&cause),
+        "deliver" => ["fire", "cancel"].contains(&cause),
+        "wake" if ["io", "signal"].contains(&line.word(0)) => cause != "block",
         _ => true,
     }
 }

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use kernel::testing::{self, Injected, Setup};
-use kernel::{Options, Sim};
+use kernel::{Injected, Options, Sim};
+use testing::Setup;
 use traps::io::{Io, Scripted};
 use traps::threads::panic_message;
 use traps::{
@@ -34,7 +34,7 @@ fn a_run_gives_the_output_the_span_the_trace_and_the_counters() {
     });
     assert_eq!(ran.output, Ok(Time::from_micros(9_000)));
     assert_eq!((ran.took, clock.now()), (2 * MS, Time::from_micros(9_000)));
-    assert!(ran.trace.contains(&format!("spawn    parent=- at=tests/testing.rs:{line}\n")));
+    assert!(ran.trace.contains(&format!("spawn    parent=- at=tests/harness.rs:{line}\n")));
     assert!(ran.trace.ends_with("halt     tasks=0 tickets=0 timers=0 handles=0\n"));
     assert_eq!((ran.counters.traps, ran.counters.tasks), (3, 0));
 }
@@ -126,7 +126,7 @@ fn a_sweep_meets_each_trap_of_each_task_twice() {
     });
     assert_eq!((swept.traps, swept.runs), (3, 6));
     let without_lines: Vec<_> =
-        met.iter().map(|text| text.split(" at tests/testing.rs:").next().unwrap()).collect();
+        met.iter().map(|text| text.split(" at tests/harness.rs:").next().unwrap()).collect();
     assert_eq!(
         without_lines,
         [
@@ -230,7 +230,7 @@ fn a_sweep_names_each_interrupt_that_a_program_does_not_survive() {
         .run()
     });
     assert!(said.starts_with("2 of 6 interrupted runs failed\n- a cancellation before trap 3, "));
-    assert!(said.contains("sleep 1ms until=0.001000 of task 3 teller at tests/testing.rs:"));
+    assert!(said.contains("sleep 1ms until=0.001000 of task 3 teller at tests/harness.rs:"));
     assert!(said.contains("\n- a timeout before trap 3, "), "{said}");
     assert!(said.contains(": every task is blocked for ever:\n1 task at "), "{said}");
     let trace = said.split("the trace of the first:\n").nth(1).expect("it has a trace");

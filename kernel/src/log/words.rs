@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use traps::time::Time;
@@ -32,7 +31,7 @@ pub(crate) fn word(text: &str) -> Cow<'_, str> {
     keep(text, is_plain)
 }
 
-/// The trap of a [`Stop`](super::Stop): a [`word`] without `@`.
+/// The trap of a [`Stop`](super::place::Stop): a [`word`] without `@`.
 pub(super) fn stop(text: &str) -> Cow<'_, str> {
     keep(text, |c| is_plain(c) && c != '@')
 }
@@ -72,7 +71,7 @@ pub(super) fn phrase(text: &str) -> Cow<'_, str> {
 ///
 /// Seconds from a tenth of a second on, else milliseconds, and microseconds below one of these;
 /// decimals without zeros at the end. Rounded up to a microsecond, as the kernel's clock does it.
-/// What saturates is `never`, and comes back as the longest span that the clock can count.
+/// What saturates is `never`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
@@ -98,27 +97,5 @@ impl fmt::Display for Span {
             write!(f, ".{part:0width$}")?;
         }
         f.write_str(unit)
-    }
-}
-
-/// The error in the text of a [`Span`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseSpanError;
-
-impl FromStr for Span {
-    type Err = ParseSpanError;
-
-    fn from_str(text: &str) -> Result<Span, ParseSpanError> {
-        if text == "never" {
-            return Ok(Span(Time::NEVER.since(Time::ZERO)));
-        }
-        let units = [("ms", 3), ("us", 0), ("s", 6)];
-        let of = |(unit, decimals)| Some((text.strip_suffix(unit)?, decimals));
-        let (number, decimals) = units.into_iter().find_map(of).ok_or(ParseSpanError)?;
-        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-        let micros = format!("{whole}{part:0<decimals$}").parse().map_err(|_| ParseSpanError)?;
-        let end = Time::from_micros(micros);
-        let span = Span(end.since(Time::ZERO));
-        if span.to_string() == text { Ok(span) } else { Err(ParseSpanError) }
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! [`run`] runs a main future on a [`Sim`], shuts down, and panics with the trace if anything is
 //! wrong that no program may do: it hangs, it leaves something behind, or its trace breaks a
-//! promise of the [log](crate::trace). What is right in particular is for the test to say:
+//! promise of the [log](kernel::trace). What is right in particular is for the test to say:
 //!
 //! ```
 //! use std::time::Duration;
 //! use traps::{Kind, sleep, timeout_after};
 //!
 //! let second = Duration::from_secs(1);
-//! let ran = kernel::testing::run(async {
+//! let ran = testing::run(async {
 //!     timeout_after(second, sleep(60 * second)).await
 //! });
 //! assert_eq!(ran.output.unwrap_err().kind(), Kind::TaskTimeout);
@@ -35,7 +35,8 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use kernel::{Sim, testing::Setup};
+//! use kernel::Sim;
+//! use testing::Setup;
 //! use traps::Time;
 //! use traps::io::{Direction, Io, Scripted};
 //!
@@ -60,29 +61,30 @@
 //!
 //! [`sweep`] runs a program once for each of its traps and interrupts it there, by a cancellation
 //! and by a timeout: whatever a program does to be interrupted safely, this is its test.
+//!
+//! # Logs
+//!
+//! [`trace`](mod@trace) reads the text of a log, line by line, and checks it.
 
-pub(crate) mod inject;
+#![forbid(unsafe_code)]
+
 mod sweep;
+pub mod trace;
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
+use kernel::{Counters, Kernel, Options, Sim};
 use traps::protocol::Site;
 use traps::threads::panic_message;
 
-use crate::kernel::Kernel;
-use crate::machine::Sim;
-use crate::machine::sealed::Machine;
-use crate::options::Options;
-use crate::trace::{self, Event};
-use crate::view::Counters;
-use inject::Inject;
-
-pub use inject::{Injected, Trap};
-pub use sweep::{Injection, Sweep, Swept, sweep};
+pub use kernel::Injected;
+use sweep::Watch;
+pub use sweep::{Injection, Sweep, Swept, Trap, sweep};
 
 /// A run with more events than this is taken to be endless.
 const LIMIT: u64 = 1_000_000;
@@ -160,7 +162,7 @@ impl Setup {
     /// if the trace breaks a promise.
     #[track_caller]
     pub fn run<F: Future>(self, main: F) -> Ran<F::Output> {
-        match self.live(Inject::default(), main, Location::caller()) {
+        match self.live(Watch::default(), main, Location::caller()) {
             Ok(lived) => lived.ran,
             Err(failure) => failure.raise(),
         }
@@ -169,24 +171,18 @@ impl Setup {
     /// The whole life of a kernel.
     fn live<F: Future>(
         self,
-        inject: Inject,
+        watch: Watch,
         main: F,
         site: Site,
     ) -> Result<Lived<F::Output>, Failure> {
         let Setup { sim, options, limit } = self;
         let clock = sim.clock();
         let start = clock.now();
-        let head = trace::header(sim.clock_name(), Machine::seed(&sim));
-        let text = Rc::new(RefCell::new(format!("{head}\n")));
         let mut kernel = Kernel::with_options(sim, options);
-        kernel.inject = inject;
-        let (told, limit, mut events) = (text.clone(), limit.unwrap_or(LIMIT), 0);
-        kernel.observe(move |line: &trace::Line<'_>| {
-            told.borrow_mut().push_str(&format!("{line}\n"));
-            events += 1;
-            // Once: what is dropped on the way out may still have events.
-            assert!(events != limit + 1, "the program does not end: more than {limit} events");
-        });
+        let seen = watch.over(&mut kernel);
+        let text = Text::default();
+        kernel.trace_to(text.clone());
+        panic_beyond(limit.unwrap_or(LIMIT), &mut kernel);
         let failed = |why| Failure { why, panic: None, trace: text.take() };
         let caught = |panic: Box<dyn Any + Send>| {
             let why = format!("main panicked: {}", panic_message(&*panic));
@@ -198,23 +194,56 @@ impl Setup {
         let ended = catch_unwind(AssertUnwindSafe(|| kernel.shutdown())).map_err(caught)?;
         ended.map_err(|error| failed(format!("in the shutdown, {error}")))?;
         let counters = kernel.counters();
-        let seen = std::mem::take(&mut kernel.inject.seen);
         drop(kernel);
         let left = what_is_left(&counters);
         if !left.is_empty() {
             return Err(failed(format!("the program leaves {left}")));
         }
-        let panics = judge(&text.borrow());
-        let panics = panics.map_err(failed)?;
         let trace = text.take();
-        Ok(Lived { ran: Ran { output, took, trace, counters }, seen, panics })
+        match judge(&trace) {
+            Ok(panics) => {
+                let ran = Ran { output, took, trace, counters };
+                Ok(Lived { ran, seen: seen.take(), panics })
+            }
+            Err(why) => Err(Failure { why, panic: None, trace }),
+        }
+    }
+}
+
+/// Ends a run that has more events than this.
+fn panic_beyond(limit: u64, kernel: &mut Kernel<Sim>) {
+    let mut events = 0;
+    kernel.observe(move |_: &kernel::trace::Line<'_>| {
+        events += 1;
+        // Once: what is dropped on the way out may still have events.
+        assert!(events != limit + 1, "the program does not end: more than {limit} events");
+    });
+}
+
+/// The trace of a run.
+#[derive(Clone, Default)]
+struct Text(Rc<RefCell<Vec<u8>>>);
+
+impl Text {
+    fn take(&self) -> String {
+        String::from_utf8(self.0.take()).expect("a trace is ASCII")
+    }
+}
+
+impl io::Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 /// A run that all is well with.
 struct Lived<T> {
     ran: Ran<T>,
-    /// The traps that were looked at.
+    /// The traps that were noted.
     seen: Vec<Trap>,
     /// Tasks that panicked.
     panics: usize,
@@ -273,5 +302,5 @@ fn judge(text: &str) -> Result<usize, String> {
         let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
         format!("the trace breaks promises:\n{}", violations.join("\n"))
     })?;
-    Ok(lines.iter().filter(|line| matches!(line.event, Event::Panic { .. })).count())
+    Ok(lines.iter().filter(|line| line.verb == "panic").count())
 }

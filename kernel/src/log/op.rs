@@ -12,7 +12,7 @@ use super::place::{Alias, Site};
 
 table! {
     /// What a trap asks for, behind `trap` and `block`.
-    pub enum Op<'a>, word, "a trap from the list" {
+    pub enum Op<'a>, word {
         /// A reading of the clock.
         Clock = "clock",
         /// The time of day.
@@ -80,7 +80,7 @@ table! {
 
     /// What a completed wait was for, behind `wake`.
     #[derive(Copy)]
-    pub enum WakeOp, word, "a wait from the list" {
+    pub enum WakeOp, word {
         /// Its place at the end of the queue.
         Yield = "yield",
         /// A sleep.
@@ -106,7 +106,7 @@ table! {
     }
 
     /// A phase of the shutdown, behind `phase`; each says what it waits for.
-    pub enum Phase<'a>, word, "close, drain, cancel, cleanup or drop" {
+    pub enum Phase<'a>, word {
         /// The flag is set, who waits for it is woken.
         Close = "close" {
             reason " reason=": Text<'a> = WORD,
@@ -127,7 +127,7 @@ table! {
 
     /// How the drain of a shutdown ended.
     #[derive(Copy, Eq)]
-    pub enum After, word, "drained, limit, signal or failure" {
+    pub enum After, word {
         /// Nobody holds it any more.
         Drained = "drained",
         /// It took too long.
@@ -140,7 +140,7 @@ table! {
 
     /// How a task ended.
     #[derive(Copy, Eq)]
-    pub enum Exit, word, "ok, panic, cancelled or dropped" {
+    pub enum Exit, word {
         /// Its future has returned.
         Ok = "ok",
         /// It panicked.
@@ -153,7 +153,7 @@ table! {
 
     /// The effect of a request to cancel.
     #[derive(Copy, Eq)]
-    pub enum Effect, word, "delivered, pending, again or ended" {
+    pub enum Effect, word {
         /// The task was parked and has it.
         Delivered = "delivered",
         /// It gets it at its next blocking trap.
@@ -165,7 +165,7 @@ table! {
     }
 
     /// An arrival from outside: the detail of `arrive`.
-    pub enum Arrival<'a>, word, "a descriptor and a direction, or a signal" {
+    pub enum Arrival<'a>, word {
         /// A descriptor looks ready.
         Io = "" { alias "": Alias, direction: Direction = DIRECTION },
         /// The process got a signal.
@@ -174,7 +174,7 @@ table! {
 
     /// What a wait for a descriptor did about its registration.
     #[derive(Copy, Eq)]
-    pub enum Reg, word, "new, kept or changed" {
+    pub enum Reg, word {
         /// It registered it.
         New = "new",
         /// The descriptor was registered already: nothing.
@@ -185,7 +185,7 @@ table! {
 
     /// Why a descriptor was registered.
     #[derive(Copy, Eq)]
-    pub enum Need, word, "first or again" {
+    pub enum Need, word {
         /// The first wait for it.
         First = "first",
         /// A wait after its registration had ended.
@@ -194,7 +194,7 @@ table! {
 
     /// Why a registration was dropped.
     #[derive(Copy, Eq)]
-    pub enum Why, word, "a reason from the list" {
+    pub enum Why, word {
         /// Policy Eager: a wake ends it.
         Wake = "wake",
         /// Policy NextSleep: the task left the CPU for something else.
@@ -213,7 +213,7 @@ table! {
 
     /// What fires, behind `fire`, `arm` and `disarm`.
     #[derive(Copy, Eq, PartialOrd, Ord)]
-    pub enum Timer, word, "a timer: k=12, s3, d4, `drain` or `grace`" {
+    pub enum Timer, word {
         /// The sleep of that ticket.
         Sleep(ticket "": u64 = TICKET) = "",
         /// The deadline of that scope.
@@ -227,7 +227,7 @@ table! {
     }
 
     /// How a trap came out, as it is shown behind `=`.
-    pub enum Outcome<'a>, word, "an outcome, such as ok, a number, or `!` and an error" {
+    pub enum Outcome<'a>, word {
         /// It was done.
         Ok = "ok",
         /// A reading of the clock.

@@ -1,18 +1,16 @@
-//! The forms of values: how each is written in a line, and how it is read back. The tables of
-//! `event.rs` and `op.rs` name a form for each field.
+//! The forms of values: how each is written in a line. The tables of `event.rs` and `op.rs` name a
+//! form for each field.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 pub(super) use std::fmt::{self, Formatter};
-use std::str::FromStr;
 use std::time::Duration;
 
 use traps::Kind;
 use traps::protocol::Direction;
 use traps::time::Time;
 
-use super::Text;
-pub(super) use super::reader::{Parsed, Reader};
+use super::event::Text;
 pub(super) use super::table::{display, given, table};
 use super::words::{Span, phrase, sentence, signal, word};
 
@@ -26,9 +24,6 @@ pub(super) trait Form<T: PartialEq> {
     /// Writes a value.
     fn write(&self, value: &T, f: &mut Formatter<'_>) -> fmt::Result;
 
-    /// Reads it back.
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<T>;
-
     /// Writes a text and then the value, or nothing if the value is left out.
     fn put(&self, before: &str, value: &T, f: &mut Formatter<'_>) -> fmt::Result {
         if self.absent().as_ref() == Some(value) {
@@ -36,12 +31,6 @@ pub(super) trait Form<T: PartialEq> {
         }
         f.write_str(before)?;
         self.write(value, f)
-    }
-
-    /// Reads that text and the value. What cannot be read was left out, if it may be.
-    fn get(&self, before: &'static str, line: &mut Reader<'_>) -> Parsed<T> {
-        let value = line.attempt(|line| line.expect(before.trim()).and_then(|()| self.read(line)));
-        value.or_else(|error| self.absent().ok_or(error))
     }
 }
 
@@ -67,42 +56,30 @@ impl Form<Time> for Own {
     fn write(&self, time: &Time, f: &mut Formatter<'_>) -> fmt::Result {
         write_time(*time, 0, f)
     }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Time> {
-        line.word("a time, such as 0.500000", |word| word.parse().ok())
-    }
 }
 
 impl Form<Duration> for Own {
     fn write(&self, span: &Duration, f: &mut Formatter<'_>) -> fmt::Result {
         Span(*span).fmt(f)
     }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Duration> {
-        line.word("a span, such as 0.5s", |word| word.parse().ok().map(|Span(span)| span))
-    }
 }
 
-/// A prefix, a number of at least so many digits behind it, and what the parser calls that.
-pub(super) struct Number(&'static str, usize, &'static str);
+/// A prefix, and a number of at least so many digits behind it.
+pub(super) struct Number(&'static str, usize);
 
-pub(super) const COUNT: Number = Number("", 1, "a number");
-pub(super) const SEQ: Number = Number("#", 4, "the number of an event, such as #0042");
-pub(super) const TASK: Number = Number("", 1, "a task, a number");
-pub(super) const TICKET: Number = Number("k=", 1, "the ticket, such as k=1");
-pub(super) const SCOPE: Number = Number("s", 1, "a scope, such as s1");
-pub(super) const DEADLINE: Number = Number("d", 1, "a connection deadline, such as d1");
-pub(super) const QUEUE: Number = Number("q", 1, "a queue, such as q1");
-pub(super) const JOB: Number = Number("o", 1, "a job, such as o1");
+pub(super) const COUNT: Number = Number("", 1);
+pub(super) const SEQ: Number = Number("#", 4);
+pub(super) const TASK: Number = Number("", 1);
+pub(super) const TICKET: Number = Number("k=", 1);
+pub(super) const SCOPE: Number = Number("s", 1);
+pub(super) const DEADLINE: Number = Number("d", 1);
+pub(super) const QUEUE: Number = Number("q", 1);
+pub(super) const JOB: Number = Number("o", 1);
 
-impl<N: Display + FromStr + PartialEq> Form<N> for Number {
+impl<N: Display + PartialEq> Form<N> for Number {
     fn write(&self, value: &N, f: &mut Formatter<'_>) -> fmt::Result {
-        let Number(letter, digits, _) = *self;
+        let Number(letter, digits) = *self;
         write!(f, "{letter}{value:0digits$}")
-    }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<N> {
-        line.word(self.2, |word| word.strip_prefix(self.0)?.parse().ok())
     }
 }
 
@@ -114,9 +91,9 @@ pub(super) struct Named<'n, T, F>(pub(super) &'n [(T, &'static str)], pub(super)
 pub(super) const ACTOR: Named<'_, Option<u64>, Opt<Number>> = Named(&[(None, "-")], Opt(TASK));
 pub(super) const SCOPE_OR_ROOT: Named<'_, u64, Number> = Named(&[(0, "root")], SCOPE);
 pub(super) const EXTERNAL: Named<'_, bool, Other> =
-    Named(&[(true, "external"), (false, "")], Other("external"));
+    Named(&[(true, "external"), (false, "")], Other);
 pub(super) const DIRECTION: Named<'_, Direction, Other> =
-    Named(&[(Direction::Read, "read"), (Direction::Write, "write")], Other("`read` or `write`"));
+    Named(&[(Direction::Read, "read"), (Direction::Write, "write")], Other);
 pub(super) const KIND: Named<'_, Kind, Other> = Named(
     &[
         (Kind::Cancelled, "cancelled"),
@@ -124,7 +101,7 @@ pub(super) const KIND: Named<'_, Kind, Other> = Named(
         (Kind::TimeoutCancellation, "timeout-cancellation"),
         (Kind::UncaughtTimeout, "uncaught-timeout"),
     ],
-    Other("an interrupt"),
+    Other,
 );
 
 impl<T: Copy + PartialEq, F: Form<T>> Form<T> for Named<'_, T, F> {
@@ -138,53 +115,28 @@ impl<T: Copy + PartialEq, F: Form<T>> Form<T> for Named<'_, T, F> {
             None => self.1.write(value, f),
         }
     }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<T> {
-        match self.0.iter().find(|(_, word)| *word == line.peek()) {
-            Some((value, word)) => line.expect(word).map(|()| *value),
-            None => self.1.read(line),
-        }
-    }
 }
 
-/// There is no other value; the text is for the parser's error.
-pub(super) struct Other(pub(super) &'static str);
+/// There is no other value.
+pub(super) struct Other;
 
 impl<T: PartialEq> Form<T> for Other {
     fn write(&self, _: &T, _: &mut Formatter<'_>) -> fmt::Result {
         Ok(())
     }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<T> {
-        Err(line.wrong(self.0))
-    }
 }
 
-/// Free text: how it is made to look like what it is, and how it is found again in a line.
-pub(super) struct Free(pub(super) fn(&str) -> Cow<'_, str>, fn(&mut Reader<'_>) -> Parsed<String>);
+/// Free text, and how it is made to look like what it is.
+pub(super) struct Free(fn(&str) -> Cow<'_, str>);
 
-pub(super) const WORD: Free = Free(word, |line| line.word("a word", |text| Some(text.to_owned())));
-pub(super) const SENTENCE: Free = Free(sentence, |line| line.remainder());
-pub(super) const ERROR: Free = Free(phrase, |line| {
-    let mut text = String::new();
-    while !line.peek().is_empty() && !line.peek().contains('=') {
-        text += if text.is_empty() { "" } else { " " };
-        text += line.peek();
-        line.skip(line.peek());
-    }
-    Ok(text)
-});
-pub(super) const SIGNAL: Free = Free(signal, |line| {
-    line.word("a signal", |text| text.starts_with("SIG").then(|| text.to_owned()))
-});
+pub(super) const WORD: Free = Free(word);
+pub(super) const SENTENCE: Free = Free(sentence);
+pub(super) const ERROR: Free = Free(phrase);
+pub(super) const SIGNAL: Free = Free(signal);
 
 impl<'a> Form<Text<'a>> for Free {
     fn write(&self, text: &Text<'a>, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0(text))
-    }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Text<'a>> {
-        self.1(line).map(Cow::Owned)
     }
 }
 
@@ -199,10 +151,6 @@ impl<T: PartialEq, F: Form<T>> Form<Option<T>> for Opt<F> {
     fn write(&self, value: &Option<T>, f: &mut Formatter<'_>) -> fmt::Result {
         value.iter().try_for_each(|value| self.0.write(value, f))
     }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Option<T>> {
-        self.0.read(line).map(Some)
-    }
 }
 
 /// A value that is left out if it is the default of its type: 0, `false`, or an empty text.
@@ -215,9 +163,5 @@ impl<T: Default + PartialEq, F: Form<T>> Form<T> for Filled<F> {
 
     fn write(&self, value: &T, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.write(value, f)
-    }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<T> {
-        self.0.read(line)
     }
 }

@@ -1,6 +1,4 @@
-//! Puts an interrupt before one chosen trap of a run: the kernel's side of a sweep.
-
-use std::fmt;
+//! The hook for tests: it is called before each trap, and can interrupt the task that makes it.
 
 use traps::Time;
 use traps::protocol::{Opening, ROOT, ScopeId, ScopeKind, Site};
@@ -10,31 +8,23 @@ use crate::log::{self, KERNEL, emit, emit_for};
 use crate::machine::Machine;
 use crate::trace::{Event, Op, Outcome, Timer};
 
-/// A trap of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A trap that is about to be dispatched, as the hook of [`Kernel::before_each_trap`] sees it.
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Trap {
+pub struct Trap<'a> {
     /// From 1, in the order of their dispatch.
     pub number: u64,
     /// The number of the task that makes it.
     pub task: u64,
     /// The name of that task.
-    pub name: String,
-    /// What it asks for, in the words of the log.
-    pub op: String,
-    /// Where it was made, `file:line`.
-    pub site: String,
+    pub name: &'a str,
+    /// What it asks for; its text is that of the log.
+    pub op: &'a Op<'a>,
+    /// Where it was made.
+    pub site: Site,
 }
 
-/// `trap 3, sleep 1s until=1.000000 of task 3 child at examples/hello.rs:14`
-impl fmt::Display for Trap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Trap { number, task, name, op, site } = self;
-        write!(f, "trap {number}, {op} of task {task} {name} at {site}")
-    }
-}
-
-/// What a sweep does to a task.
+/// What a hook does to the task that makes a trap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Injected {
     /// It is cancelled.
@@ -45,66 +35,54 @@ pub enum Injected {
     Timeout,
 }
 
-/// What a sweep does to a run.
-#[derive(Debug)]
-pub(crate) struct Inject {
-    /// From the trap with this number on, each is looked at before it is dispatched;
-    /// `u64::MAX`: none is.
-    from: u64,
+type Before = Box<dyn FnMut(&Trap<'_>) -> Option<Injected>>;
+
+/// The hook of a kernel, if it has one.
+pub(crate) struct Hook {
+    before: Option<Before>,
     /// Each task runs inside a scope whose deadline can be made to pass.
     pub(crate) around: bool,
     /// That scope, of the task that runs.
     pub(crate) root: ScopeId,
-    /// What the first trap that is looked at meets; `None`: nothing, and all are noted.
-    what: Option<Injected>,
-    /// The traps that were looked at.
-    pub(crate) seen: Vec<Trap>,
 }
 
-impl Default for Inject {
-    fn default() -> Inject {
-        let root = ScopeId { index: ROOT, number: 0 };
-        Inject { from: u64::MAX, around: false, root, what: None, seen: Vec::new() }
+impl Default for Hook {
+    fn default() -> Hook {
+        Hook { before: None, around: false, root: ScopeId { index: ROOT, number: 0 } }
     }
 }
 
-impl Inject {
-    /// Notes every trap.
-    pub(crate) fn note() -> Inject {
-        Inject { from: 0, ..Inject::default() }
-    }
-
-    /// Interrupts the task that makes the trap of this number.
-    pub(crate) fn hit(what: Injected, number: u64) -> Inject {
-        let around = what == Injected::Timeout;
-        Inject { from: number, around, what: Some(what), ..Inject::default() }
-    }
-
-    /// Whether the trap of this number is to be looked at.
+impl Hook {
     #[inline]
-    pub(crate) fn is_due(&self, trap: u64) -> bool {
-        trap >= self.from
-    }
-
-    pub(crate) fn is_active(&self) -> bool {
-        self.from != u64::MAX
+    pub(crate) fn is_set(&self) -> bool {
+        self.before.is_some()
     }
 }
 
 impl<M: Machine> Kernel<M> {
-    /// Notes a trap that is about to be dispatched, and interrupts its task if that is asked for.
+    /// Calls `hook` before each trap is dispatched, from now on. What it returns happens to the
+    /// task that makes the trap: a trap that blocks ends with the interrupt, and from one that
+    /// answers it is pending until the next that blocks.
+    ///
+    /// For tests that interrupt a program. With `timeouts`, each task runs inside a scope of its
+    /// own, which the trace shows; only then may the hook return [`Injected::Timeout`]. Set the
+    /// hook before the first run.
+    pub fn before_each_trap(
+        &mut self,
+        timeouts: bool,
+        hook: impl FnMut(&Trap<'_>) -> Option<Injected> + 'static,
+    ) {
+        self.hook = Hook { before: Some(Box::new(hook)), around: timeouts, ..Hook::default() };
+        self.look();
+    }
+
+    /// Shows a trap to the hook, and interrupts its task if the hook says so.
     #[cold]
     pub(crate) fn before_trap(&mut self, task: u32, site: Site, op: &Op<'_>) {
+        let Some(before) = &mut self.hook.before else { return };
         let (id, name) = self.tasks.label(task);
-        self.inject.seen.push(Trap {
-            number: self.counts.traps,
-            task: id,
-            name: name.to_owned(),
-            op: op.to_string(),
-            site: log::place_of(site),
-        });
-        let Some(what) = self.inject.what else { return };
-        self.inject.from = u64::MAX;
+        let what = before(&Trap { number: self.counts.traps, task: id, name, op, site });
+        let Some(what) = what else { return };
         self.log.now = self.machine.now();
         match what {
             Injected::Cancellation => {
@@ -138,7 +116,7 @@ impl<M: Machine> Kernel<M> {
             });
         }
         let index = self.outermost(task);
-        self.inject.root = self.scopes.name_of(&self.tasks, task, index);
+        self.hook.root = self.scopes.name_of(&self.tasks, task, index);
     }
 
     /// The oldest scope of a task: opened before it ran, it stays to its end.

@@ -1,6 +1,28 @@
 //! Where events become lines, and are handed to whoever listens.
 //!
 //! Decides nothing. While nobody listens, an event costs one test.
+//!
+//! | file | is |
+//! |---|---|
+//! | `event.rs` | the table of events: their types and their text in one |
+//! | `op.rs` | the tables of what stands in events |
+//! | `place.rs` | places in the source, and descriptors |
+//! | `line.rs` | a line with its columns, and the head of a trace |
+//! | `form.rs` | how a value is written: the words of the tables |
+//! | `table.rs` | the macros that make types and text from a table |
+//! | `words.rs` | what free text and spans look like |
+//!
+//! The public names are in `kernel::trace`. `tests/testing` reads the text.
+
+pub(crate) mod event;
+mod form;
+pub(crate) mod line;
+pub(crate) mod op;
+pub(crate) mod place;
+mod table;
+#[cfg(test)]
+mod text_tests;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,16 +1,86 @@
 //! The sweep: a program is interrupted at each of its traps, once by a cancellation and once by a
 //! timeout.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::rc::Rc;
 
+use kernel::{Injected, Kernel, Options, Sim};
 use traps::protocol::Site;
 use traps::threads::panic_message;
 
-use super::inject::{Inject, Injected, Trap};
 use super::{Failure, Ran, Setup};
-use crate::machine::Sim;
-use crate::options::Options;
+
+/// A trap of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trap {
+    /// From 1, in the order of their dispatch.
+    pub number: u64,
+    /// The number of the task that makes it.
+    pub task: u64,
+    /// The name of that task.
+    pub name: String,
+    /// What it asks for, in the words of the log.
+    pub op: String,
+    /// Where it was made, `file:line`.
+    pub site: String,
+}
+
+impl Trap {
+    fn of(trap: &kernel::Trap<'_>) -> Trap {
+        Trap {
+            number: trap.number,
+            task: trap.task,
+            name: trap.name.to_owned(),
+            op: trap.op.to_string(),
+            site: format!("{}:{}", trap.site.file(), trap.site.line()),
+        }
+    }
+}
+
+/// `trap 3, sleep 1s until=1.000000 of task 3 child at examples/hello.rs:14`
+impl fmt::Display for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Trap { number, task, name, op, site } = self;
+        write!(f, "trap {number}, {op} of task {task} {name} at {site}")
+    }
+}
+
+/// What a run does at its traps.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Watch {
+    #[default]
+    Nothing,
+    /// It notes each.
+    Note,
+    /// It notes the trap of this number, and interrupts the task that makes it.
+    Hit(Injected, u64),
+}
+
+impl Watch {
+    /// Sets the hook of a kernel. Gives the traps that it will note.
+    pub(crate) fn over(self, kernel: &mut Kernel<Sim>) -> Rc<RefCell<Vec<Trap>>> {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let note = seen.clone();
+        match self {
+            Watch::Nothing => {}
+            Watch::Note => kernel.before_each_trap(false, move |trap| {
+                note.borrow_mut().push(Trap::of(trap));
+                None
+            }),
+            Watch::Hit(what, number) => {
+                kernel.before_each_trap(what == Injected::Timeout, move |trap| {
+                    let is_it = trap.number == number;
+                    is_it.then(|| note.borrow_mut().push(Trap::of(trap)));
+                    is_it.then_some(what)
+                });
+            }
+        }
+        seen
+    }
+}
 
 /// A sweep over a program; [`Sweep::run`] or [`Sweep::check`] makes it.
 ///
@@ -34,7 +104,7 @@ use crate::options::Options;
 ///
 /// ```
 /// use std::time::Duration;
-/// use kernel::{Sim, testing};
+/// use kernel::Sim;
 /// use traps::{sleep, spawn};
 ///
 /// let swept = testing::sweep(|| {
@@ -159,7 +229,7 @@ where
         site: Site,
     ) -> Swept<F::Output> {
         let (sim, main) = (self.program)();
-        let plain = match self.setup(sim).live(Inject::note(), main, site) {
+        let plain = match self.setup(sim).live(Watch::Note, main, site) {
             Ok(lived) => lived,
             Err(failure) => failure.raise(),
         };
@@ -195,9 +265,9 @@ where
         check: &mut impl FnMut(&Injection, Ran<F::Output>),
         site: Site,
     ) -> Result<(), Failure> {
-        let inject = Inject::hit(injection.what, injection.trap.number);
+        let watch = Watch::Hit(injection.what, injection.trap.number);
         let (sim, main) = (self.program)();
-        let lived = self.setup(sim).live(inject, main, site)?;
+        let lived = self.setup(sim).live(watch, main, site)?;
         let trace = lived.ran.trace.clone();
         let why = if lived.seen.first() != Some(&injection.trap) {
             let now = lived.seen.first().map_or("not made".to_owned(), ToString::to_string);

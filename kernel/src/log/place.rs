@@ -35,13 +35,6 @@ impl<'a> Form<Site<'a>> for Own {
     fn write(&self, site: &Site<'a>, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", word(&site.file), site.line)
     }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Site<'a>> {
-        line.word("FILE:LINE", |word| {
-            let (file, line) = word.rsplit_once(':')?;
-            Some(Site { file: file.to_owned().into(), line: line.parse().ok()? })
-        })
-    }
 }
 
 impl<'a> Form<Stop<'a>> for Own {
@@ -49,25 +42,12 @@ impl<'a> Form<Stop<'a>> for Own {
         f.write_str(&stop(trap))?;
         Opt(Own).put("@", at, f)
     }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Stop<'a>> {
-        let trap = line.peek().split('@').next().unwrap_or_default();
-        line.skip(trap);
-        Ok(Stop { trap: trap.to_owned().into(), at: Opt(Own).get("@", line)? })
-    }
 }
 
 impl Form<Alias> for Own {
     fn write(&self, alias: &Alias, f: &mut Formatter<'_>) -> fmt::Result {
         let kind = if alias.kind.is_ascii_lowercase() { alias.kind } else { 'f' };
         write!(f, "{kind}{}", alias.number)
-    }
-
-    fn read(&self, line: &mut Reader<'_>) -> Parsed<Alias> {
-        line.word("a descriptor, such as c1", |word| {
-            let kind = word.chars().next().filter(char::is_ascii_lowercase)?;
-            Some(Alias { kind, number: word[1..].parse().ok()? })
-        })
     }
 }
 

@@ -114,6 +114,14 @@ fn a_cause_leads_to_what_it_causes() {
 }
 
 #[test]
+fn what_a_line_leaves_out_is_found() {
+    assert_eq!(after_run(&["1 2 wake waker"]), ["#3 cause"]);
+    assert_eq!(after_run(&["1 2 exit ok"]), ["#3 cause"]);
+    assert_eq!(after_run(&["1 2 withdraw it"]), ["#3 ticket"]);
+    assert_eq!(after_run(&["1 2 offload o1 limiter=disk"]), ["#3 job"]);
+}
+
+#[test]
 fn every_chain_of_causes_ends_outside() {
     assert_eq!(broken(&["0 2 spawn parent=7"]), ["#1 root"]);
     assert_eq!(broken(&["0 2 spawn parent=-", "1 3 withdraw k=1"]), ["#2 ticket", "#2 root"]);
@@ -312,7 +320,8 @@ fn the_wakeup_task_runs_outside_the_queue() {
 
 #[test]
 fn a_violation_names_the_line_and_the_rule() {
-    let lines = [line(trace(&["1 2 withdraw k=7"]).trim_end()).unwrap()];
+    let text = trace(&["1 2 withdraw k=7"]);
+    let lines = [line(text.trim_end()).unwrap()];
     let shown = check(&lines).unwrap_err()[0].to_string();
     assert_eq!(shown, "#0001 ticket: k=7 was not opened");
 }

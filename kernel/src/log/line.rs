@@ -1,0 +1,77 @@
+//! A line of the log, and the head of a trace.
+
+use std::time::Duration;
+
+use traps::time::Time;
+
+use super::event::{Event, Seq, Text};
+use super::form::*;
+use super::words::word;
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line<'a> {
+    /// Kernel time.
+    pub at: Time,
+    /// The turn of the loop; 0 before the first.
+    pub turn: u64,
+    /// The number of this event.
+    pub seq: Seq,
+    /// The task it happened to; 0 is the kernel itself.
+    pub task: u64,
+    /// The task's name, `kernel` for 0. White space and control characters are shown as `_`.
+    pub name: Text<'a>,
+    /// What happened.
+    pub event: Event<'a>,
+    /// What only a timed trace shows; `None` in a stable one.
+    pub timed: Option<Timed>,
+}
+
+/// Measured spans, in timed traces only. Microseconds inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Timed {
+    /// How long the task ran before this line (`block`, `exit`).
+    pub ran: Option<Duration>,
+    /// How long it was ready before it ran (`run`).
+    pub waited: Option<Duration>,
+    /// How long after its time it fired (`fire`).
+    pub late: Option<Duration>,
+}
+
+/// The columns, and what was measured. Nothing is allocated, unless a free text has characters
+/// that must be replaced.
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Line { at, turn, seq, task, name, event, timed } = self;
+        write_time(*at, 9, f)?;
+        write!(f, " {turn:>7}  #{seq:04} {task:>3} ")?;
+        write_column(&word(name), 8, f)?;
+        Own.put(" ", event, f)?;
+        if let Some(Timed { ran, waited, late }) = timed
+            && !event.ends_in_text()
+        {
+            Opt(Own).put(" ran=", ran, f)?;
+            Opt(Own).put(" waited=", waited, f)?;
+            Opt(Own).put(" late=", late, f)?;
+        }
+        Ok(())
+    }
+}
+
+/// The version of the format.
+const VERSION: &str = "v2";
+
+/// The two lines above every trace: what made it, and the names of the columns.
+///
+/// No line end behind the second. `clock` is `virtual` or `real`.
+#[must_use]
+pub fn header(clock: &str, seed: u64) -> String {
+    let columns = "# time       turn    seq  id task     verb     detail";
+    format!("#trace {VERSION} clock={} seed={seed}\n{columns}", word(clock))
+}
+
+/// The lines of `--list-traps`: all that a task can ask of its kernel.
+#[must_use]
+pub fn listed() -> Vec<String> {
+    include_str!("traps.txt").lines().map(str::to_owned).collect()
+}

@@ -1,0 +1,55 @@
+//! The cause of a line: the earlier line that led to it, or something from outside.
+
+use std::collections::BTreeMap;
+
+use super::{Line, Seq};
+
+/// What led to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// That line: its `cause=`, or the `run` in which its task did this.
+    Line(Seq),
+    /// Something from outside: an arrival, a timer, another thread, the start.
+    Outside,
+    /// Nothing that the trace knows of.
+    Nothing,
+}
+
+/// Finds what is behind each line of a trace, from the first to the last.
+#[derive(Clone, Debug, Default)]
+pub struct Causes {
+    /// The last `run` of each task, or its `spawn`.
+    tasks: BTreeMap<u64, Seq>,
+    /// The last phase of a shutdown.
+    phase: Option<Seq>,
+}
+
+impl Causes {
+    /// The cause of the next line.
+    pub fn behind(&mut self, line: &Line<'_>) -> Behind {
+        let by = |line: Option<&Seq>| line.map_or(Behind::Nothing, |seq| Behind::Line(*seq));
+        let behind = match (line.verb, line.cause) {
+            // These have a cause too: what set the timer. But it is time that made it fire.
+            ("fire" | "arrive", _) => Behind::Outside,
+            ("spawn", cause) => match (line.number("parent"), cause) {
+                (Some(parent), _) => by(self.tasks.get(&parent)),
+                (None, Some(cause)) => Behind::Line(cause),
+                (None, None) => Behind::Outside,
+            },
+            (_, Some(cause)) => Behind::Line(cause),
+            // One phase of a shutdown leads to the next; the first is somebody's wish.
+            ("phase", None) => self.phase.map_or(Behind::Outside, Behind::Line),
+            // The kernel's own work belongs to the turn.
+            (_, None) if line.task == 0 => Behind::Outside,
+            (_, None) => by(self.tasks.get(&line.task)),
+        };
+        match line.verb {
+            "run" | "spawn" => {
+                self.tasks.insert(line.task, line.seq);
+            }
+            "phase" => self.phase = Some(line.seq),
+            _ => {}
+        }
+        behind
+    }
+}

@@ -1,0 +1,217 @@
+//! A line of the log, read from its text.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use kernel::trace::{Event, Seq};
+use traps::Time;
+
+/// Verbs whose detail ends in free text, in which nothing is a key.
+const TEXTS: [&str; 5] = ["warn", "panic", "refuse", "cap", "boot"];
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line<'t> {
+    /// Kernel time.
+    pub at: Time,
+    /// The turn of the loop; 0 before the first.
+    pub turn: u64,
+    /// The number of this event.
+    pub seq: Seq,
+    /// The task it happened to; 0 is the kernel itself.
+    pub task: u64,
+    /// What happened, in one word.
+    pub verb: &'static str,
+    /// The line that it names as its cause.
+    pub cause: Option<Seq>,
+    text: Cow<'t, str>,
+    /// Where in the text the name begins and ends, and where the verb and the detail begin.
+    name: (usize, usize),
+    event: usize,
+    detail: usize,
+}
+
+impl<'t> Line<'t> {
+    /// The task's name, `kernel` for task 0.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.text[self.name.0..self.name.1]
+    }
+
+    /// The line from its verb on.
+    #[must_use]
+    pub fn event(&self) -> &str {
+        &self.text[self.event..]
+    }
+
+    /// What stands behind the verb.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.text[self.detail..]
+    }
+
+    /// The words of the detail, without the commas behind them.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.detail().split(' ').map(|word| word.trim_end_matches(','))
+    }
+
+    /// One of these words, counted from 0; empty if there are less.
+    #[must_use]
+    pub fn word(&self, nth: usize) -> &str {
+        self.words().nth(nth).unwrap_or_default()
+    }
+
+    /// The value behind the first `key=` in the detail. Free text has none.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Option<&str> {
+        if TEXTS.contains(&self.verb) {
+            return None;
+        }
+        self.words().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    /// As [`Line::key`], as a number. That of an event may begin with `#`.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.key(key).and_then(|value| value.trim_start_matches('#').parse().ok())
+    }
+
+    /// What stands behind the first ` = `, up to the next answer, cause or place.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&str> {
+        let (_, rest) = self.detail().split_once(" = ").filter(|_| !TEXTS.contains(&self.verb))?;
+        let ends = [", ", " cause=", " at="].into_iter().filter_map(|end| rest.find(end));
+        Some(&rest[..ends.min().unwrap_or(rest.len())])
+    }
+
+    /// The same line with a text of its own.
+    #[must_use]
+    pub fn into_owned(self) -> Line<'static> {
+        let Line { at, turn, seq, task, verb, cause, text, name, event, detail } = self;
+        let text = Cow::Owned(text.into_owned());
+        Line { at, turn, seq, task, verb, cause, text, name, event, detail }
+    }
+}
+
+/// As it was read.
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Where a line stops being one, and what should stand there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The column, from 1.
+    pub column: usize,
+    /// The expected input, in words.
+    pub expected: &'static str,
+    /// The text found there; empty at the end of the line.
+    pub found: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ParseError { column, expected, found } = self;
+        write!(f, "column {column}: expected {expected}, found ")?;
+        if found.is_empty() { f.write_str("the end of the line") } else { write!(f, "`{found}`") }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// A place in a line that is read column by column.
+struct Columns<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Columns<'t> {
+    /// The next column, which `read` must accept: where it begins and what it is.
+    fn next<T>(
+        &mut self,
+        expected: &'static str,
+        read: impl FnOnce(&'t str) -> Option<T>,
+    ) -> Result<(usize, T), ParseError> {
+        let rest = &self.text[self.at..];
+        let start = self.at + rest.bytes().take_while(|byte| *byte == b' ').count();
+        let word = self.text[start..].split(' ').next().unwrap_or_default();
+        let Some(value) = read(word).filter(|_| !word.is_empty()) else {
+            return Err(ParseError { column: start + 1, expected, found: word.to_owned() });
+        };
+        self.at = start + word.len();
+        Ok((start, value))
+    }
+}
+
+/// Reads one line of the log: its columns and its verb. What its detail says is for its reader.
+///
+/// # Errors
+///
+/// The first column that is not one, or the word that is no verb.
+pub fn line(text: &str) -> Result<Line<'_>, ParseError> {
+    let mut columns = Columns { text, at: 0 };
+    let (_, at) =
+        columns.next("the kernel time, seconds with six decimals", |at| at.parse().ok())?;
+    let (_, turn) = columns.next("the turn, a number", number)?;
+    let (_, seq) = columns
+        .next("the number of an event, such as #0042", |seq| number(seq.strip_prefix('#')?))?;
+    let (_, task) = columns.next("the task, a number", number)?;
+    let (name, length) = columns.next("the name of the task", |name| Some(name.len()))?;
+    let (event, verb) = columns.next("a verb from the list", verb)?;
+    let (detail, ()) = columns.next("what the verb is about", |_| Some(()))?;
+    let (text, name) = (Cow::Borrowed(text), (name, name + length));
+    let mut line = Line { at, turn, seq, task, verb, cause: None, text, name, event, detail };
+    line.cause = line.number("cause");
+    Ok(line)
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok()
+}
+
+fn verb(text: &str) -> Option<&'static str> {
+    Event::WORDS.iter().find(|verb| **verb == text).copied()
+}
+
+/// The version of the format.
+const VERSION: &str = "v2";
+
+/// All lines of a log, without the header, remarks (`#` in the first column) and empty lines.
+///
+/// # Errors
+///
+/// The number, from 1, of the first line that is wrong, and what is wrong with it. A header of
+/// another version is.
+pub fn trace(text: &str) -> Result<Vec<Line<'_>>, (usize, ParseError)> {
+    let mut lines = Vec::new();
+    for (nth, each) in text.lines().enumerate() {
+        if let Some(version) = each.strip_prefix("#trace ") {
+            if version.split(' ').next() != Some(VERSION) {
+                let found = version.to_owned();
+                return Err((nth + 1, ParseError { column: 8, expected: VERSION, found }));
+            }
+        } else if !each.starts_with('#') && !each.trim().is_empty() {
+            lines.push(line(each).map_err(|error| (nth + 1, error))?);
+        }
+    }
+    Ok(lines)
+}
+
+/// A span as the log shows it: `1s`, `12.5ms`, `64us`, `never`; `None` if it is not one.
+#[must_use]
+pub fn span(text: &str) -> Option<Duration> {
+    if text == "never" {
+        return Some(Time::NEVER.since(Time::ZERO));
+    }
+    let units = [("ms", 3), ("us", 0), ("s", 6)];
+    let of = |(unit, decimals)| Some((text.strip_suffix(unit)?, decimals));
+    let (number, decimals): (&str, usize) = units.into_iter().find_map(of)?;
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let is_number = !whole.is_empty() && part.len() <= decimals;
+    let micros = u64::from_str(&format!("{whole}{part:0<decimals$}")).ok()?;
+    is_number.then(|| Time::from_micros(micros).since(Time::ZERO))
+}

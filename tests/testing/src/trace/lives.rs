@@ -1,0 +1,296 @@
+//! What lives in a trace, and the steps that each life may take.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use super::Line;
+use super::check::Report;
+
+/// Whose life it is: the rule about its kind, and its name in the log.
+type Life = (&'static str, Name);
+
+/// A letter for the kind, and a number. A ticket and its timer have the same name, and so have a
+/// scope and its. A task is `t`, and what has no such name is its first letter and 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Name(char, u64);
+
+const DRAIN: Name = Name('D', 0);
+const GRACE: Name = Name('G', 0);
+
+impl Name {
+    /// Of a word such as `k=3`, `s1`, `c1` or `drain`.
+    fn of(word: &str) -> Name {
+        let word = word.strip_prefix("k=").map_or((None, word), |number| (Some('k'), number));
+        match word {
+            (Some(letter), number) => Name(letter, number.parse().unwrap_or(0)),
+            (None, "drain") => DRAIN,
+            (None, "grace") => GRACE,
+            (None, word) => {
+                let mut rest = word.chars();
+                let letter = rest.next().unwrap_or('?');
+                Name(letter, rest.as_str().parse().unwrap_or(0))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Name('t', number) => write!(f, "task {number}"),
+            Name('k', number) => write!(f, "k={number}"),
+            DRAIN => f.write_str("drain"),
+            GRACE => f.write_str("grace"),
+            Name(letter, number) => write!(f, "{letter}{number}"),
+        }
+    }
+}
+
+/// How many that have ended are remembered, to find one that is used again.
+const ENDED: usize = 1024;
+
+/// Where a life stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    New,
+    Open,
+    /// A scope that is open and has a deadline of its own.
+    Limited,
+    /// A timer that something other than an `arm` line has set.
+    Set,
+    /// A timer that an `arm` line has armed.
+    Armed,
+    /// A job that waits for a token.
+    Queued,
+    /// A job that has a token.
+    Running,
+    /// A job that has a token, and whose caller was answered first.
+    Abandoned,
+    /// A job whose value was handed to its caller, who may yet leave it unread.
+    Done,
+    /// A registration after the poller refused something: it may be open or not.
+    Unsure,
+    Ended,
+    /// A ticket that has ended, and that a run has answered; a registration of a handle that was
+    /// closed.
+    Answered,
+}
+use State::*;
+
+fn task(line: &Line<'_>) -> Life {
+    ("life", Name('t', line.task))
+}
+
+fn ticket(number: u64) -> Life {
+    ("ticket", Name('k', number))
+}
+
+/// A step of a life: from one of these states to that.
+type Step = (Life, &'static [State], State);
+
+/// The step that a line takes in the life of a task, a ticket or a scope.
+fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
+    Some(match line.verb {
+        "spawn" => (task(line), &[New], Open),
+        "exit" => (task(line), &[Open], Ended),
+        "block" => (ticket(line.number("k")?), &[New], Open),
+        "wake" => (ticket(line.number("k")?), &[Open], Ended),
+        "deliver" | "withdraw" => (ticket(line.number("k").unwrap_or(0)), &[Open], Ended),
+        "trap" => return scope_step(line),
+        _ => return machine_step(line, tokens),
+    })
+}
+
+/// As above, for a scope.
+fn scope_step(line: &Line<'_>) -> Option<Step> {
+    let scope = |word| ("scope", Name::of(word));
+    match line.word(0) {
+        "unset_timeout" | "unguard" | "unbranch" | "unshield" => {
+            Some((scope(line.word(1)), &[Open, Limited], Ended))
+        }
+        word @ ("set_timeout" | "guard" | "branch" | "shield") => {
+            let is_limited = word == "set_timeout" && line.key("until").is_some();
+            let number = line.outcome().filter(|outcome| outcome.starts_with('s'))?;
+            Some((scope(number), &[New], if is_limited { Limited } else { Open }))
+        }
+        _ => None,
+    }
+}
+
+/// As above, for a registration, a timer or a job.
+fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
+    let life = |rule| (rule, Name::of(line.word(0)));
+    let is = |key, value| line.key(key) == Some(value);
+    Some(match line.verb {
+        "register" if is("why", "first") => (life("register"), &[New, Unsure], Open),
+        "register" => (life("register"), &[Ended, Unsure], Open),
+        // A handle that was closed is never registered again.
+        "unregister" if is("why", "close") => (life("register"), &[Open, Unsure], Answered),
+        "unregister" => (life("register"), &[Open, Unsure], Ended),
+        "refuse" => (life("register"), &[New, Open, Ended, Unsure], Unsure),
+        // Only a connection deadline may be armed again while it is armed.
+        "arm" if life("timer").1.0 == 'd' => (life("timer"), &[New, Set, Ended, Armed], Armed),
+        "arm" => (life("timer"), &[New, Set, Ended], Armed),
+        "disarm" | "fire" => (life("timer"), &[Set, Armed], Ended),
+        "offload" if line.word(1) == "starts" => (life("job"), &[Queued], Running),
+        "offload" => {
+            let runs = line.number("running") == Some(tokens + 1);
+            (life("job"), &[New], if runs { Running } else { Queued })
+        }
+        "done" => (life("job"), &[Running], Done),
+        "abandon" => (life("job"), &[Running], Abandoned),
+        // One that comes back in the turn of a deadline that wins has a caller still.
+        "orphan" => (life("job"), &[Running, Abandoned, Done], Ended),
+        "drop" => {
+            let what = line.word(0);
+            let name = Name::of(what.strip_suffix("_before_it_ran").unwrap_or(what));
+            let job = Some(("job", name)).filter(|_| name.0 == 'o' && name.1 > 0)?;
+            (job, &[Queued, Running, Abandoned], Ended)
+        }
+        _ => return None,
+    })
+}
+
+#[derive(Default)]
+pub(super) struct Lives {
+    states: BTreeMap<Life, State>,
+    /// The descriptor and the direction that a ticket waits for, or a task that has no ticket.
+    waiters: BTreeMap<Life, (Name, bool)>,
+    /// The same, by descriptor and direction.
+    sides: BTreeSet<(Name, bool)>,
+    /// What has ended, oldest first.
+    ended: VecDeque<Life>,
+    /// How many jobs wait for a token.
+    queued: u64,
+    /// How many jobs have a token.
+    running: u64,
+}
+
+impl Lives {
+    pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
+        if let Some((life, from, to)) = step(line, self.running) {
+            let again = line.verb == "exit" && self.state(&life) == Ended;
+            self.must_be(report, if again { "exit" } else { life.0 }, &life, from);
+            self.go(life, to);
+        }
+        match (line.verb, line.word(0)) {
+            ("run", _) => {
+                self.must_be(report, "life", &task(line), &[Open]);
+                self.leave(&task(line));
+                let numbers = line.words().filter_map(|word| word.strip_prefix("k=")?.parse().ok());
+                for answered in numbers.map(ticket) {
+                    self.must_be(report, "answer", &answered, &[Ended]);
+                    self.go(answered, Answered);
+                }
+            }
+            ("block", _) => {
+                self.must_be(report, "life", &task(line), &[Open]);
+                self.block(report, line);
+            }
+            ("phase", "drain") => self.set(DRAIN),
+            ("phase", "cancel") => self.set(GRACE),
+            ("offload", _) => {
+                let Lives { running, queued, .. } = *self;
+                let shown = (line.number("running"), line.number("queued"));
+                if shown != (Some(running), Some(queued)) {
+                    report("job", format!("running={running} queued={queued} by the lines before"));
+                }
+            }
+            ("halt", _) => self.halt(report, line),
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, report: &mut Report<'_>, line: &Line<'_>) {
+        let waiter = line.number("k").map_or_else(|| task(line), ticket);
+        match line.word(0) {
+            "sleep" if waiter.0 == "ticket" => self.set(waiter.1),
+            "io" => {
+                let (alias, direction) = (line.word(1), line.word(2));
+                let side = (Name::of(alias), direction == "read");
+                if !self.sides.insert(side) {
+                    report("one-waiter", format!("io {alias} {direction} has one already"));
+                }
+                self.waiters.insert(waiter, side);
+            }
+            _ => {}
+        }
+    }
+
+    /// It waits for no descriptor any more.
+    fn leave(&mut self, waiter: &Life) {
+        if let Some(side) = self.waiters.remove(waiter) {
+            self.sides.remove(&side);
+        }
+    }
+
+    fn state(&self, life: &Life) -> State {
+        self.states.get(life).copied().unwrap_or(New)
+    }
+
+    fn must_be(&self, report: &mut Report<'_>, rule: &'static str, life: &Life, states: &[State]) {
+        match self.state(life) {
+            state if states.contains(&state) => {}
+            New => report(rule, format!("{} was not opened", life.1)),
+            state => report(rule, format!("{} is {state:?}", life.1)),
+        }
+    }
+
+    /// A life goes on to this state, and what hangs on it follows: the counts of jobs, and the
+    /// waiter and the timer of that name.
+    fn go(&mut self, life: Life, to: State) {
+        let was = self.states.insert(life, to);
+        self.queued += u64::from(to == Queued);
+        self.queued -= u64::from(was == Some(Queued));
+        self.running += u64::from(matches!(to, Running | Abandoned));
+        self.running -= u64::from(matches!(was, Some(Running | Abandoned)));
+        match (life.0, to) {
+            ("scope", Limited) => self.set(life.1),
+            ("scope" | "ticket", Ended) => {
+                self.leave(&life);
+                // What an `arm` line armed must end by a line of its own, what is set need not.
+                if let Some(state @ Set) = self.states.get_mut(&("timer", life.1)) {
+                    *state = Ended;
+                }
+            }
+            _ => {}
+        }
+        // A ticket lives on until a run has answered it.
+        if to == Answered || to == Ended && matches!(life.0, "life" | "scope" | "job") {
+            self.ended.push_back(life);
+        }
+        if self.ended.len() > ENDED
+            && let Some(old) = self.ended.pop_front()
+        {
+            self.states.remove(&old);
+            self.states.remove(&("timer", old.1));
+        }
+    }
+
+    /// Something other than an `arm` line sets this timer.
+    fn set(&mut self, timer: Name) {
+        let state = self.states.entry(("timer", timer)).or_insert(Set);
+        *state = if *state == Armed { Armed } else { Set };
+    }
+
+    /// What a kernel that ends does not count must have ended.
+    fn halt(&self, report: &mut Report<'_>, line: &Line<'_>) {
+        let count = |key| line.number(key).unwrap_or(0);
+        for ((rule, name), state) in &self.states {
+            let counted = match (*rule, state) {
+                ("ticket", Open) => count("tickets"),
+                // The timer of a sleep ends with its ticket.
+                ("timer", Armed) if name.0 != 'k' => count("timers"),
+                ("scope", Limited) => count("tasks"),
+                _ => continue,
+            };
+            if counted == 0 {
+                report(rule, format!("{name} is {state:?}"));
+            }
+        }
+        let (left, threads) = (self.queued + self.running, count("threads"));
+        if left != threads {
+            report("job", format!("{left} have not ended, threads={threads}"));
+        }
+    }
+}

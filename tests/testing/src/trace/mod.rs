@@ -1,0 +1,40 @@
+//! The log as text: a reader of lines, what is behind each line, and the oracle.
+//!
+//! | file | is |
+//! |---|---|
+//! | `line.rs` | a line: its columns, its verb, the words and the `key=value` of its detail |
+//! | `causes.rs` | what is behind a line |
+//! | `check.rs` | the oracle over a whole trace: the numbers and causes of lines |
+//! | `lives.rs` | the part about what lives in a trace |
+//! | `queue.rs` | the part about the order in which tasks run |
+//! | `mask.rs` | `*` for times |
+//!
+//! [`kernel::trace`] is the grammar.
+//!
+//! ```
+//! use testing::trace::{check, trace};
+//!
+//! let ran = testing::run(traps::sleep(std::time::Duration::from_secs(1)));
+//! let lines = trace(&ran.trace).unwrap();
+//! assert_eq!(check(&lines), Ok(()));
+//! let sleep = lines.iter().find(|line| line.verb == "block" && line.word(0) == "sleep").unwrap();
+//! assert_eq!((sleep.name(), sleep.word(1), sleep.key("until")), ("main", "1s", Some("1.000000")));
+//! ```
+
+mod causes;
+mod check;
+mod line;
+mod lives;
+mod mask;
+mod queue;
+
+pub use causes::{Behind, Causes};
+pub use check::{Checker, Violation, check};
+use kernel::trace::Seq;
+pub use line::{Line, ParseError, line, span, trace};
+pub use mask::mask_times;
+
+#[cfg(test)]
+mod check_tests;
+#[cfg(test)]
+mod line_tests;
