@@ -40,6 +40,6 @@ async fn main_task(place: Place) -> io::Result<()> {
 
 fn main() -> ExitCode {
     let args: Server = common::parse("echo", "A TCP server that sends back what it gets");
-    let args = args.ready(&Default::default(), 0, Vec::new());
+    let args = args.ready(&Default::default(), 0, "");
     server::serve(&args, main_task)
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use common::Lesson;
 use kernel::Sim;
-use traps::{JoinError, sleep, spawn};
+use traps::{Error, sleep, spawn};
 
-pub async fn hello() -> Result<(), JoinError> {
+pub async fn hello() -> Result<(), Error> {
     let mut child = spawn("child", async {
         sleep(Duration::from_millis(500)).await?;
         Ok::<_, traps::Interrupt>("hello")

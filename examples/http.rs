@@ -20,7 +20,7 @@ use net::http::{
     Blocking, Entrance, Event, Events, Files, Form, Handler, Object, Request, Response, Router,
     Version, Whole,
 };
-use traps::admission::{Limit, Refused};
+use traps::admission::Limit;
 use traps::shutdown;
 use traps::threads::Limiter;
 
@@ -258,8 +258,8 @@ fn task(request: &Whole) -> io::Result<Response> {
 }
 
 /// The answer of `/gate` when all places are taken: try again later, not an error.
-fn too_busy(refused: Refused) -> Response {
-    let info = format!("the server is too busy: {} at a time", refused.limit);
+fn too_busy(gate: &Limit) -> Response {
+    let info = format!("the server is too busy: {} at a time", gate.limit());
     Response::json(Object::new().field("task_waiting", false).field("info", info))
 }
 
@@ -267,7 +267,7 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()
     let app = App::new(&flags, gate)?;
     let listener = place.listen()?;
     let config = Rc::new(flags.config());
-    log::info!("limits {}", net::boot_line(&config));
+    log::info!("{:?} {:?}", config.limits, config.deadlines);
     serve(listener, Rc::new(app), config).await
 }
 
@@ -275,7 +275,7 @@ fn main() -> ExitCode {
     let what = "An HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N, /events,\n\
                 /files/NAME, /blocking?ms=N, /gate?ms=N";
     let Args { server, http } = common::parse("http", what);
-    let server = server.ready(&http.config(), http.threads(), http.bounds());
+    let server = server.ready(&http.config(), http.threads(), &http.own());
     let server = if http.kernel_page { server.with_kernel_page() } else { server };
     // One for all workers: what it guards is scarce for the process.
     let gate = Limit::new("gate", http.gate);

@@ -21,7 +21,7 @@ pub async fn phases() -> Result<(), Interrupt> {
     let peer = async move {
         for pause in [3, 4] {
             sleep(tenths(pause)).await?;
-            sends.wake(1).await;
+            sends.wake(1);
         }
         Ok::<(), Interrupt>(())
     };

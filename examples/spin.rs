@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::Lesson;
 use kernel::{Sim, SimClock};
-use traps::{JoinError, sleep, spawn};
+use traps::{Error, sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -21,7 +21,7 @@ fn compute(clock: Option<SimClock>) {
     common::complain!("the computation is over");
 }
 
-pub async fn lesson(clock: Option<SimClock>) -> Result<(), JoinError> {
+pub async fn lesson(clock: Option<SimClock>) -> Result<(), Error> {
     let spin = async move {
         sleep(10 * MS).await?;
         compute(clock);

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use common::Lesson;
 use kernel::Sim;
-use traps::threads::ThreadError;
-use traps::{run_in_thread, sleep, spawn, timeout_after};
+use traps::{Error, run_in_thread, sleep, spawn, timeout_after};
 
 const MS: Duration = Duration::from_millis(1);
 
 /// `work` is how long a job keeps its thread busy.
-pub async fn worker(work: Duration) -> Result<(), ThreadError> {
+pub async fn worker(work: Duration) -> Result<(), Error> {
     // Another task goes on while the thread works.
     let mut other = spawn("other", sleep(5 * MS)).await;
     let sum = run_in_thread(move || {
@@ -25,7 +24,7 @@ pub async fn worker(work: Duration) -> Result<(), ThreadError> {
 
     // A job that takes too long times out; its thread runs on, and its result is dropped.
     let late = timeout_after(5 * MS, run_in_thread(move || std::thread::sleep(work)));
-    assert!(matches!(late.await, Err(ThreadError::Interrupt(_))));
+    assert!(matches!(late.await, Err(Error::Interrupt(_))));
     sleep(30 * MS).await?;
     Ok(())
 }

@@ -109,9 +109,9 @@ fn sleeps_allocate_nothing() {
 }
 
 #[test]
-fn a_task_is_one_allocation() {
+fn a_task_is_one_allocation_and_a_handle_and_a_join_are_one_more_each() {
     let joined = async || spawn("child", ready(7)).await.join().await.map(drop).unwrap();
-    assert_eq!(calls(100, joined), 100);
+    assert_eq!(calls(100, joined), 300);
     let detached = async || {
         spawn("child", ready(7)).detached().await;
         yield_now().await.unwrap();
@@ -119,7 +119,10 @@ fn a_task_is_one_allocation() {
     assert_eq!(calls(100, detached), 100);
     // A name that was made up is another.
     let name = || String::from("child");
-    let own = async || spawn(name(), ready(7)).await.join().await.map(drop).unwrap();
+    let own = async || {
+        spawn(name(), ready(7)).detached().await;
+        yield_now().await.unwrap();
+    };
     assert_eq!(calls(100, own), 200);
 }
 

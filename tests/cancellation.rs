@@ -6,7 +6,7 @@
 
 mod support;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use futures_util::TryFutureExt;
 use kernel::{Kernel, Sim};
-use support::{Notes, Ran, check, check_quietly, ms, short, short_kind, tenths};
-use traps::sync::{Event, Lock};
+use support::{Notes, Ran, check, check_quietly, ms, short, tenths};
+use traps::sync::{Event, Mutex, Semaphore};
 use traps::{
-    Interrupt, Interruptible, Kind, Task, Time, WaitQueue, check_interrupt, clock, held_interrupt,
-    ignore_after, join, remaining, shield, sleep, spawn, timeout_after, yield_now,
+    Interrupt, Interruptible, Kind, Task, Time, WaitQueue, check_cancellation, clock, ignore_after,
+    join, remaining, shield, sleep, spawn, timeout_after, yield_now,
 };
 
 fn at(tenth: u64) -> Time {
@@ -29,11 +29,6 @@ fn at(tenth: u64) -> Time {
 #[track_caller]
 fn op(n: u64) -> traps::Sleep {
     sleep(tenths(n))
-}
-
-/// The short name of what is held, or `-`.
-fn held(interrupt: Option<Interrupt>) -> &'static str {
-    interrupt.map_or("-", |why| short_kind(why.kind()))
 }
 
 /// How often a line contains `text`.
@@ -78,7 +73,7 @@ fn c29_clean_up_awaits() {
         };
         let victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel_now("first").await;
+        victim.cancel_now("first");
         victim.cancel("second").await.unwrap();
         notes.add(format!("ended@{}", clock().await));
     });
@@ -125,7 +120,7 @@ fn c30_cancel_now_does_not_wait() {
         };
         let mut victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel_now("enough").await;
+        victim.cancel_now("enough");
         notes.add(format!("returned@{}", clock().await));
         victim.join().await.unwrap();
     });
@@ -146,8 +141,8 @@ fn c28_a_second_cancel_is_a_line_and_nothing_else() {
             }
         };
         let mut victim = spawn("victim", victim).await;
-        victim.cancel_now("first").await;
-        victim.cancel_now("second").await;
+        victim.cancel_now("first");
+        victim.cancel_now("second");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN ok ok");
@@ -195,8 +190,8 @@ fn c28_a_ready_task_is_hit_at_its_next_blocking_trap() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        queue.wake(1).await;
-        victim.cancel_now("").await;
+        queue.wake(1);
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "ok CAN");
@@ -218,8 +213,8 @@ fn c28_a_ready_task_is_hit_also_beside_a_scope_in_which_nobody_is() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        queue.wake(1).await;
-        victim.cancel_now("").await;
+        queue.wake(1);
+        victim.cancel_now("");
         let ended = victim.join().await.unwrap();
         // As above, for a timeout, whose own scope the main line is in.
         let both = timeout_after(tenths(10), async {
@@ -249,8 +244,8 @@ fn a_ready_tasks_interrupt_comes_once_to_each_branch_and_to_nothing_beside_them(
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        queue.wake(2).await;
-        victim.cancel_now("").await;
+        queue.wake(2);
+        victim.cancel_now("");
         victim.join().await.unwrap()
     });
     assert_eq!(ran.output, ((("CAN", "ok"), ("CAN", "ok")), "ok"), "{}", ran.trace);
@@ -266,8 +261,8 @@ fn a_cancellation_of_ones_own_is_no_winner_of_a_later_race() {
         let task = async move {
             join(op(90), async {
                 let handle = handle.borrow_mut().take().unwrap();
-                handle.cancel_now("").await;
-                check_interrupt().await.unwrap_err();
+                handle.cancel_now("");
+                check_cancellation().await.unwrap_err();
                 timeout_after(tenths(10), op(10)).await.unwrap();
                 handle
             })
@@ -291,13 +286,8 @@ fn a_cancellation_that_finds_only_what_was_dropped_is_pending() {
             assert!(poll_once(slept.as_mut().unwrap()).await.is_none());
             yield_now().await.unwrap();
             let handle = handle.borrow_mut().take().unwrap();
-            let mut cancel = pin!(handle.cancel_now(""));
-            poll_fn(|cx| {
-                let polled = cancel.as_mut().poll(cx);
-                slept = None;
-                polled
-            })
-            .await;
+            handle.cancel_now("");
+            drop(slept.take());
             assert_eq!(short(&op(1).await), "CAN");
         };
         *own.borrow_mut() = Some(spawn("task", task).await);
@@ -376,8 +366,8 @@ fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
         // Both are woken, so the cancellation is pending in the block, and noted at the shield.
-        queue.wake(2).await;
-        victim.cancel_now("").await;
+        queue.wake(2);
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "ok CAN ok ok");
@@ -387,43 +377,40 @@ fn c31_a_shield_that_closes_leaves_nothing_to_its_siblings() {
 
 /// Without a shield, a pending interrupt is taken and gone. With one, it stays and is shown.
 #[test]
-fn curio_c9_check_interrupt_takes_and_held_interrupt_shows() {
+fn curio_c9_check_cancellation_takes_and_in_a_shield_shows() {
     let notes = Notes::default();
-    check_quietly("curio_c9_check_interrupt_takes_and_held_interrupt_shows", Sim::new(), async {
+    check_quietly("c9", Sim::new(), async {
         let noted = notes.clone();
         let victim = async move {
             let masked = async {
-                noted.add(short(&check_interrupt().await));
-                noted.add(held(held_interrupt().await));
+                noted.add(short(&check_cancellation().await));
+                noted.add(short(&check_cancellation().await));
                 noted.add(short(&op(1).await));
             };
             shield(masked).await;
-            noted.add(held(held_interrupt().await));
-            noted.add(short(&check_interrupt().await));
-            noted.add(held(held_interrupt().await));
-            noted.add(short(&check_interrupt().await));
+            noted.add(short(&check_cancellation().await));
+            noted.add(short(&check_cancellation().await));
             noted.add(short(&op(1).await));
         };
         let mut victim = spawn("victim", victim).await;
-        victim.cancel_now("enough").await;
+        victim.cancel_now("enough");
         victim.join().await.unwrap();
     });
-    assert_eq!(notes.text(), "ok CAN ok CAN CAN - ok ok");
+    assert_eq!(notes.text(), "CAN CAN ok CAN ok ok");
 }
 
 /// It answers: nobody else runs, and there is no cost of a turn.
 #[test]
-fn c31_check_interrupt_is_no_switch() {
-    let ran = check_quietly("c31_check_interrupt_is_no_switch", Sim::new(), async {
+fn c31_check_cancellation_is_no_switch() {
+    let ran = check_quietly("c31_check_cancellation_is_no_switch", Sim::new(), async {
         let mut other = spawn("other", async {}).await;
         for _ in 0..3 {
-            check_interrupt().await.unwrap();
-            assert_eq!(held_interrupt().await, None);
+            check_cancellation().await.unwrap();
         }
         other.join().await.unwrap();
     });
     assert_eq!(ran.lines(|line| line.contains("main     run")).len(), 2, "{}", ran.trace);
-    assert!(!traps::protocol::Request::CheckInterrupt.blocks());
+    assert!(!traps::core::protocol::Trap::Check.blocks());
 }
 
 /// Shielded code ends early because it knows; the interrupt comes behind the shield all the same.
@@ -435,7 +422,7 @@ fn c31_shielded_code_can_end_early() {
         let victim = async move {
             let batches = async {
                 for n in 0.. {
-                    if let Some(why) = held_interrupt().await {
+                    if let Err(why) = check_cancellation().await {
                         return (n, why.reason());
                     }
                     op(1).await.unwrap();
@@ -456,18 +443,16 @@ fn c31_shielded_code_can_end_early() {
 /// The precedence is that of a blocking trap: a cancellation before the timeouts, and of these the
 /// one that fired first; each is named as a trap in that place would see it.
 #[test]
-fn x2_check_interrupt_keeps_the_precedence() {
+fn x2_check_cancellation_keeps_the_precedence() {
     let notes = Notes::default();
-    check_quietly("x2_check_interrupt_keeps_the_precedence", Sim::new(), async {
+    check_quietly("x2_check_cancellation_keeps_the_precedence", Sim::new(), async {
         let noted = notes.clone();
         let victim = async move {
             let block = timeout_after(tenths(1), async {
                 let inner = timeout_after(tenths(2), async {
                     shield(op(5)).await.unwrap();
                     for _ in 0..4 {
-                        let shown = held(held_interrupt().await);
-                        let taken = short(&check_interrupt().await);
-                        noted.add(format!("{shown}:{taken}"));
+                        noted.add(short(&check_cancellation().await));
                     }
                     Ok::<_, Interrupt>(())
                 });
@@ -477,25 +462,25 @@ fn x2_check_interrupt_keeps_the_precedence() {
         };
         let mut victim = spawn("victim", victim).await;
         op(3).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
-    assert_eq!(notes.text(), "CAN:CAN TCE:TCE TT:TT -:ok");
+    assert_eq!(notes.text(), "CAN TCE TT ok");
 }
 
 /// Expiry is noticed in step 4 of a turn only, so code that never parks sees none.
 #[test]
-fn c31_check_interrupt_sees_no_deadline_pass() {
+fn c31_check_cancellation_sees_no_deadline_pass() {
     let sim = Sim::new();
     let virtual_clock = sim.clock();
     let notes = Notes::default();
-    check_quietly("c31_check_interrupt_sees_no_deadline_pass", sim, async {
+    check_quietly("c31_check_cancellation_sees_no_deadline_pass", sim, async {
         let block = timeout_after(tenths(1), async {
             virtual_clock.advance(tenths(2));
-            assert_eq!(remaining().await, Some(Duration::ZERO));
-            notes.add(short(&check_interrupt().await));
+            assert_eq!(remaining(), Some(Duration::ZERO));
+            notes.add(short(&check_cancellation().await));
             notes.add(short(&op(0).await));
-            check_interrupt().await
+            check_cancellation().await
         });
         notes.add(short(&block.await));
     });
@@ -504,22 +489,22 @@ fn c31_check_interrupt_sees_no_deadline_pass() {
 
 /// It gives what is pending in its own branch, and leaves the other branch its own.
 #[test]
-fn x10_check_interrupt_in_each_branch() {
+fn x10_check_cancellation_in_each_branch() {
     let notes = Notes::default();
-    check_quietly("x10_check_interrupt_in_each_branch", Sim::new(), async {
+    check_quietly("x10_check_cancellation_in_each_branch", Sim::new(), async {
         let noted = notes.clone();
         let victim = async move {
             let branch = || async {
                 noted.add(short(&op(1).await));
-                noted.add(short(&check_interrupt().await));
-                noted.add(short(&check_interrupt().await));
+                noted.add(short(&check_cancellation().await));
+                noted.add(short(&check_cancellation().await));
             };
             join(branch(), branch()).await;
         };
         let mut victim = spawn("victim", victim).await;
         // This sleep was begun first, so it ends first: the victim is ready, and has yet to run.
         op(1).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "ok ok CAN CAN ok ok");
@@ -527,12 +512,12 @@ fn x10_check_interrupt_in_each_branch() {
 
 /// An interrupt that it was given and that nobody read is pending again.
 #[test]
-fn x3_check_interrupt_dropped_unread() {
+fn x3_check_cancellation_dropped_unread() {
     let notes = Notes::default();
-    let ran = check_quietly("x3_check_interrupt_dropped_unread", Sim::new(), async {
+    let ran = check_quietly("x3_check_cancellation_dropped_unread", Sim::new(), async {
         let noted = notes.clone();
         let victim = async move {
-            let mut check = Box::pin(check_interrupt());
+            let mut check = Box::pin(check_cancellation());
             assert!(poll_once(&mut check).await.is_none());
             clock().await;
             drop(check);
@@ -540,11 +525,11 @@ fn x3_check_interrupt_dropped_unread() {
             noted.add(short(&op(1).await));
         };
         let mut victim = spawn("victim", victim).await;
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN ok");
-    assert_eq!(lines_with(&ran, "check_interrupt = !cancelled"), 1);
+    assert_eq!(lines_with(&ran, "check_cancellation = !cancelled"), 1);
 }
 
 // ---- Defects of Curio ----------------------------------------------------------------------
@@ -611,17 +596,46 @@ fn curio_d3_a_cancel_outlives_timeouts_in_a_shield() {
 fn curio_d4_waking_an_empty_line_is_no_error() {
     check_quietly("curio_d4_waking_an_empty_line_is_no_error", Sim::new(), async {
         let queue = WaitQueue::new();
-        assert_eq!(queue.wake(1).await, 0);
-        queue.wake_soon(3);
+        queue.wake(1);
+        queue.wake(u64::MAX);
         yield_now().await.unwrap();
         let waiting = queue.clone();
         let mut waiter = spawn("waiter", async move { waiting.wait().await }).await;
         yield_now().await.unwrap();
         // A wake is not kept: this one is there to be woken, and it alone.
-        assert_eq!((queue.waiting(), queue.wake(2).await, queue.wake(1).await), (1, 1, 0));
+        assert_eq!(queue.waiting(), 1);
+        queue.wake(2);
+        queue.wake(1);
         waiter.join().await.unwrap().unwrap();
         Event::new().set();
         yield_now().await.unwrap();
+    });
+}
+
+#[test]
+fn a_semaphore_lets_so_many_in_and_the_others_in_their_order() {
+    check_quietly("semaphore", Sim::new(), async {
+        let (few, inside, order) = (Semaphore::new(2), Cell::new(0), Notes::default());
+        let work = |n: u64| {
+            let (permit, order, inside) = (few.acquire(), order.clone(), &inside);
+            async move {
+                let _permit = permit.await?;
+                inside.set(inside.get() + 1);
+                assert!(inside.get() <= 2);
+                order.add(n.to_string());
+                sleep(tenths(n)).await?;
+                inside.set(inside.get() - 1);
+                Ok::<_, Interrupt>(())
+            }
+        };
+        // The fourth gives up, and its place in line with it.
+        let fourth = traps::ignore_after(tenths(1), work(4));
+        let all = traps::join_all([work(3), work(2), work(1)]);
+        let (all, fourth) = traps::join(all, fourth).await;
+        assert!(all.into_iter().all(|each| each.is_ok()));
+        assert_eq!((fourth, inside.get(), order.text()), (Ok(None), 0, "3 2 1".to_owned()));
+        let both = (few.try_acquire(), few.try_acquire());
+        assert!(both.0.is_some() && both.1.is_some() && few.try_acquire().is_none());
     });
 }
 
@@ -631,7 +645,7 @@ fn curio_d4_waking_an_empty_line_is_no_error() {
 fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
     let notes = Notes::default();
     check_quietly("curio_d5", Sim::new(), async {
-        let lock = Rc::new(Lock::new(0));
+        let lock = Rc::new(Mutex::new(0));
         let queue = WaitQueue::new();
         let (noted, theirs, waiting) = (notes.clone(), lock.clone(), queue.clone());
         let victim = async move {
@@ -645,7 +659,7 @@ fn curio_d5_a_cancel_while_a_lock_is_retaken_releases_nobodys() {
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
         let mut owned = lock.lock().await.unwrap();
-        queue.wake(1).await;
+        queue.wake(1);
         op(1).await.unwrap();
         assert!(victim.cancel("").await.is_ok());
         assert!(victim.join().await.unwrap().is_err());

@@ -5,6 +5,7 @@ mod common_kernel;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -19,15 +20,13 @@ use futures_util::{join, select_biased};
 use kernel::{Kernel, Options, Policy, Sim, SimClock};
 use log::LevelFilter;
 use traps::io::{Direction, Io, Scripted};
-use traps::sync::{Event, Lock};
-use traps::threads::ThreadError;
-use traps::universal::{QueueError, UniversalEvent, UniversalQueue};
+use traps::sync::{Event, Mutex};
+use traps::universal::{UniversalEvent, UniversalQueue};
 use traps::{
-    ConnectionDeadline, GroupError, Interrupt, Kind, OutsideWaker, Signal, Task, TaskGroup, Time,
-    WaitQueue, branch, budget, cancellable, check_interrupt, clock, connection_deadline,
-    fallback_after, foreign, held_interrupt, idle_watchdog, ignore_after, iterate_in_thread,
-    outside, race, run_in_thread, shield, shutdown, signals, sleep, spawn, timeout_after,
-    timeout_at, wait_signal, yield_now,
+    ConnectionDeadline, Interrupt, Kind, OutsideWaker, Signal, Task, TaskGroup, Time, WaitQueue,
+    branch, budget, cancellable, check_cancellation, clock, connection_deadline, foreign,
+    ignore_after, iterate_in_thread, outside, race, run_in_thread, shield, shutdown, signals,
+    sleep, spawn, timeout_after, timeout_at, wait_signal, yield_now,
 };
 
 /// A generator that is the same everywhere (splitmix64).
@@ -55,7 +54,7 @@ type Step = Pin<Box<dyn Future<Output = Out>>>;
 struct World {
     dice: RefCell<Dice>,
     queue: WaitQueue,
-    lock: Lock<u64>,
+    lock: Mutex<u64>,
     event: Event,
     /// As above, for tasks and threads, items ascending.
     shared: UniversalQueue<u64>,
@@ -134,15 +133,14 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             Box::pin(async move {
                 match look {
                     0 => drop(clock().await),
-                    1 => check_interrupt().await?,
-                    _ => drop(held_interrupt().await),
+                    _ => check_cancellation().await?,
                 }
                 Ok(())
             })
         }
         6 => Box::pin(async move { w.queue.wait().await }),
         7 => Box::pin(async move {
-            w.queue.wake(1 + w.roll(2)).await;
+            w.queue.wake(1 + w.roll(2));
             Ok(())
         }),
         8 => Box::pin(async move {
@@ -162,7 +160,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             // A job goes to one task: moved out of one that has ended, it panics by rule.
             let job = AssertUnwindSafe(run_in_thread(|| 7)).catch_unwind();
             match job.await {
-                Ok(Err(traps::threads::ThreadError::Interrupt(why))) => Err(why),
+                Ok(Err(traps::Error::Interrupt(why))) => Err(why),
                 _ => Ok(()),
             }
         }),
@@ -243,7 +241,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
                 0 | 2 => deadline.disarm(),
                 1 | 3 => drop(w.deadlines.borrow_mut().swap_remove(which)),
                 4 => deadline.arm(w.span()),
-                5 => deadline.arm_at(deadline.now() + w.span()),
+                5 => deadline.arm(deadline.now() + w.span()),
                 6 => return deadline.guard(w.span(), yield_now()).await,
                 _ => {}
             }
@@ -408,7 +406,7 @@ fn any_step(world: &Rc<World>, depth: u32) -> Step {
             let task = w.handles.borrow_mut().pop();
             let Some(mut task) = task else { return Ok(()) };
             match w.roll(4) {
-                0 => task.cancel_now("chaos").await,
+                0 => task.cancel_now("chaos"),
                 1 => task.cancel("chaos").await?,
                 2 => drop(task.join().await),
                 _ => {}
@@ -473,7 +471,7 @@ fn another_leaf(world: &Rc<World>, kind: u64) -> Step {
                 // Of a task that has ended, as above.
                 let next = AssertUnwindSafe(items.next()).catch_unwind();
                 let next = async { next.await.unwrap_or(Ok(None)) };
-                if let Err(ThreadError::Interrupt(why)) = ignore_after(span, next).await {
+                if let Err(traps::Error::Interrupt(why)) = ignore_after(span, next).await {
                     return Err(why);
                 }
             }
@@ -500,7 +498,7 @@ fn another_leaf(world: &Rc<World>, kind: u64) -> Step {
         }),
         _ => Box::pin(async move {
             let deadline = connection_deadline().await;
-            deadline.arm_at(w.clock.now() + w.span());
+            deadline.arm(w.clock.now() + w.span());
             let first = yield_now().await;
             deadline.disarm();
             first.and(yield_now().await)
@@ -516,15 +514,20 @@ fn another_step(world: &Rc<World>, kind: u64, depth: u32) -> Step {
     let inner = step(&w, depth - 1);
     match kind {
         0 | 1 => Box::pin(async move {
-            let calls = Cell::new(0);
-            let watchdog = idle_watchdog(w.span(), || {
-                calls.set(calls.get() + 1);
-                if calls.get() > 5 {
-                    // What it watches waits for ever, and the clock would go on as long.
-                    resume_unwind(Box::new(Chaos));
+            let (span, mut calls) = (w.span(), 0);
+            let watch = async {
+                while sleep(span).await.is_ok() {
+                    calls += 1;
+                    if calls > 5 {
+                        // What it watches waits for ever, and the clock would go on as long.
+                        resume_unwind(Box::new(Chaos));
+                    }
                 }
-            });
-            watchdog.await.watch(inner).await
+                pending().await
+            };
+            match race(inner, watch).await {
+                traps::Either::Left(end) | traps::Either::Right(end) => end,
+            }
         }),
         2 => {
             let other = step(&w, depth - 1);
@@ -534,10 +537,11 @@ fn another_step(world: &Rc<World>, kind: u64, depth: u32) -> Step {
                 }
                 w.spawned.set(w.spawned.get() + 2);
                 let mut group = TaskGroup::new().grace(tenths(3));
-                group.spawn("member", inner).await;
-                group.spawn("member", other).await;
+                for member in [inner, other] {
+                    group.spawn("member", async { Ok(member.await?) }).await;
+                }
                 match group.join().await {
-                    Err(GroupError::Interrupt(why)) => Err(why),
+                    Err(traps::Error::Interrupt(why)) => Err(why),
                     _ => Ok(()),
                 }
             })
@@ -550,23 +554,28 @@ fn another_step(world: &Rc<World>, kind: u64, depth: u32) -> Step {
         }),
         4 => {
             let (span, other) = (w.span(), step(&w, depth - 1));
-            Box::pin(async move { fallback_after(span, inner, || other).await })
+            Box::pin(async move {
+                match ignore_after(span, inner).await? {
+                    Some(end) => Ok(end),
+                    None => other.await,
+                }
+            })
         }
         5 => Box::pin(async move { shutdown::until_begun(inner).await.unwrap_or(Ok(())) }),
         _ => Box::pin(async move {
             let deadline = connection_deadline().await;
             let until = w.clock.now() + w.span();
             match kind {
-                6 => deadline.guard_at(until, inner).await,
-                _ => deadline.guard_task_at(until, inner).await,
+                6 => deadline.guard(until, inner).await,
+                _ => deadline.guard_task(until, inner).await,
             }
         }),
     }
 }
 
-fn interrupt_of(error: QueueError) -> Interrupt {
+fn interrupt_of(error: traps::Error) -> Interrupt {
     match error {
-        QueueError::Interrupt(interrupt) => interrupt,
+        traps::Error::Interrupt(interrupt) => interrupt,
         other => panic!("the queue is open: {other}"),
     }
 }
@@ -590,7 +599,7 @@ fn world(seed: u64, clock: SimClock) -> World {
     World {
         dice: RefCell::new(Dice(seed)),
         queue: WaitQueue::new(),
-        lock: Lock::new(0),
+        lock: Mutex::new(0),
         event: Event::new(),
         shared: UniversalQueue::bounded(1),
         items: Cell::new(0),

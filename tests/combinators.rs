@@ -403,7 +403,7 @@ fn a_bare_wait_ends_though_its_poll_told_the_kernel_something() {
                 match what {
                     "child" => spawn("child", async {}).detached().await,
                     "handle" => drop(spawn("child", async {}).await),
-                    "wake" => WaitQueue::new().wake_soon(1),
+                    "wake" => WaitQueue::new().wake(1),
                     "waker" => other.send(()),
                     _ => return timeout_after(secs(9), never::<Result<(), Interrupt>>()).await,
                 }
@@ -488,7 +488,7 @@ fn foreign_whose_value_comes_with_the_interrupt_gives_the_value_and_keeps_the_in
         .await;
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        child.cancel_now("late").await;
+        child.cancel_now("late");
         sender.send(3);
         child.join().await
     });

@@ -15,7 +15,7 @@ use support::{Notes, Ran, check, ms, short, short_kind, tenths};
 use traps::io::{Io, Scripted};
 use traps::sync::Event;
 use traps::{
-    Interrupt, Interruptible, JoinError, Time, ignore_after, shield, sleep, spawn, timeout_after,
+    Error, Interrupt, Interruptible, Time, ignore_after, shield, sleep, spawn, timeout_after,
     timeout_at,
 };
 
@@ -746,7 +746,7 @@ fn curio_case_53() {
 fn curio_case_54() {
     let ran = check("curio_case_54", Sim::new(), async {
         let mut child = spawn("child", timeout_after(tenths(1), op(9))).await;
-        let block = async { child.join().await?.map(Some).map_err(JoinError::from) };
+        let block = async { child.join().await?.map(Some).map_err(Error::from) };
         timeout_after(tenths(50), ignore_after(tenths(40), block)).await
     });
     let why = ran.output.as_ref().unwrap_err();

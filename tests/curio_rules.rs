@@ -11,11 +11,11 @@ use std::rc::Rc;
 use kernel::{Options, Sim};
 use support::{Notes, check, check_quietly, check_with, ms, short, short_kind, tenths};
 use traps::io::{Direction, Io, Scripted};
-use traps::sync::{Event, Lock};
+use traps::sync::{Event, Mutex};
 use traps::{
-    Either, Interrupt, Interruptible, JoinError, Kind, Time, TimeoutAfter, WaitQueue, branch,
-    clock, current_deadline, current_task, ignore_after, join, race, run_in_thread, shield, sleep,
-    spawn, timeout_after, timeout_at, yield_now,
+    Either, Error, Interrupt, Interruptible, Kind, Time, TimeoutAfter, WaitQueue, branch, clock,
+    current_deadline, current_task, ignore_after, join, race, run_in_thread, shield, sleep, spawn,
+    timeout_after, timeout_at, yield_now,
 };
 
 fn at(tenth: u64) -> Time {
@@ -131,12 +131,12 @@ fn curio_l6_an_answered_trap_is_no_switch() {
     let ran = check("curio_l6_an_answered_trap_is_no_switch", Sim::new(), async {
         let mut other = spawn("other", async {}).await;
         clock().await;
-        current_task().await;
-        current_deadline().await;
-        WaitQueue::new().wake(1).await;
+        current_task();
+        current_deadline();
+        WaitQueue::new().wake(1);
         timeout_after(tenths(1), async { Ok::<_, Interrupt>(()) }).await.unwrap();
-        assert!(Lock::new(()).try_lock().is_some());
-        Lock::new(()).lock().await.unwrap();
+        assert!(Mutex::new(()).try_lock().is_some());
+        Mutex::new(()).lock().await.unwrap();
         other.join().await.unwrap();
     });
     assert_eq!(ran.lines(|line| line.contains("main     run")).len(), 2, "{}", ran.trace);
@@ -191,7 +191,7 @@ fn curio_k1_nothing_is_inherited() {
     check_quietly("curio_k1_nothing_is_inherited", Sim::new(), async {
         let block = timeout_after(tenths(1), async {
             let child = async {
-                let deadline = current_deadline().await;
+                let deadline = current_deadline();
                 (deadline, op(5).await.is_ok())
             };
             Ok::<_, Interrupt>(spawn("child", child).await)
@@ -256,7 +256,7 @@ fn curio_k6_joining_an_ended_task_is_no_switch() {
             (seven, yield_now().await.is_ok())
         };
         let mut joiner = spawn("joiner", joiner).await;
-        joiner.cancel_now("").await;
+        joiner.cancel_now("");
         assert_eq!(joiner.join().await.unwrap(), (Ok(7), false));
     });
     assert_eq!(ran.count("block"), 2, "wakeup and main\n{}", ran.trace);
@@ -314,16 +314,16 @@ fn curio_c2_a_task_is_cancelled_once() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        victim.cancel_now("first").await;
-        victim.cancel_now("second").await;
+        victim.cancel_now("first");
+        victim.cancel_now("second");
         yield_now().await.unwrap();
         victim.cancel("third").await.unwrap();
-        victim.cancel_now("fourth").await;
+        victim.cancel_now("fourth");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN ok ok");
     assert_eq!(ran.lines(|line| line.contains("= again")).len(), 2);
-    assert_eq!(ran.lines(|line| line.contains("= ended")).len(), 1);
+    assert_eq!(ran.lines(|line| line.contains("fourth")).len(), 0);
 }
 
 /// A task that is ready is not interrupted: it has what it was woken for first.
@@ -340,8 +340,8 @@ fn curio_c3_a_ready_task_keeps_what_it_was_woken_for() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        assert_eq!(queue.wake(1).await, 1);
-        victim.cancel_now("").await;
+        queue.wake(1);
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "ok CAN ok");
@@ -360,7 +360,7 @@ fn curio_c4_cancel_before_the_first_run() {
             noted.add(short(&op(1).await));
         };
         let mut victim = spawn("victim", victim).await;
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "started CAN");
@@ -371,7 +371,7 @@ fn curio_c4_cancel_before_the_first_run() {
 fn curio_c5_who_never_blocks_again_is_never_hit() {
     let ran = check("curio_c5_who_never_blocks_again_is_never_hit", Sim::new(), async {
         let mut victim = spawn("victim", async { clock().await }).await;
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         assert_eq!(victim.join().await, Ok(Time::ZERO));
     });
     assert_eq!(ran.lines(|line| line.contains("victim   exit     ok")).len(), 1);
@@ -383,7 +383,7 @@ fn curio_c6_where_a_cancellation_hits() {
     let sim = Sim::new();
     let notes = Notes::default();
     check_quietly("curio_c6_where_a_cancellation_hits", sim, async {
-        let held = Rc::new(Lock::new(()));
+        let held = Rc::new(Mutex::new(()));
         let unset = Rc::new(Event::new());
         let _held = held.lock().await.unwrap();
         let sleeper = Rc::new(spawn("sleeper", op(9)).await);
@@ -393,14 +393,14 @@ fn curio_c6_where_a_cancellation_hits() {
             let victim = async move {
                 // None of these is hit.
                 clock().await;
-                current_task().await;
+                current_task();
                 let mut child = spawn("child", async {}).await;
-                child.cancel_now("").await;
-                assert!(Lock::new(()).lock().await.is_ok());
+                child.cancel_now("");
+                assert!(Mutex::new(()).lock().await.is_ok());
                 let set = Event::new();
                 set.set();
                 assert!(set.wait().await.is_ok());
-                WaitQueue::new().wake(1).await;
+                WaitQueue::new().wake(1);
                 let block = timeout_after(tenths(9), async { Ok::<_, Interrupt>(()) });
                 assert!(block.await.is_ok());
                 traps::budget().await.unwrap();
@@ -422,7 +422,7 @@ fn curio_c6_where_a_cancellation_hits() {
                 noted.add(short(&hit));
             };
             let mut victim = spawn("victim", victim).await;
-            victim.cancel_now("").await;
+            victim.cancel_now("");
             victim.join().await.unwrap();
         }
         sleeper.cancel("").await.unwrap();
@@ -444,7 +444,7 @@ fn curio_c8_a_cancel_is_never_lost() {
         };
         let mut victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "TT CAN");
@@ -467,7 +467,7 @@ fn curio_c10_clean_up_is_under_the_outer_deadline() {
         };
         let mut victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
         assert_eq!(clock().await, at(5));
     });
@@ -487,7 +487,7 @@ fn x3_a_swallowed_cancellation_is_gone() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN ok ok");
@@ -511,7 +511,7 @@ fn x2_cancel_beats_a_timeout_that_was_first() {
         };
         let mut victim = spawn("victim", victim).await;
         op(5).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN CAN ok");
@@ -537,7 +537,7 @@ fn x2_cancel_beats_a_timeout_that_was_second() {
         };
         let mut victim = spawn("victim", victim).await;
         op(4).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         virtual_clock.advance(tenths(1));
         clock().await;
         victim.join().await.unwrap();
@@ -562,7 +562,7 @@ fn x2_the_timeout_that_lost_is_still_in_force() {
         };
         let mut victim = spawn("victim", victim).await;
         op(5).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN TT ok");
@@ -585,7 +585,7 @@ fn x2_a_pending_cancel_before_a_pending_timeout() {
         };
         let mut victim = spawn("victim", victim).await;
         op(3).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "ok CAN TT ok");
@@ -606,8 +606,8 @@ fn curio_c8_a_pending_cancel_leaves_the_block() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        queue.wake(1).await;
-        victim.cancel_now("").await;
+        queue.wake(1);
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "ok CAN ok");
@@ -632,7 +632,7 @@ fn c31_a_shield_holds_back_a_cancellation() {
         };
         let mut victim = spawn("victim", victim).await;
         op(1).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "ok nested ok behind CAN ok");
@@ -645,12 +645,12 @@ fn c31_a_shield_holds_back_only_what_is_outside() {
     check("c31_a_shield_holds_back_only_what_is_outside", Sim::new(), async {
         let block = timeout_after(tenths(1), async {
             let inside = shield(async {
-                assert_eq!(current_deadline().await, None);
+                assert_eq!(current_deadline(), None);
                 noted_inside(&notes, timeout_after(tenths(2), op(9))).await;
                 op(2).await
             });
             notes.add(short(&inside.await));
-            assert_eq!(current_deadline().await, Some(at(1)));
+            assert_eq!(current_deadline(), Some(at(1)));
             op(1).await
         });
         notes.add(short(&block.await));
@@ -757,15 +757,14 @@ fn c10_of_a_chain_only_the_nearest_fires() {
 #[test]
 fn c10_the_nearest_is_the_deadline_in_force() {
     check_quietly("c10_the_nearest_is_the_deadline_in_force", Sim::new(), async {
-        let inner =
-            timeout_after(tenths(7), async { Ok::<_, Interrupt>(current_deadline().await) });
+        let inner = timeout_after(tenths(7), async { Ok::<_, Interrupt>(current_deadline()) });
         let middle = timeout_after(tenths(4), async {
             let inside = inner.await?;
-            Ok::<_, Interrupt>((inside, current_deadline().await))
+            Ok::<_, Interrupt>((inside, current_deadline()))
         });
         let outer = timeout_after(tenths(6), async {
             let inside = middle.await?;
-            Ok::<_, Interrupt>((inside, current_deadline().await))
+            Ok::<_, Interrupt>((inside, current_deadline()))
         });
         let four = Some(at(4));
         assert_eq!(outer.await, Ok(((four, four), Some(at(6)))));
@@ -915,7 +914,7 @@ fn c11_a_pending_outer_timeout_leaves_the_inner_block() {
         };
         let mut task = spawn("task", task).await;
         yield_now().await.unwrap();
-        queue.wake(1).await;
+        queue.wake(1);
         virtual_clock.advance(tenths(1));
         clock().await;
         task.join().await.unwrap();
@@ -968,7 +967,7 @@ fn c15_none_leaves_the_outer_deadline_in_force() {
     let notes = Notes::default();
     check("c15_none_leaves_the_outer_deadline_in_force", Sim::new(), async {
         let block = async {
-            assert_eq!(current_deadline().await, Some(at(3)));
+            assert_eq!(current_deadline(), Some(at(3)));
             op(9).await
         };
         let inner = level(notes.clone(), 2, timeout_after(None, block));
@@ -1013,7 +1012,7 @@ fn curio_t4_a_ready_task_keeps_its_result() {
         });
         let mut waiter = spawn("waiter", block).await;
         yield_now().await.unwrap();
-        queue.wake(1).await;
+        queue.wake(1);
         virtual_clock.advance(tenths(1));
         clock().await;
         notes.add(short(&waiter.join().await.unwrap()));
@@ -1171,7 +1170,7 @@ fn x10_a_branch_that_was_ready_is_hit_later() {
         let right = async { notes.add(format!("right:{}", short(&op(9).await))) };
         let both = async {
             futures_util::future::join(branch(left), branch(right)).await;
-            Ok::<_, JoinError>(())
+            Ok::<_, Error>(())
         };
         let outer = timeout_after(tenths(2), both).await;
         assert!(outer.is_ok());
@@ -1214,7 +1213,7 @@ fn x10_a_cancellation_reaches_each_branch() {
         };
         let mut victim = spawn("victim", victim).await;
         op(2).await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "f1:CAN f2:CAN ok");
@@ -1363,7 +1362,7 @@ fn x3_an_interrupt_that_ends_a_race_is_heard_once() {
         };
         let mut victim = spawn("victim", victim).await;
         yield_now().await.unwrap();
-        victim.cancel_now("").await;
+        victim.cancel_now("");
         victim.join().await.unwrap();
     });
     assert_eq!(notes.text(), "CAN ok");

@@ -200,7 +200,7 @@ fn d5_nothing_stays_armed_on_any_way_out() {
             .await;
             sleep(2 * SECOND).await.unwrap();
             if way == "cancel" {
-                victim.cancel_now("shutdown").await;
+                victim.cancel_now("shutdown");
             }
             let deadline = victim.join().await.ok();
             if deadline.is_none() {
@@ -257,8 +257,7 @@ fn d31_guards_nest_on_one_deadline() {
 
 #[test]
 fn d7_in_its_turn_the_deadline_wins_and_the_byte_is_still_there() {
-    let sim =
-        Sim::new().ready_at(Time::from_micros(1_000_000), 1, traps::protocol::Direction::Read);
+    let sim = Sim::new().ready_at(Time::from_micros(1_000_000), 1, traps::io::Direction::Read);
     let ran = check("d7_in_its_turn_the_deadline_wins", sim, async {
         let socket = Io::new(Scripted(1));
         let deadline = connection_deadline().await;
@@ -297,7 +296,7 @@ fn d29_a_cancellation_in_its_turn_wins() {
             } else {
                 sleep(SECOND).await.unwrap();
             }
-            child.cancel_now("stop").await;
+            child.cancel_now("stop");
             let mut child = child;
             child.join().await.unwrap()
         });
@@ -326,7 +325,7 @@ fn d29_a_cancellation_before_it_stands() {
             };
             let mut child = spawn("victim", victim).await;
             sleep(500 * MS).await.unwrap();
-            child.cancel_now("stop").await;
+            child.cancel_now("stop");
             world.advance(500 * MS);
             clock().await;
             child.join().await.unwrap()
@@ -382,7 +381,7 @@ fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
                 traps::race(nap.as_mut(), sleep(SECOND)).await;
                 Ok(())
             };
-            let first = deadline.guard(10 * SECOND, first).await;
+            let first: Result<(), Interrupt> = deadline.guard(10 * SECOND, first).await;
             let second = deadline.guard(SECOND, sleep(5 * SECOND)).await;
             let napped = nap.await;
             (short(&first), short(&second), short(&napped), clock().await)
@@ -533,7 +532,7 @@ fn d4_what_is_disarmed_hits_no_later_wait_though_it_has_fired() {
             })
             .await;
             yield_now().await.unwrap();
-            queue.wake(1).await;
+            queue.wake(1);
             world.advance(2 * SECOND);
             clock().await;
             waiter.join().await.unwrap()
@@ -586,7 +585,7 @@ fn d9_a_cancellation_from_outside_is_not_a_timeout() {
         })
         .await;
         sleep(SECOND).await.unwrap();
-        child.cancel_now("shutdown").await;
+        child.cancel_now("shutdown");
         child.join().await.unwrap()
     });
     assert_eq!(ran.output, ("CAN", false));
@@ -770,7 +769,7 @@ fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
         // Armed anew inside a guard, it is the limit there, and the guard's end ends it.
         let inside = deadline.guard(10 * SECOND, async {
             deadline.arm(20 * SECOND);
-            Ok::<_, Interrupt>(current_deadline().await)
+            Ok::<_, Interrupt>(current_deadline())
         });
         assert_eq!(inside.await.unwrap(), Some(at(20)));
         assert_eq!(deadline.until(), at(20));
@@ -787,7 +786,7 @@ fn d2_an_arm_stands_at_once_for_all_that_its_run_does_next() {
         assert_eq!(deadline.until(), Time::NEVER);
         sleep(20 * SECOND).await.unwrap();
         deadline.arm(10 * SECOND);
-        deadline.arm_at(at(90));
+        deadline.arm(at(90));
         assert_eq!((deadline.until(), sleep(20 * SECOND).await.is_ok()), (at(90), true));
         let cut = sleep(20 * SECOND).await;
         assert_eq!((cut.unwrap_err().reading(), deadline.fired()), (at(90), true));
@@ -1098,7 +1097,7 @@ fn x1_a_value_of_an_earlier_turn_stands() {
         })
         .await;
         yield_now().await.unwrap();
-        queue.wake(1).await;
+        queue.wake(1);
         // The deadline passes while the waiter is ready.
         world.advance(2 * SECOND);
         clock().await;
@@ -1111,12 +1110,10 @@ fn x1_a_value_of_an_earlier_turn_stands() {
 fn a_guard_is_a_deadline_in_force() {
     let ran = check_quietly("in force", Sim::new(), async {
         let deadline = connection_deadline().await;
-        let before = current_deadline().await;
-        let inside = deadline
-            .guard(SECOND, async { Ok::<_, Interrupt>(current_deadline().await) })
-            .await
-            .unwrap();
-        (before, inside, current_deadline().await)
+        let before = current_deadline();
+        let inside =
+            deadline.guard(SECOND, async { Ok::<_, Interrupt>(current_deadline()) }).await.unwrap();
+        (before, inside, current_deadline())
     });
     assert_eq!(ran.output, (None, Some(Time::from_micros(1_000_000)), None));
 }
@@ -1242,7 +1239,7 @@ fn x2_a_timeout_that_gives_way_is_not_pending_where_its_guard_was_armed_anew() {
             yield_now().await.unwrap();
             other.arm(5 * SECOND);
             let mut task = taken.borrow_mut().take().expect("it was given");
-            task.cancel_now("x").await;
+            task.cancel_now("x");
             task.join().await.unwrap()
         })
         .await;
@@ -1309,7 +1306,7 @@ fn a_guard_that_was_leaked_leaves_the_slot_of_its_deadline_alone() {
         };
         let mut victim = spawn("victim", victim).await;
         sleep(10 * SECOND).await.unwrap();
-        victim.cancel_now("test").await;
+        victim.cancel_now("test");
         short(&victim.join().await.unwrap())
     });
     assert_eq!(joined.unwrap(), "CAN");
@@ -1421,7 +1418,7 @@ fn x3_a_guard_that_has_ended_gets_no_part_of_a_later_cancellation() {
         };
         let mut victim = spawn("victim", victim).await;
         sleep(SECOND).await.unwrap();
-        victim.cancel_now("test").await;
+        victim.cancel_now("test");
         victim.join().await.unwrap()
     });
     assert_eq!(ran.output, ["ok", "CAN", "ok"]);
@@ -1443,7 +1440,7 @@ fn a_race_that_a_deadline_without_a_guard_lost_names_no_scope() {
         // Main is ready already when the deadline fires.
         clock.advance(SECOND);
         yield_now().await.unwrap();
-        late.cancel_now("enough").await;
+        late.cancel_now("enough");
         assert!(late.join().await.unwrap().unwrap_err().is_cancelled());
     });
     let races = ran.lines(|line| line.contains(" race "));

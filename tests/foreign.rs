@@ -11,9 +11,9 @@ use std::thread;
 
 use common_kernel::*;
 use kernel::{Options, Sim};
-use traps::threads::ThreadError;
 use traps::{
-    Kind, Time, clock, foreign, ignore_after, run_in_thread, sleep, spawn, timeout_after, yield_now,
+    Error, Kind, Time, clock, foreign, ignore_after, run_in_thread, sleep, spawn, timeout_after,
+    yield_now,
 };
 
 fn at(seconds: u64) -> Time {
@@ -110,7 +110,7 @@ fn a_job_that_panics_is_an_error_of_its_caller() {
     let (end, _) = on_real(async {
         let bad = run_in_thread(|| -> u8 { panic!("in the job") }).await;
         let good = run_in_thread(|| 7).await;
-        (matches!(bad, Err(ThreadError::Panicked(text)) if text == "in the job"), good.unwrap())
+        (matches!(bad, Err(Error::Panicked(text)) if text == "in the job"), good.unwrap())
     });
     assert_eq!(end, (true, 7));
 }
@@ -124,7 +124,7 @@ fn a_job_whose_panic_panics_when_it_is_dropped_is_an_error_of_its_caller() {
         }
     }
     let (ended, _) = on_sim(async { run_in_thread(|| std::panic::panic_any(Bomb)).await });
-    assert!(matches!(ended, Err::<(), _>(ThreadError::Panicked(_))), "{ended:?}");
+    assert!(matches!(ended, Err::<(), _>(Error::Panicked(_))), "{ended:?}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_timeout_on_a_job_answers_on_time_and_the_late_result_is_an_orphan() {
         let ends = kernel.go(async {
             let job = run_in_thread(move || theirs.store(true, Ordering::Relaxed));
             let end = timeout_after(secs(1), job).await.map_err(|error| match error {
-                ThreadError::Interrupt(why) => (why.kind(), why.reading()),
+                Error::Interrupt(why) => (why.kind(), why.reading()),
                 other => panic!("{other}"),
             });
             assert_eq!(clock().await, at(1));
@@ -184,7 +184,7 @@ fn an_abandoned_job_on_a_real_thread_is_listed_until_it_ends() {
         yield_now().await.unwrap();
         is_started.recv().unwrap();
         child.cancel("no more").await.unwrap();
-        assert!(matches!(child.join().await, Ok(Err(ThreadError::Interrupt(_)))));
+        assert!(matches!(child.join().await, Ok(Err(Error::Interrupt(_)))));
     });
     assert_eq!(kernel.counters().jobs, 1);
     release.send(()).unwrap();

@@ -81,7 +81,7 @@ fn every_golden_has_its_test() {
         include_str!("deadlines.rs"),
         include_str!("registrations.rs"),
         include_str!("shutdown.rs"),
-        include_str!("watchdog.rs"),
+        include_str!("recipes.rs"),
         include_str!("http_deadline.rs"),
         include_str!("iterate.rs"),
         include_str!("http_golden.rs"),

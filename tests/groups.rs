@@ -15,23 +15,24 @@ use kernel::{Kernel, Options, Sim};
 use support::{Notes, check, check_quietly, ms, short, tenths};
 use traps::sync::Event;
 use traps::{
-    Either, GroupError, Interrupt, Interruptible, Kind, TaskGroup, TaskId, Time, check_interrupt,
+    Either, Error, Interrupt, Interruptible, Kind, TaskGroup, TaskId, Time, check_cancellation,
     clock, current_deadline, current_task, race, shield, sleep, spawn, timeout_after, yield_now,
 };
 
-type Group<T> = TaskGroup<T, Interrupt>;
+type Group<T> = TaskGroup<T, Error>;
 
 fn at(tenth: u64) -> Time {
     Time::ZERO + tenths(tenth)
 }
 
 #[track_caller]
-fn op(n: u64) -> traps::Sleep {
-    sleep(tenths(n))
+fn op(n: u64) -> impl Future<Output = Result<Time, Error>> {
+    let sleep = sleep(tenths(n));
+    async { Ok(sleep.await?) }
 }
 
 /// Runs on, whatever comes.
-async fn stubborn() -> Result<(), Interrupt> {
+async fn stubborn() -> Result<(), Error> {
     loop {
         let _ = op(3).await;
     }
@@ -104,7 +105,7 @@ fn curio_g8_next_done_ends_at_a_failure_and_an_interrupt_of_it_cancels_nothing()
             op(3).await?;
             Err(io::Error::other("no"))
         });
-        let bad = bad.await.id();
+        bad.await;
         group.spawn("last", async { Ok(op(9).await.map(|_| 9)?) }).await;
         assert_eq!(group.next_done().await.unwrap().map(|(_, n)| *n), Some(1));
         let cut = timeout_after(ms(50), async { group.next_done().await.map(drop) }).await;
@@ -113,12 +114,7 @@ fn curio_g8_next_done_ends_at_a_failure_and_an_interrupt_of_it_cancels_nothing()
         assert_eq!(group.next_done().await, Ok(None));
         assert_eq!(group.next_done().await, Ok(None), "and it stays so");
         assert_eq!(clock().await, at(3));
-        match group.join().await {
-            Err(GroupError::Failed { task, error }) => {
-                assert_eq!((task, error.to_string()), (bad, "no".to_owned()));
-            }
-            other => panic!("{other:?}"),
-        }
+        assert_eq!(group.join().await.unwrap_err().to_string(), "no");
     });
 }
 
@@ -133,7 +129,7 @@ fn group_first_failure_cancels_the_rest() {
             op(1).await?;
             Err(io::Error::other("no such host"))
         });
-        let quick = quick.await.id();
+        quick.await;
         group
             .spawn("tidy", async {
                 let result = op(9).await;
@@ -141,12 +137,7 @@ fn group_first_failure_cancels_the_rest() {
                 result.map(drop).map_err(io::Error::from)
             })
             .await;
-        match group.join().await {
-            Err(GroupError::Failed { task, error }) => {
-                assert_eq!((task, error.to_string()), (quick, "no such host".to_owned()));
-            }
-            other => panic!("{other:?}"),
-        }
+        assert_eq!(group.join().await.unwrap_err().to_string(), "no such host");
     });
     assert_eq!(ran.took, tenths(2));
 }
@@ -160,9 +151,9 @@ fn a_panic_of_a_member_fails_its_group_and_is_never_a_hang() {
             op(1).await?;
             panic!("at the disco");
         });
-        let task = bad.await.id();
+        bad.await;
         let message = "at the disco".to_owned();
-        assert_eq!(group.join().await, Err(GroupError::Panicked { task, message }));
+        assert_eq!(group.join().await, Err(Error::Panicked(message)));
     });
     assert_eq!(ran.took, tenths(1));
     assert_eq!(ran.count("cancel"), 1);
@@ -180,7 +171,7 @@ fn errors_that_the_join_cannot_give_are_counted_in_a_line() {
         let translates = async { op(9).await.map(drop).map_err(|_| io::Error::other("gone")) };
         group.spawn("translates", translates).await;
         let error = group.join().await.unwrap_err();
-        assert_eq!(error.to_string(), "task 3 failed: 0");
+        assert_eq!(error.to_string(), "0");
     });
     let warn = ran.lines(|line| line.contains(" warn "));
     assert_eq!(warn.len(), 1, "{}", ran.trace);
@@ -211,7 +202,7 @@ fn curio_g5_a_member_cancelled_from_outside_does_not_fail_its_group() {
         let outsider = spawn("outsider", async move {
             op(1).await.unwrap();
             b.cancel("not needed").await.unwrap();
-            c.cancel_now("nor this").await;
+            c.cancel_now("nor this");
         });
         drop(outsider.await);
         assert_eq!(group.join().await, Ok(vec!["a"]));
@@ -230,10 +221,10 @@ fn curio_g5_another_tasks_cancellation_is_a_failure() {
             other.cancel("away").await?;
             other.join().await.unwrap()
         };
-        let id = group.spawn("member", member).await.id();
+        group.spawn("member", member).await;
         match group.join().await {
-            Err(GroupError::Failed { task, error }) => {
-                assert_eq!((task, error.kind(), error.reason()), (id, Kind::Cancelled, "away"));
+            Err(Error::Interrupt(error)) => {
+                assert_eq!((error.kind(), error.reason()), (Kind::Cancelled, "away"));
             }
             other => panic!("{other:?}"),
         }
@@ -260,7 +251,7 @@ fn an_interrupted_join_cancels_and_awaits_all_and_then_the_interrupt_goes_on() {
         let outer = timeout_after(tenths(9), async {
             let inner = timeout_after(tenths(1), group.join()).await;
             match &inner {
-                Err(GroupError::Interrupt(why)) => assert_eq!(why.kind(), Kind::TaskTimeout),
+                Err(Error::Interrupt(why)) => assert_eq!(why.kind(), Kind::TaskTimeout),
                 other => panic!("{other:?}"),
             }
             op(1).await.unwrap();
@@ -379,7 +370,7 @@ fn curio_g3_the_grace_ends_what_does_not_end_itself() {
             })
             .await;
         let result = timeout_after(tenths(1), group.join()).await;
-        assert!(matches!(result, Err(GroupError::Interrupt(_))));
+        assert!(matches!(result, Err(Error::Interrupt(_))));
         assert_eq!(drops.text(), "shielded bare ready parked", "when the join returns");
         // Whoever was ready in this turn still runs in it.
         yield_now().await.unwrap();
@@ -425,7 +416,7 @@ fn a_member_that_is_dropped_while_it_is_ready_disturbs_nobody_else() {
 #[test]
 fn what_a_dropped_member_held_is_let_go() {
     check_quietly("held", Sim::new(), async {
-        let lock = Rc::new(traps::sync::Lock::new(()));
+        let lock = Rc::new(traps::sync::Mutex::new(()));
         let mut group = Group::new().grace(Duration::ZERO);
         let theirs = lock.clone();
         group
@@ -456,7 +447,7 @@ fn a_shutdown_ends_a_group_whose_members_do_not() {
                     let mut group = Group::new().grace(group_grace);
                     group.spawn("stubborn", stubborn()).await;
                     let result = group.join().await;
-                    assert!(matches!(result, Err(GroupError::Interrupt(_))));
+                    assert!(matches!(result, Err(Error::Interrupt(_))));
                     count.set(count.get() + 1);
                 };
                 drop(spawn("joiner", joiner).await);
@@ -483,7 +474,7 @@ fn curio_d6_a_member_that_others_wait_for_is_still_joined() {
         let member = group.spawn("member", async { op(1).await.map(|_| "output") }).await;
         let mut others = Vec::new();
         for name in ["first", "second"] {
-            let order = order.clone();
+            let (order, member) = (order.clone(), member.clone());
             let other = async move {
                 member.wait().await.unwrap();
                 order.add(name);
@@ -509,7 +500,8 @@ fn curio_d6_a_waiter_that_runs_before_the_joiner_takes_nothing_away() {
         let go = Rc::new(Event::new());
         let mut group = Group::new();
         let theirs = go.clone();
-        let member = group.spawn("member", async move { theirs.wait().await.map(|()| 1) }).await;
+        let member =
+            group.spawn("member", async move { Ok(theirs.wait().await.map(|()| 1)?) }).await;
         let mut waiter = spawn("waiter", async move { member.wait().await }).await;
         yield_now().await.unwrap();
         yield_now().await.unwrap();
@@ -531,7 +523,8 @@ fn a_member_that_joins_its_own_group_breaks_a_rule() {
         let group = Rc::new(RefCell::new(Group::new()));
         let own = group.clone();
         let member = async move { own.borrow_mut().join().await.map_err(|_| never()) };
-        let member = group.borrow_mut().spawn("member", async { member.await.map(drop) }).await;
+        let member =
+            group.borrow_mut().spawn("member", async { Ok(member.await.map(drop)?) }).await;
         member.wait().await.unwrap();
         let panic = group.borrow_mut().join().await.unwrap_err();
         panic!("{panic}");
@@ -633,7 +626,7 @@ fn a_join_that_is_given_up_goes_on_where_it_stood() {
         group.spawn("tidy", async { Ok(shield(op(3)).await.map(drop)?) }).await;
         yield_now().await.unwrap();
         assert!(matches!(race(group.join(), op(1)).await, Either::Right(Ok(_))));
-        assert_eq!(group.join().await.unwrap_err().to_string(), "task 5 failed: no");
+        assert_eq!(group.join().await.unwrap_err().to_string(), "no");
         assert_eq!(clock().await, at(6));
     });
 }
@@ -679,20 +672,20 @@ fn a1_x7_members_inherit_the_deadline_and_a_bare_spawn_does_not() {
     let ran = check_quietly("x7", Sim::new(), async {
         let mut group = Group::new();
         let mut line = 0;
-        let (mut bare, members) = timeout_after(tenths(3), async {
-            let below = async { Ok(current_deadline().await) };
+        let mut bare = timeout_after(tenths(3), async {
+            let below = async { Ok(current_deadline()) };
             group.spawn("member", below).await;
             line = line!() + 1;
-            let late = group.spawn("late", async { op(9).await.map(|_| None) }).await;
-            let shielded = async { Ok(current_deadline().await) };
+            group.spawn("late", async { op(9).await.map(|_| None) }).await;
+            let shielded = async { Ok(current_deadline()) };
             shield(group.spawn("shielded", shielded)).await;
-            let bare = spawn("bare", current_deadline()).await;
-            Ok::<_, Interrupt>((bare, late))
+            let bare = spawn("bare", async { current_deadline() }).await;
+            Ok::<_, Interrupt>(bare)
         })
         .await
         .unwrap();
         assert_eq!(bare.join().await, Ok(None));
-        group.spawn("outside", async { Ok(current_deadline().await) }).await;
+        group.spawn("outside", async { Ok(current_deadline()) }).await;
         let done = [
             *group.next_done().await.unwrap().unwrap().1,
             *group.next_done().await.unwrap().unwrap().1,
@@ -701,8 +694,8 @@ fn a1_x7_members_inherit_the_deadline_and_a_bare_spawn_does_not() {
         assert_eq!(done, [Some(at(3)), None, None], "member, shielded, outside");
         // It was left with its deadline, and the spawn is where that was set.
         match group.join().await {
-            Err(GroupError::Failed { task, error }) => {
-                assert_eq!((task, error.kind()), (members.id(), Kind::TaskTimeout));
+            Err(Error::Interrupt(error)) => {
+                assert_eq!(error.kind(), Kind::TaskTimeout);
                 assert_eq!(error.set_at().map(|site| site.line()), Some(line));
                 assert_eq!(error.deadline(), Some(at(3)));
             }
@@ -727,9 +720,7 @@ fn x7_a_deadline_of_all_is_the_joiners() {
             group.join().await
         })
         .await;
-        assert!(
-            matches!(result, Err(GroupError::Interrupt(why)) if why.kind() == Kind::TaskTimeout)
-        );
+        assert!(matches!(result, Err(Error::Interrupt(why)) if why.kind() == Kind::TaskTimeout));
     });
     assert_eq!(ran.took, tenths(3));
     assert_eq!(ran.count("warn"), 0);
@@ -800,7 +791,7 @@ fn a_members_number_is_its_tasks() {
     check_quietly("number", Sim::new(), async move {
         let mut group = Group::new();
         let member = async move {
-            theirs.set(current_task().await);
+            theirs.set(current_task());
             Ok(())
         };
         let member = group.spawn("member", member).await;
@@ -827,11 +818,11 @@ fn a_cancellation_that_a_join_took_is_not_lost_with_its_group() {
                     false => race(timeout_after(tenths(90), joins), shield(hears.wait())).await,
                 };
                 let is_over = matches!(first, Either::Right(Ok(())));
-                (is_over, short(&check_interrupt().await), short(&check_interrupt().await))
+                (is_over, short(&check_cancellation().await), short(&check_cancellation().await))
             };
             let mut joins = spawn("joins", joins).await;
             op(1).await.unwrap();
-            joins.cancel_now("no longer wanted").await;
+            joins.cancel_now("no longer wanted");
             op(1).await.unwrap();
             over.set();
             joins.join().await.unwrap()

@@ -177,7 +177,8 @@ fn an_injected_interrupt_waits_for_a_trap_that_blocks() {
             // Behind a timeout of its own, one further out that has passed comes again.
             tell(&timeout_after(9 * MS, sleep(MS)).await);
             tell(&sleep(MS).await);
-            current_deadline().await
+            clock().await;
+            current_deadline()
         };
         (Sim::new(), main)
     };

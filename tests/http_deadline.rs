@@ -4,7 +4,6 @@
 mod support;
 
 use std::io;
-use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim};
@@ -111,28 +110,6 @@ fn d33_a_keep_alive_get_makes_one_trap() {
     };
     // The connection's is the wait for a request; the date is read once a second.
     assert_eq!(traps(110) - traps(10), 100 * (1 + 1));
-}
-
-#[test]
-fn the_date_is_asked_for_once_a_second_for_all_connections() {
-    let ran = check_quietly("date", Sim::new(), async {
-        let config = Rc::new(Config::default());
-        let mut clients: Vec<PipeEnd> = Vec::new();
-        for _ in 0..3 {
-            let ((server, client), config) = (pipe(), config.clone());
-            let serve = async move { serve_connection(server, &App, &config).await };
-            spawn("conn", serve).detached().await;
-            clients.push(client);
-        }
-        for _ in 0..4 {
-            for client in &mut clients {
-                client.write_all(GET).await.unwrap();
-                assert!(client.read(&mut [0; 4096]).await.unwrap() > 0);
-            }
-            sleep(SECOND).await.unwrap();
-        }
-    });
-    assert_eq!(lines_with(&ran, " trap     wall_clock"), 4);
 }
 
 #[test]

@@ -17,10 +17,10 @@ use std::time::Duration;
 use common_kernel::*;
 use kernel::{Options, Sim};
 use support::{check_with, compare_raw, ms};
-use traps::threads::{IterateInThread, Limiter, ThreadError, thread_deadline};
+use traps::threads::{IterateInThread, Limiter, thread_deadline};
 use traps::{
-    InheritedLocal, Kind, Time, clock, ignore_after, iterate_in_thread, run_in_thread, sleep,
-    spawn, timeout_after, yield_now,
+    Error, InheritedLocal, Kind, Time, clock, ignore_after, iterate_in_thread, run_in_thread,
+    sleep, spawn, timeout_after, yield_now,
 };
 
 fn at(span: Duration) -> Time {
@@ -108,7 +108,7 @@ where
     I::Item: Send + 'static,
 {
     match timeout_after(span, items.next()).await {
-        Err(ThreadError::Interrupt(why)) => assert_eq!(why.kind(), Kind::TaskTimeout),
+        Err(Error::Interrupt(why)) => assert_eq!(why.kind(), Kind::TaskTimeout),
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("an item came in time"),
     }
@@ -226,7 +226,7 @@ fn f21_an_interrupted_next_loses_no_item() {
     let found = kernel.go(async move {
         let mut items = iterate_in_thread(counted);
         let given_up = timeout_after(ms(200), items.next()).await;
-        assert!(matches!(given_up, Err(ThreadError::Interrupt(_))), "{given_up:?}");
+        assert!(matches!(given_up, Err(Error::Interrupt(_))), "{given_up:?}");
         let mut found = Vec::new();
         while let Some(item) = items.next().await.unwrap() {
             found.push((item, clock().await));
@@ -386,7 +386,7 @@ fn f21_a_reader_that_is_cancelled_midway_closes_its_iterator() {
             while items.next().await?.is_some() {
                 sleep(secs(1)).await?;
             }
-            Ok::<(), ThreadError>(())
+            Ok::<(), Error>(())
         })
         .await;
         sleep(ms(2500)).await.unwrap();
@@ -434,10 +434,7 @@ fn f21_a_panic_ends_the_iterator_and_is_told_once() {
         let mut items = iterate_in_thread(bad);
         assert_eq!(items.next().await.unwrap(), Some(1));
         let end = items.next().await;
-        assert!(
-            matches!(&end, Err(ThreadError::Panicked(text)) if text == "no second one"),
-            "{end:?}"
-        );
+        assert!(matches!(&end, Err(Error::Panicked(text)) if text == "no second one"), "{end:?}");
         assert_eq!(theirs.end(), Some((at(secs(4)), true)));
         assert_eq!(rest(&mut items).await, []);
     });
@@ -452,7 +449,7 @@ fn f21_a_panic_after_an_interrupt_is_told_to_the_next_call() {
         let mut items = iterate_in_thread(std::iter::from_fn(|| -> Option<u8> { panic!("late") }));
         give_up_after(ms(200), &mut items).await;
         let end = items.next().await;
-        assert!(matches!(&end, Err(ThreadError::Panicked(text)) if text == "late"), "{end:?}");
+        assert!(matches!(&end, Err(Error::Panicked(text)) if text == "late"), "{end:?}");
         assert_eq!(clock().await, at(secs(2)));
         assert_eq!(items.next().await.unwrap(), None);
     });
@@ -479,10 +476,7 @@ fn f21_a_panic_in_an_iterators_drop_is_told_too() {
         for (bad, expected) in [(Bad(1), "in the drop"), (Bad(2), "in the call")] {
             let mut items = iterate_in_thread(bad);
             let end = items.next().await;
-            assert!(
-                matches!(&end, Err(ThreadError::Panicked(text)) if text == expected),
-                "{end:?}"
-            );
+            assert!(matches!(&end, Err(Error::Panicked(text)) if text == expected), "{end:?}");
             assert_eq!(items.next().await.unwrap(), None);
         }
     });
@@ -517,7 +511,7 @@ fn f21_inside_a_job_nothing_is_asked_for() {
         let nested = || {
             let mut items = iterate_in_thread(1..3);
             let polled = pin!(items.next()).poll(&mut Context::from_waker(Waker::noop()));
-            matches!(polled, Poll::Ready(Err(ThreadError::WouldNest)))
+            matches!(polled, Poll::Ready(Err(Error::WouldNest)))
         };
         assert!(run_in_thread(nested).await.unwrap());
         assert!(iterate_in_thread(std::iter::repeat_with(nested)).next().await.unwrap().unwrap());

@@ -11,8 +11,8 @@ use std::time::Duration;
 use common_kernel::*;
 use kernel::{Kernel, Options, Sim};
 use traps::{
-    InheritedLocal, Interrupt, TaskGroup, TaskLocal, any_locals, run_in_thread, sleep, spawn,
-    timeout_after, yield_now,
+    InheritedLocal, TaskGroup, TaskLocal, any_locals, run_in_thread, sleep, spawn, timeout_after,
+    yield_now,
 };
 
 /// Counts how many of its kind are alive.
@@ -169,7 +169,7 @@ fn members_of_a_group_inherit_as_other_children_do() {
     on_sim(async {
         OWN.set(1);
         USER.set("ada".to_owned());
-        let mut group = TaskGroup::<_, Interrupt>::new();
+        let mut group = TaskGroup::<_, traps::Error>::new();
         group.spawn("member", async { Ok((USER.get(), OWN.get())) }).await;
         let outputs = group.join().await.unwrap();
         assert_eq!(outputs, [(Some(Arc::new("ada".to_owned())), None)]);
@@ -253,7 +253,7 @@ fn values_are_freed_when_their_task_ends() {
         })
         .await;
         let set_it = set(&alive);
-        let mut group = TaskGroup::<(), Interrupt>::new().grace(secs(1));
+        let mut group = TaskGroup::<(), traps::Error>::new().grace(secs(1));
         let stubborn = async move {
             set_it();
             loop {
@@ -354,7 +354,7 @@ fn a_dropped_member_does_not_see_the_joiners_locals() {
     let theirs = seen.clone();
     on_sim(async {
         NUMBER.set(1);
-        let mut group = TaskGroup::<(), Interrupt>::new().grace(secs(1));
+        let mut group = TaskGroup::<(), traps::Error>::new().grace(secs(1));
         let guard = OnDrop(move || theirs.set(NUMBER.get()));
         let stubborn = async move {
             let _guard = guard;

@@ -26,7 +26,7 @@ async fn program(salt: u64) -> Vec<u64> {
         let task = async move {
             let span = MS * u32::try_from((n * 7 + salt) % 11).unwrap();
             let _ = timeout_after(5 * MS, sleep(span)).await;
-            let own = current_task().await.0;
+            let own = current_task().0;
             log.borrow_mut().push(own);
             let _ = timeout_after(20 * MS, queue.wait()).await;
             run_in_thread(move || n).await.unwrap()
@@ -35,9 +35,9 @@ async fn program(salt: u64) -> Vec<u64> {
     }
     let deadline = connection_deadline().await;
     deadline.guard(3 * MS, sleep(600 * MS)).await.unwrap_err();
-    queue.wake(salt % 7).await;
-    let mut group = TaskGroup::new();
-    group.spawn("member", async { sleep(MS).await }).await;
+    queue.wake(salt % 7);
+    let mut group = TaskGroup::<_, traps::Error>::new();
+    group.spawn("member", async { Ok(sleep(MS).await?) }).await;
     group.join().await.unwrap();
     for task in &mut tasks {
         yield_now().await.unwrap();

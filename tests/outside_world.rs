@@ -18,10 +18,12 @@ use std::task::{Context, Poll, Waker};
 use common_kernel::{Traced, never, secs};
 use kernel::{Kernel, Options, Real, Sim, Stuck};
 use support::{check_with, compare_raw, ms};
-use traps::admission::{Limit, Refused};
-use traps::threads::{Limiter, ThreadError, iterate_in_thread};
+use traps::admission::Limit;
+use traps::threads::{Limiter, iterate_in_thread};
 use traps::universal::UniversalEvent;
-use traps::{Either, Signal, Time, race, run_in_thread, sleep, spawn, timeout_after, wait_signal};
+use traps::{
+    Either, Error, Signal, Time, race, run_in_thread, sleep, spawn, timeout_after, wait_signal,
+};
 
 /// Compares `text` with the block of the page that has the name of the test.
 #[track_caller]
@@ -135,7 +137,7 @@ fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
             let thumbnail = async move {
                 let _place = door.try_enter()?;
                 disk.run_in_thread(|| ()).await.unwrap();
-                Ok::<(), Refused>(())
+                Ok::<(), Error>(())
             };
             tasks.push(spawn(name, thumbnail).await);
         }
@@ -143,7 +145,7 @@ fn f28_what_may_be_too_much_is_refused_where_it_is_asked() {
         for task in &mut tasks {
             ends.push(task.join().await.unwrap());
         }
-        assert_eq!(ends, [Ok(()), Ok(()), Err(Refused { name: "thumbnails", limit: 2 })]);
+        assert_eq!(ends, [Ok(()), Ok(()), Err(Error::Full)]);
     });
     assert!(ran.lines(|line| line.contains("third ") && line.contains("offload")).is_empty());
 }
@@ -160,7 +162,7 @@ fn f28_a_job_that_asks_for_a_job_is_refused() {
         }
     }));
     let refused = refused.unwrap().unwrap().unwrap_err();
-    assert!(matches!(refused, ThreadError::WouldNest));
+    assert!(matches!(refused, Error::WouldNest));
     said("f28_a_job_that_asks_for_a_job_is_refused", &format!("{refused}\n"));
 }
 
@@ -196,7 +198,7 @@ fn f28_the_table_shows_a_job_that_waits_for_what_waits_for_it() {
         }
         // Only its own deadline has ended it.
         let inner = outer.join().await.unwrap().unwrap().unwrap();
-        assert!(matches!(inner, Err(ThreadError::Interrupt(_))), "{inner:?}");
+        assert!(matches!(inner, Err(Error::Interrupt(_))), "{inner:?}");
     });
     compare_raw("f28_a_job_that_waits_for_the_kernel", &kernel.end());
     let table = with_own_sites(&tables.take(), top);
@@ -246,7 +248,7 @@ fn the_abandoned_job_of_the_guide() {
     let sim = Sim::new().jobs_take(ms(50));
     check_with("outside_abandoned", sim, Options::new().threads(1), async {
         let late = timeout_after(ms(20), run_in_thread(|| 7)).await;
-        assert!(matches!(late, Err(ThreadError::Interrupt(_))));
+        assert!(matches!(late, Err(Error::Interrupt(_))));
         let next = run_in_thread(|| 8).await.unwrap();
         assert_eq!(next, 8);
     });

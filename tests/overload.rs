@@ -9,9 +9,8 @@ use std::time::Duration;
 use common_kernel::*;
 use kernel::{Options, Sim};
 use traps::admission::Limit;
-use traps::sync::Lock;
-use traps::threads::ThreadError;
-use traps::{Task, Time, clock, ignore_after, run_in_thread, sleep, spawn};
+use traps::sync::Mutex;
+use traps::{Error, Task, Time, clock, ignore_after, run_in_thread, sleep, spawn};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -158,7 +157,7 @@ fn f7_no_more_wait_for_the_lock_than_the_gate_lets_in() {
     let mut kernel = Traced::new(Sim::new().jobs_take(15 * MS), Options::new());
     let (theirs, peak) = (waiting.clone(), most.clone());
     let (done, end) = kernel.go(async move {
-        let (gate, lock) = (Limit::new("request_task", 5), Rc::new(Lock::new(())));
+        let (gate, lock) = (Limit::new("request_task", 5), Rc::new(Mutex::new(())));
         let mut burst = Vec::new();
         for _ in 0..50 {
             let (gate, lock) = (gate.clone(), lock.clone());
@@ -192,7 +191,7 @@ fn a16_a_place_that_went_with_the_job_is_kept_until_its_thread_has_ended() {
     kernel.go(async move {
         let place = theirs.try_enter().unwrap();
         let job = run_in_thread(move || drop(place));
-        let late: Result<Option<()>, ThreadError> = ignore_after(200 * MS, job).await;
+        let late: Result<Option<()>, Error> = ignore_after(200 * MS, job).await;
         assert!(late.unwrap().is_none());
         assert_eq!(clock().await, Time::ZERO + 200 * MS);
         theirs.try_enter().unwrap_err();

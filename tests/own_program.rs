@@ -1,9 +1,9 @@
 //! "Your own program" in the guide compiles, and does what it says.
 
 use std::time::Duration;
-use traps::{Interrupt, JoinError, sleep, spawn};
+use traps::{Error, Interrupt, sleep, spawn};
 
-async fn program() -> Result<&'static str, JoinError> {
+async fn program() -> Result<&'static str, Error> {
     let mut child = spawn("child", async {
         sleep(Duration::from_secs(1)).await?;
         Ok::<_, Interrupt>("a second later")

@@ -11,10 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use common_kernel::{assert_lines, real, sim};
-use kernel::{Kernel, Real, RemoteError, Sim};
+use kernel::{Kernel, Real, Sim};
 use support::ms;
 use traps::universal::{UniversalEvent, UniversalQueue};
-use traps::{Kind, check_interrupt, current_task, shutdown, sleep, spawn, yield_now};
+use traps::{Error, Kind, check_cancellation, current_task, shutdown, sleep, spawn, yield_now};
 
 #[test]
 fn c23_what_a_thread_asks_for_is_made_and_run_on_the_kernels_thread() {
@@ -40,7 +40,7 @@ fn c23_what_a_thread_asks_for_is_made_and_run_on_the_kernels_thread() {
     // Main waits for ever as far as the kernel knows: it is idle.
     kernel.go(async { over.wait().await.unwrap() });
     let (joined, again, ended) = thread.join().unwrap();
-    assert_eq!((joined, again), (Ok((true, true, 42)), Err(RemoteError::Taken)));
+    assert_eq!((joined, again), (Ok((true, true, 42)), Err(Error::Taken)));
     assert!(ended);
     kernel.end();
 }
@@ -54,7 +54,7 @@ fn tasks_from_outside_are_made_in_the_order_of_the_asking() {
         for name in ["a", "b", "c"] {
             let queue = queue.clone();
             drop(remote.spawn(name, move || async move {
-                let id = current_task().await;
+                let id = current_task();
                 queue.put((name, id.0)).await.unwrap();
             }));
         }
@@ -132,7 +132,7 @@ fn a_cancel_on_the_heels_of_its_spawn_is_not_lost() {
     let mut kernel = sim();
     let remote = kernel.remote();
     let mut task = remote.spawn("guest", || async {
-        (check_interrupt().await.is_err(), sleep(ms(1)).await.is_ok())
+        (check_cancellation().await.is_err(), sleep(ms(1)).await.is_ok())
     });
     task.cancel("at once").unwrap();
     kernel.go(async { sleep(ms(2)).await.unwrap() });
@@ -156,9 +156,9 @@ fn a_panic_of_the_future_or_of_its_making_is_told() {
         async {}
     });
     kernel.go(async { sleep(ms(1)).await.unwrap() });
-    assert_eq!(made.join(), Err(RemoteError::Panicked("while it ran".into())));
-    assert_eq!(made.join(), Err(RemoteError::Panicked("while it ran".into())));
-    assert_eq!(making.join(), Err(RemoteError::Panicked("while it was made".into())));
+    assert_eq!(made.join(), Err(Error::Panicked("while it ran".into())));
+    assert_eq!(made.join(), Err(Error::Panicked("while it ran".into())));
+    assert_eq!(making.join(), Err(Error::Panicked("while it was made".into())));
     let trace = kernel.end();
     assert_lines(&trace, "exit     panic", 2);
 }
@@ -183,7 +183,7 @@ fn a_join_that_is_not_in_time_can_be_made_again() {
         (early, late)
     });
     kernel.go(async { over.wait().await.unwrap() });
-    assert_eq!(thread.join().unwrap(), (Err(RemoteError::TimedOut), Ok(7)));
+    assert_eq!(thread.join().unwrap(), (Err(Error::TimedOut), Ok(7)));
     kernel.end();
 }
 
@@ -192,12 +192,12 @@ fn the_kernels_own_thread_is_told_that_it_cannot_wait() {
     let mut kernel = sim();
     let remote = kernel.remote();
     let mut task = remote.spawn("guest", || async { 7 });
-    assert_eq!(task.join(), Err(RemoteError::OwnThread), "the kernel does not run");
+    assert_eq!(task.join(), Err(Error::OwnThread), "the kernel does not run");
     let theirs = remote.clone();
     let task = kernel.go(async move {
         let mut other = theirs.spawn("other", || async { 8 });
-        assert_eq!(other.join(), Err(RemoteError::OwnThread), "it runs, and could not");
-        assert_eq!(other.join_timeout(ms(1)), Err(RemoteError::OwnThread));
+        assert_eq!(other.join(), Err(Error::OwnThread), "it runs, and could not");
+        assert_eq!(other.join_timeout(ms(1)), Err(Error::OwnThread));
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         assert_eq!(other.join(), Ok(8), "what is there can be taken anywhere");
@@ -235,16 +235,16 @@ fn nothing_hangs_on_a_kernel_that_was_shut_down() {
     // Asked for before the gate, heard of behind it: it is not begun.
     let mut late = remote.spawn("late", || sleep(ms(1)));
     kernel.shutdown().unwrap();
-    assert_eq!(parked.join(), Err(RemoteError::Dropped));
-    assert_eq!(late.join(), Err(RemoteError::Gone));
+    assert_eq!(parked.join(), Err(Error::Dropped));
+    assert_eq!(late.join(), Err(Error::Gone));
     let kept = Arc::new(());
     let theirs = kept.clone();
     let mut never = remote.spawn("never", move || async move { drop(theirs) });
-    assert_eq!(never.join(), Err(RemoteError::Gone));
+    assert_eq!(never.join(), Err(Error::Gone));
     assert_eq!(Arc::strong_count(&kept), 1);
-    assert_eq!(never.cancel("anyway"), Err(RemoteError::Gone));
-    assert_eq!(remote.wake(), Err(RemoteError::Gone));
-    assert_eq!(remote.shut_down("anyway"), Err(RemoteError::Gone));
+    assert_eq!(never.cancel("anyway"), Err(Error::Gone));
+    assert_eq!(remote.wake(), Err(Error::Gone));
+    assert_eq!(remote.shut_down("anyway"), Err(Error::Gone));
     kernel.end();
 }
 
@@ -268,7 +268,7 @@ fn a_kernel_that_never_ran_is_shut_down_with_a_whole_trace() {
     let mut kernel = sim();
     let mut task = kernel.remote().spawn("guest", || async {});
     kernel.shutdown().unwrap();
-    assert_eq!(task.join(), Err(RemoteError::Gone));
+    assert_eq!(task.join(), Err(Error::Gone));
     kernel.end();
 }
 
@@ -280,7 +280,7 @@ fn what_the_last_turn_of_a_kernel_finds_is_not_begun() {
     // There is no task to wait for, so no turn is taken.
     let mut task = remote.spawn("guest", || async {});
     kernel.shutdown().unwrap();
-    assert_eq!(task.join(), Err(RemoteError::Gone));
+    assert_eq!(task.join(), Err(Error::Gone));
     kernel.end();
 }
 
@@ -303,7 +303,7 @@ fn what_is_on_its_way_to_a_kernel_that_is_dropped_is_dropped_on_its_thread() {
     .unwrap();
     let joiner = thread::spawn(move || task.join());
     drop(kernel);
-    assert_eq!(joiner.join().unwrap(), Err(RemoteError::Gone));
+    assert_eq!(joiner.join().unwrap(), Err(Error::Gone));
     assert_eq!(seen.recv().unwrap(), thread::current().id());
 }
 
@@ -324,7 +324,7 @@ fn threads_that_ask_while_the_kernel_goes_all_hear_of_it() {
                     for (n, mut task) in tasks.into_iter().enumerate() {
                         match task.join() {
                             Ok(output) => assert_eq!(output, n),
-                            Err(RemoteError::Gone | RemoteError::Dropped) => {}
+                            Err(Error::Gone | Error::Dropped) => {}
                             Err(other) => panic!("{other}"),
                         }
                     }

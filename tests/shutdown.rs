@@ -8,11 +8,12 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use common_kernel::{OnDrop, Oneshot, Traced, assert_lines, assert_sound, count, never, secs, sim};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use kernel::{Error, Options, Sim};
+use kernel::{Error, Kernel, Options, Sim};
 use support::{Notes, check_with, compare_raw, ms, short, tenths};
 use traps::shutdown::{begun, has_begun, hold, until_begun};
 use traps::{
@@ -358,6 +359,19 @@ fn c32_a_hold_that_no_task_can_drop_holds_nothing_up() {
     drop(kept);
     drop(hold()); // outside a kernel it holds nothing
     kernel.end();
+}
+
+#[test]
+fn r8_a_drain_without_a_limit_hides_no_timer_of_a_task() {
+    let options = Options::new().shutdown_on(&[Signal::Terminate]).drain(Duration::MAX);
+    let mut kernel = Kernel::with_options(terminated_at(&[10]), options);
+    let ran = kernel.run(async {
+        spawn("late", sleep(secs(3))).await;
+        begun().await
+    });
+    ran.unwrap().unwrap();
+    assert_eq!(kernel.outstanding().timers, 1);
+    kernel.shutdown().unwrap();
 }
 
 #[test]
@@ -786,14 +800,14 @@ fn a_single_turn_runs_who_is_ready_and_waits_for_nothing() {
             drop(spawn("left", task).await);
         })
         .unwrap();
-    assert!(!kernel.turn_once().unwrap());
+    assert!(!kernel.run_until_quiescent(secs(0)).unwrap());
     assert_eq!(notes.text(), "first");
     // Nothing is due, and the clock of the machine stands.
-    assert!(!kernel.turn_once().unwrap());
+    assert!(!kernel.run_until_quiescent(secs(0)).unwrap());
     assert_eq!(notes.text(), "first");
     assert!(kernel.run_until_quiescent(secs(2)).unwrap());
     assert_eq!(notes.text(), "first second");
-    assert!(kernel.turn_once().unwrap());
+    assert!(kernel.run_until_quiescent(secs(0)).unwrap());
     kernel.end();
 }
 

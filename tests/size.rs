@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lines of code in `traps` and `kernel`.
-const TRAPS_AND_KERNEL: usize = 12_400;
+const TRAPS_AND_KERNEL: usize = 11_800;
+/// Lines of code in the two cores.
+const CORES: usize = 4_910;
 /// Lines of code in `net`.
-const NET: usize = 7_200;
+const NET: usize = 7_100;
 /// Lines of code that a trap passes through: the files of [`WAY`].
 const WAY_OF_A_TRAP: usize = 3_100;
 /// Lines of code in a file.
@@ -24,23 +26,25 @@ const BY_HAND: [&str; 3] = ["#[cold]", "#[inline(never)]", "mem::forget"];
 
 /// What a trap passes through, from the protocol to the machine's door and back. A folder stands
 /// for its files.
-const WAY: [&str; 16] = [
-    "traps/src/protocol",
-    "traps/src/gate",
-    "traps/src/call.rs",
-    "kernel/src/kernel.rs",
-    "kernel/src/turn.rs",
-    "kernel/src/run.rs",
-    "kernel/src/answers.rs",
-    "kernel/src/completion.rs",
-    "kernel/src/ready.rs",
-    "kernel/src/table.rs",
-    "kernel/src/task.rs",
-    "kernel/src/waits.rs",
-    "kernel/src/scopes.rs",
-    "kernel/src/timers.rs",
-    "kernel/src/registrations.rs",
-    "kernel/src/outside/queue.rs",
+const WAY: [&str; 18] = [
+    "traps/src/core/call.rs",
+    "traps/src/core/filing.rs",
+    "traps/src/core/gate.rs",
+    "traps/src/core/kernel_side.rs",
+    "traps/src/core/protocol.rs",
+    "traps/src/core/records.rs",
+    "traps/src/core/table.rs",
+    "traps/src/core/tree.rs",
+    "kernel/src/core/turn.rs",
+    "kernel/src/core/run.rs",
+    "kernel/src/core/table.rs",
+    "kernel/src/core/waits.rs",
+    "kernel/src/core/tasks.rs",
+    "kernel/src/core/ready.rs",
+    "kernel/src/core/timers.rs",
+    "kernel/src/core/io.rs",
+    "kernel/src/core/handles.rs",
+    "kernel/src/core/wake_queue.rs",
 ];
 
 /// Files that are longer than [`FILE`], and how long they may be.
@@ -49,15 +53,11 @@ const LONGER_FILES: &[(&str, usize)] = &[];
 /// Functions that are longer than [`FUNCTION`], by file and name, and how long they may be.
 const LONGER_FUNCTIONS: &[(&str, usize)] = &[
     // One arm each, and no arm is long.
-    ("kernel/src/table.rs:dispatch", 58),
-    ("kernel/src/posts.rs:handle_post", 51),
+    ("kernel/src/core/table.rs:dispatch", 58),
     ("net/src/http/status.rs:line", 49),
     // Lists.
-    ("kernel/src/kernel.rs:with_options", 47),
-    ("kernel/src/limits.rs:limits", 53),
+    ("kernel/src/core/mod.rs:new", 45),
     // To be shorter.
-    ("traps/src/deadline/guard.rs:poll", 44),
-    ("kernel/src/turn.rs:wait", 42),
     ("net/src/http/chunked.rs:step", 47),
     ("net/src/http/client.rs:read_head", 48),
     ("net/src/http/fields.rs:field", 49),
@@ -69,6 +69,7 @@ const LONGER_FUNCTIONS: &[(&str, usize)] = &[
     ("net/src/http/server.rs:serve", 45),
 ];
 
+const CORE_FOLDERS: [&str; 2] = ["traps/src/core", "kernel/src/core"];
 const CRATES: [&str; 3] = ["traps/src", "kernel/src", "net/src"];
 
 fn root() -> PathBuf {
@@ -139,9 +140,12 @@ fn none_of(wrong: &[String]) {
 
 #[test]
 fn the_crates_keep_to_their_budgets() {
-    for (paths, most) in
-        [(&CRATES[..2], TRAPS_AND_KERNEL), (&CRATES[2..], NET), (&WAY[..], WAY_OF_A_TRAP)]
-    {
+    for (paths, most) in [
+        (&CRATES[..2], TRAPS_AND_KERNEL),
+        (&CORE_FOLDERS[..], CORES),
+        (&CRATES[2..], NET),
+        (&WAY[..], WAY_OF_A_TRAP),
+    ] {
         let lines = lines_in(paths);
         println!("{}: {lines} of {most} lines", paths.join(" "));
         assert!(lines <= most, "{paths:?} have {lines} lines of code, and {most} is the most");

@@ -25,7 +25,7 @@ fn d10_the_guard_of_a_task_is_an_arm_and_a_disarm_around_each_wait() {
         let first = deadline.guard_task(SECOND, sleep(SECOND / 2)).await;
         let second = deadline.guard_task(SECOND, sleep(2 * SECOND)).await;
         let fired = deadline.fired();
-        let third = deadline.guard_task_at(Time::from_micros(9_000_000), sleep(SECOND)).await;
+        let third = deadline.guard_task(Time::from_micros(9_000_000), sleep(SECOND)).await;
         let until = deadline.until().as_micros();
         (short(&first), short(&second), fired, short(&third), deadline.fired(), until)
     });
@@ -63,7 +63,7 @@ fn d5_the_guard_of_a_task_disarms_on_every_way_out() {
             .await;
             if way == "cancel" {
                 sleep(2 * SECOND).await.unwrap();
-                victim.cancel_now("enough").await;
+                victim.cancel_now("enough");
             }
             victim.join().await.ok()
         };
@@ -113,7 +113,7 @@ fn d29_a_cancellation_wins_in_the_turn_of_the_guard_of_a_task() {
         // The canceller is ready already when the deadline fires.
         clock.advance(SECOND);
         yield_now().await.unwrap();
-        victim.cancel_now("stop").await;
+        victim.cancel_now("stop");
         victim.join().await.unwrap()
     });
     assert_eq!(ran.output, ("CAN", "ok"));
@@ -135,7 +135,7 @@ fn x1_after_a_value_of_an_earlier_turn_nothing_is_left_of_the_guard_of_a_task() 
         })
         .await;
         yield_now().await.unwrap();
-        queue.wake(1).await;
+        queue.wake(1);
         world.advance(2 * SECOND);
         clock().await;
         waiter.join().await.unwrap()
@@ -152,7 +152,7 @@ fn d10_another_task_may_move_the_deadline_of_a_task_that_is_guarded() {
         let theirs = shared.clone();
         let _other = spawn("other", async move {
             sleep(SECOND).await.unwrap();
-            theirs.arm_at(theirs.now());
+            theirs.arm(theirs.now());
         })
         .await;
         let end = shared.guard_task(60 * SECOND, sleep(90 * SECOND)).await;
@@ -280,9 +280,9 @@ fn guarded_waits(seed: u64, by_task: bool) -> Vec<Ended> {
         for _ in 0..8 {
             sleep(dice.span(6)).await.unwrap();
             match dice.roll(8) {
-                0 => victim.cancel_now("drawn").await,
+                0 => victim.cancel_now("drawn"),
                 1 | 2 => world.advance(dice.span(4)),
-                _ => drop(queue.wake(1).await),
+                _ => queue.wake(1),
             }
         }
         victim.join().await.unwrap()

@@ -15,9 +15,9 @@ use futures_util::FutureExt;
 use kernel::{Error, Kernel, Options, Real, Sim};
 use support::{Notes, check, ms, short};
 use traps::threads::panic_message;
-use traps::universal::{PutError, QueueError, UniversalEvent, UniversalQueue};
+use traps::universal::{UniversalEvent, UniversalQueue};
 use traps::{
-    Interrupt, check_interrupt, clock, connection_deadline, current_task, ignore_after, race,
+    Interrupt, check_cancellation, clock, connection_deadline, current_task, ignore_after, race,
     run_in_thread, sleep, spawn, timeout_after, yield_now,
 };
 
@@ -89,8 +89,8 @@ fn curio_s4_whoever_waits_is_served_first_and_nobody_overtakes() {
         queue.try_put(1).unwrap();
         // It is on its way to `a`, and still counts.
         assert_eq!(queue.len(), 1);
-        assert_eq!(queue.try_get(), Err(QueueError::Empty));
-        assert_eq!(queue.try_put(2).unwrap_err().why, QueueError::Full);
+        assert_eq!(queue.try_get(), Err(traps::Error::Empty));
+        assert_eq!(queue.try_put(2).unwrap_err().why, traps::Error::Full);
         queue.put(2).await.unwrap();
         queue.put(3).await.unwrap();
         yield_now().await.unwrap();
@@ -134,7 +134,7 @@ fn curio_s8_an_item_handed_to_a_get_that_is_cancelled_goes_to_the_next() {
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         // The cancellation is delivered, and then the item is handed to who does not know yet.
-        gets[0].cancel_now("too many").await;
+        gets[0].cancel_now("too many");
         queue.try_put(7).unwrap();
         let second = gets[1].join().await.unwrap();
         (gets[0].join().await.unwrap().is_err(), second)
@@ -154,7 +154,7 @@ fn curio_s8_what_is_given_back_is_in_its_place_in_the_order() {
         yield_now().await.unwrap();
         yield_now().await.unwrap();
         for get in &gets {
-            get.cancel_now("all").await;
+            get.cancel_now("all");
         }
         (1..=4).for_each(|item| queue.try_put(item).unwrap());
         // They give back in this order: the first, the second, the third.
@@ -172,7 +172,7 @@ fn a_put_that_is_cancelled_gives_its_item_back() {
         let queue = full([1]);
         let end = timeout_after(ms(1), queue.put(2)).await.unwrap_err();
         assert_eq!(end.item, Some(2));
-        assert!(matches!(end.why, QueueError::Interrupt(_)));
+        assert!(matches!(end.why, traps::Error::Interrupt(_)));
         drain(&queue)
     });
     assert_eq!(end, [1]);
@@ -186,7 +186,7 @@ fn a_put_interrupted_when_its_item_is_in_takes_it_back() {
         let mut put = spawn("put", async move { theirs.put(2).await }).await;
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        put.cancel_now("no more").await;
+        put.cancel_now("no more");
         // Room for it, now that the interrupt is on its way.
         let first = queue.try_get().unwrap();
         assert_eq!(queue.len(), 1);
@@ -203,12 +203,12 @@ fn a_put_interrupted_when_somebody_has_its_item_is_done_and_the_interrupt_waits(
         let theirs = queue.clone();
         let mut put = spawn("put", async move {
             let end = theirs.put(2).await;
-            (end, check_interrupt().await.is_err(), sleep(ms(1)).await.is_ok())
+            (end, check_cancellation().await.is_err(), sleep(ms(1)).await.is_ok())
         })
         .await;
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        put.cancel_now("no more").await;
+        put.cancel_now("no more");
         let both = (queue.try_get().unwrap(), queue.try_get().unwrap());
         (both, put.join().await.unwrap())
     });
@@ -261,7 +261,7 @@ fn curio_d12_two_thousand_timed_out_waits_leave_nothing() {
                 let span = Duration::from_micros(1);
                 for _ in 0..100 {
                     let late = queue.put_blocking_timeout(3, span).unwrap_err();
-                    assert_eq!((late.item, late.why), (Some(3), QueueError::TimedOut));
+                    assert_eq!((late.item, late.why), (Some(3), traps::Error::TimedOut));
                     assert!(!event.wait_blocking_timeout(span));
                 }
             });
@@ -314,13 +314,13 @@ fn a_closed_queue_gives_what_it_has_and_then_no_more() {
         queue.close();
         assert!(queue.is_closed());
         let refused = put.join().await.unwrap().unwrap_err();
-        assert_eq!((refused.item, refused.why), (Some(3), QueueError::Closed));
+        assert_eq!((refused.item, refused.why), (Some(3), traps::Error::Closed));
         assert_eq!(queue.put(4).await.unwrap_err().item, Some(4));
-        assert_eq!(queue.try_put(5).unwrap_err().why, QueueError::Closed);
+        assert_eq!(queue.try_put(5).unwrap_err().why, traps::Error::Closed);
         assert_eq!((queue.get().await, queue.try_get()), (Ok(1), Ok(2)));
-        assert_eq!(queue.get().await, Err(QueueError::Closed));
-        assert_eq!(queue.try_get(), Err(QueueError::Closed));
-        assert_eq!(queue.put(6).await.unwrap_err().why, QueueError::Closed);
+        assert_eq!(queue.get().await, Err(traps::Error::Closed));
+        assert_eq!(queue.try_get(), Err(traps::Error::Closed));
+        assert_eq!(queue.put(6).await.unwrap_err().why, traps::Error::Closed);
     });
 }
 
@@ -335,7 +335,7 @@ fn closed_means_that_nothing_comes_any_more_not_even_what_is_given_back() {
         }
         yield_now().await.unwrap();
         yield_now().await.unwrap();
-        gets[0].cancel_now("no more").await;
+        gets[0].cancel_now("no more");
         queue.try_put(1).unwrap();
         queue.close();
         // The item is with the first, who will give it back; the second has it, the third nothing.
@@ -362,7 +362,7 @@ fn a_kernel_that_is_dropped_gives_back_what_its_tasks_were_handed() {
         .unwrap();
     // Its kernel does not run; the next run would find it.
     queue.try_put(1).unwrap();
-    assert_eq!((queue.waiting(), queue.try_get()), (1, Err(QueueError::Empty)));
+    assert_eq!((queue.waiting(), queue.try_get()), (1, Err(traps::Error::Empty)));
     drop(kernel);
     assert_eq!((queue.waiting(), queue.try_get()), (0, Ok(1)));
 }
@@ -448,7 +448,7 @@ fn no_interrupt_anywhere_loses_an_item_or_makes_two_of_it() {
             let (queue, books) = (queue.clone(), books.clone());
             let put = async move {
                 for item in first..first + 3 {
-                    if let Err(PutError { item, .. }) = queue.put(item).await {
+                    if let Err(traps::Rejected { item, .. }) = queue.put(item).await {
                         books.lock().unwrap().push(item.expect("it comes back"));
                     }
                 }
@@ -693,7 +693,7 @@ fn put_from_a_thread(queue: &Queue, who: u64, mood: Mood) -> thread::JoinHandle<
                 0 => queue.put_blocking(item),
                 _ => queue.put_blocking_timeout(item, dice.micros()),
             } {
-                assert_eq!(late.why, QueueError::TimedOut);
+                assert_eq!(late.why, traps::Error::TimedOut);
                 item = late.item.unwrap();
             }
         }
@@ -710,7 +710,7 @@ fn get_in_a_thread(queue: &Queue, seed: u64, mood: Mood) -> thread::JoinHandle<V
                 _ => queue.get_blocking_timeout(dice.micros()),
             } {
                 Ok(item) => got.push(item),
-                Err(QueueError::TimedOut) => {}
+                Err(traps::Error::TimedOut) => {}
                 Err(_) => return got,
             }
         }
@@ -748,7 +748,7 @@ async fn get_in_a_task(queue: Queue, seed: u64, mood: Mood) -> Vec<(u64, u64)> {
         };
         match end {
             Ok(item) => got.push(item),
-            Err(QueueError::Interrupt(_)) => {}
+            Err(traps::Error::Interrupt(_)) => {}
             Err(_) => return got,
         }
     }
@@ -833,7 +833,7 @@ fn two_kernels_talk_through_a_queue() {
             sum += back.get().await.unwrap();
         }
         there.close();
-        assert_eq!(back.get().await, Err(QueueError::Closed));
+        assert_eq!(back.get().await, Err(traps::Error::Closed));
         sum
     });
     thread.join().unwrap();
@@ -850,7 +850,7 @@ fn an_error_tells_an_interrupt_from_the_rest() {
         assert!(boxed.is_err());
         assert_eq!(io.unwrap_err().kind(), std::io::ErrorKind::TimedOut);
         assert_eq!(queue.get().now_or_never_in_a_task().await, None);
-        let _ = current_task().await;
+        let _ = current_task();
     });
 }
 

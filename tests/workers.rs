@@ -18,9 +18,9 @@ use common_kernel::{Shared, Traced, assert_lines, on_real, on_sim, secs};
 use kernel::{Counters, JobView, Kernel, Machine, Options, Real, Sim};
 use support::{check, check_with, ms, tenths};
 use traps::sync::Event;
-use traps::threads::{Limiter, NobodyWaits, ThreadError, thread_deadline};
+use traps::threads::{Limiter, thread_deadline};
 use traps::{
-    InheritedLocal, Kind, Signal, Task, Time, clock, join, run_in_thread, sleep, spawn,
+    Error, InheritedLocal, Kind, Signal, Task, Time, clock, join, run_in_thread, sleep, spawn,
     timeout_after, yield_now,
 };
 
@@ -28,8 +28,8 @@ fn at(span: Duration) -> Time {
     Time::ZERO + span
 }
 
-fn is_timeout<T>(end: &Result<T, ThreadError>) -> bool {
-    matches!(end, Err(ThreadError::Interrupt(why)) if why.kind() == Kind::TaskTimeout)
+fn is_timeout<T>(end: &Result<T, Error>) -> bool {
+    matches!(end, Err(Error::Interrupt(why)) if why.kind() == Kind::TaskTimeout)
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn a15_a_job_is_told_that_its_kernel_is_gone() {
 #[test]
 fn a15_a_job_that_asks_stops_at_its_first_look_after_the_deadline() {
     let mut kernel = Traced::new(Sim::new().jobs_take(secs(1)), Options::new());
-    let late = orphans::<_, (Result<(), NobodyWaits>, bool, bool)>(&mut kernel);
+    let late = orphans::<_, (Result<(), Error>, bool, bool)>(&mut kernel);
     let look = || {
         let deadline = thread_deadline().unwrap();
         (deadline.check(), deadline.is_expired(), deadline.is_abandoned())
@@ -523,7 +523,7 @@ fn a15_a_job_that_asks_stops_at_its_first_look_after_the_deadline() {
         caller.cancel("no more").await.unwrap();
         sleep(secs(3)).await.unwrap();
     });
-    let given_up = |expired| (Err(NobodyWaits), expired, true);
+    let given_up = |expired| (Err(Error::Gone), expired, true);
     assert_eq!(*late.borrow(), [(2, given_up(true)), (3, given_up(false))]);
     kernel.end();
 }
@@ -563,7 +563,7 @@ fn r7_the_next_job_of_a_thread_sees_its_own_context_or_none() {
             // One that leaves by a panic leaves nothing behind either.
             let panics = run_in_thread(|| -> u8 { panic!("in the job of {:?}", USER.get()) });
             let ended = timeout_after(secs(600), panics).await;
-            assert!(matches!(ended, Err(ThreadError::Panicked(text)) if text.contains("ada")));
+            assert!(matches!(ended, Err(Error::Panicked(text)) if text.contains("ada")));
             seen
         })
         .await;
@@ -590,7 +590,7 @@ fn r1_a_job_that_asks_for_a_job_is_told_so() {
     let (sim, trace) = on_sim(async move { run_in_thread(nested).await.unwrap() });
     assert_eq!([real, sim], ["Ready(Err(WouldNest))"; 2].map(str::to_owned));
     assert_lines(&trace, "offload  o", 1);
-    let text = ThreadError::WouldNest.to_string();
+    let text = Error::WouldNest.to_string();
     assert!(text.contains("run it right there"), "{text}");
 }
 
@@ -674,7 +674,7 @@ fn a_job_that_asks_its_kernel_for_something_does_not_hold_the_halt_up() {
         is_started.recv().unwrap();
     });
     let trace = kernel.end();
-    assert_eq!(heard.recv().unwrap(), Err(kernel::RemoteError::Gone));
+    assert_eq!(heard.recv().unwrap(), Err(Error::Gone));
     assert_lines(&trace, "left alone", 0);
 }
 
@@ -716,6 +716,6 @@ fn a_job_whose_future_another_task_polls_is_an_error_there_and_an_orphan() {
         sleep(secs(2)).await.unwrap();
         moved
     });
-    assert!(matches!(moved, Err(ThreadError::Moved)), "{moved:?}");
+    assert!(matches!(moved, Err(Error::Moved)), "{moved:?}");
     assert_lines(&kernel.end(), "orphan   o1", 1);
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args as _, Command, FromArgMatches as _};
 use net::http::{Config, Deadlines, Limits};
-use traps::limits::Bound;
 
 use super::values::{Span, between, switch};
 
@@ -167,19 +166,12 @@ impl HttpFlags {
         usize::try_from(file_threads + blocking_threads + gate).expect("each has a bound")
     }
 
-    /// What these options bound, beside the limits of HTTP.
-    pub fn bounds(&self) -> Vec<Bound> {
-        let threads = |count| (count, "threads");
-        let gate = (self.gate, "requests");
-        vec![
-            Bound::set("example.files", threads(self.file_threads), "--file-threads", "that read"),
-            Bound::set(
-                "example.blocking",
-                threads(self.blocking_threads),
-                "--blocking-threads",
-                "for /blocking; other requests wait in line",
-            ),
-            Bound::set("example.gate", gate, "--gate", "in /gate; others are refused at once"),
-        ]
+    /// These options as they are printed, beside the limits of HTTP.
+    pub fn own(&self) -> String {
+        let HttpFlags { file_threads, blocking_threads, gate, .. } = self;
+        format!(
+            "Paths {{\n    file_threads: {file_threads},\n    blocking_threads: \
+             {blocking_threads},\n    gate: {gate},\n}}\n"
+        )
     }
 }

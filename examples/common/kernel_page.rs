@@ -65,7 +65,7 @@ pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Respons
 }
 
 async fn hide_own() {
-    let task = traps::current_task().await;
+    let task = traps::current_task();
     BOARD.with_borrow_mut(|board| board.hide(task.0));
 }
 

@@ -19,7 +19,6 @@ use std::time::Duration;
 use clap::{ArgMatches, Command};
 use kernel::{Kernel, Machine, Options, Real, Sim};
 use traps::Signal;
-use traps::limits::Bound;
 
 /// `eprintln!` that does not fail when standard error is closed.
 macro_rules! complain {
@@ -45,7 +44,7 @@ pub struct Common {
     /// Report a task while it holds the CPU for more than MS milliseconds
     #[arg(long, value_name = "MS", value_parser = values::millis)]
     pub watchdog: Option<Duration>,
-    /// Print every number that bounds something, and exit
+    /// Print the options in force, and exit
     #[arg(long)]
     print_limits: bool,
     /// Print everything that a task can ask of its kernel, and exit
@@ -90,11 +89,6 @@ fn print(text: &str) -> ! {
     std::process::exit(0);
 }
 
-/// Prints a list, a line each, and ends the process.
-fn print_all(list: &[impl Display]) -> ! {
-    print(&list.iter().map(|each| format!("{each}\n")).collect::<String>())
-}
-
 impl Common {
     /// The options of a kernel, as far as these say.
     pub fn options(&self) -> Options {
@@ -107,24 +101,26 @@ impl Common {
         options: &Options,
         listener: &net::listener::Options,
         config: &net::http::Config,
-        bounds: Vec<Bound>,
+        own: &str,
     ) {
         if self.list_traps {
-            print_all(&kernel::trace::listed());
+            let list = kernel::trace::listed();
+            print(&list.iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         if self.print_limits {
-            let mut all = traps::limits::limits();
-            all.extend(kernel::limits(options));
-            all.extend(net::limits(listener, config));
-            all.extend(bounds);
-            print_all(&all);
+            let net::http::Config { limits, deadlines, .. } = config;
+            let shown = format!(
+                "kernel::{options:#?}\nlistener::{listener:#?}\n{limits:#?}\n{deadlines:#?}\n{own}"
+            );
+            // What is off is a span without an end.
+            print(&shown.replace(&format!("{:?}", Duration::MAX), "off"));
         }
     }
 
     /// [`Common::print_lists`] for an example that is no server.
     pub fn print_default_lists(&self) {
         let (listener, config) = Default::default();
-        self.print_lists(&self.options(), &listener, &config, Vec::new());
+        self.print_lists(&self.options(), &listener, &config, "");
     }
 
     /// A kernel over any machine, with this trace.

@@ -14,7 +14,6 @@ use net::TcpListener;
 use net::http::Config;
 use net::listener::Options;
 use traps::Signal;
-use traps::limits::Bound;
 
 use super::values::{address, between};
 use super::{Common, Outcome, fail, kernel_page, log, outcome, report, run};
@@ -53,10 +52,10 @@ pub struct Server {
 
 impl Server {
     /// Checks the options, prints the list that was asked for, and prepares the log. `threads` is
-    /// how many blocking jobs run at a time, and `bounds` what the server's own options bound.
-    pub fn ready(mut self, config: &Config, threads: usize, bounds: Vec<Bound>) -> Server {
+    /// how many blocking jobs run at a time, and `own` what the server's own options are.
+    pub fn ready(mut self, config: &Config, threads: usize, own: &str) -> Server {
         self.threads = threads;
-        self.common.print_lists(&self.options(), &self.listener(), config, bounds);
+        self.common.print_lists(&self.options(), &self.listener(), config, own);
         if self.workers > 1 && self.common.trace.as_deref() == Some("-") {
             fail("error: --trace -: each worker has a trace of its own; expected a file");
         }

@@ -4,91 +4,37 @@ use std::fmt;
 use std::io;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use traps::deadline::Due;
-use traps::gate::{Gate, Shared};
-use traps::protocol::{Direction, Site};
+use traps::Signal;
+use traps::core::names::Site;
+use traps::core::protocol::{End, ScopeKind};
+use traps::core::records::Fired;
 use traps::threads::drop_quietly;
 
-use crate::hook::Hook;
-use crate::jobs::Jobs;
-use crate::log::{Activation, Log, Writer};
-use crate::longrun::Longrun;
-use crate::machine::{Arrivals, Machine, Real};
+use crate::core::hook::{Injected, Trap};
+use crate::core::turn::{Failure, Running};
+use crate::core::{Core, MainPoll};
+use crate::log::{Activation, Writer, emit};
+use crate::machine::{JobView, Machine, Real};
 use crate::options::{Error, Options};
-use crate::outside::{Inbox, SpareWaker, WakeQueue, Wakeup};
-use crate::ready::ReadyQueue;
-use crate::registrations::Registrations;
-use crate::scopes::Scopes;
-use crate::shutdown::Ending;
-use crate::signals::Signals;
-use crate::task::Tasks;
-
-use crate::timers::Timers;
-use crate::trace;
-use crate::turn::{Running, Skipped};
-use crate::view::Counters;
-use crate::watchdog::Watchdog;
+use crate::services::All;
+use crate::services::remote::Remote;
+use crate::services::shutdown::{Shutdown, Stage};
+use crate::services::signals::Signals;
+use crate::services::threads::{Orphan, Threads};
+use crate::services::watchdog::{Stuck, Watchdog};
+use crate::trace::{self, Event};
+use crate::view::{Counters, Outstanding, TaskTable, TaskView};
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
 /// It belongs to the thread that made it. Tasks that are left when main has ended stay parked and
 /// go on in the next run.
 pub struct Kernel<M: Machine> {
-    pub(crate) machine: M,
-    pub(crate) options: Options,
-    pub(crate) gate: &'static Gate,
-    pub(crate) shared: Rc<Shared>,
-    pub(crate) log: Log,
-    pub(crate) tasks: Tasks,
-    pub(crate) scopes: Scopes,
-    pub(crate) timers: Timers,
-    pub(crate) registrations: Registrations,
-    pub(crate) ready: ReadyQueue,
-    pub(crate) inbox: Inbox,
-    pub(crate) spare: SpareWaker,
-    pub(crate) wakeup: Wakeup,
-    pub(crate) jobs: Jobs,
-    pub(crate) signals: Signals,
-    pub(crate) ending: Ending,
-    pub(crate) hook: Hook,
-    pub(crate) longrun: Longrun,
-    pub(crate) watchdog: Watchdog,
-    pub(crate) skipped: Skipped,
-    /// Events that are counted as they happen; [`Kernel::counters`] adds the rest.
-    pub(crate) counts: Counters,
-    /// The last scan of the deadline table.
-    pub(crate) scanned: traps::Time,
-    /// A time at which a wait of the machine has to end although no timer is due.
-    pub(crate) bound: Option<traps::Time>,
-    /// The number of waits that something outside the kernel will end.
-    pub(crate) external: usize,
-    /// The task that runs now, or has ended in this run.
-    pub(crate) running: Option<u32>,
-    /// When it got the CPU, as far as the clock was read.
-    pub(crate) running_since: traps::Time,
-    /// Whether a log, a sweep or a watchdog needs to see each run.
-    pub(crate) is_watched: bool,
-    /// Whether the future of a task is being polled: a panic belongs to the task then.
-    pub(crate) is_polling: bool,
-    /// Counters that number the interrupt sources that fired, the sleeps, and the scheduling
-    /// queues.
-    pub(crate) fires: u64,
-    pub(crate) sleeps: u64,
-    pub(crate) queues: u64,
-    /// Waits that guards have ended in this turn: descriptor, direction, task and scope.
-    pub(crate) guarded: Vec<(u32, Direction, u32, u64)>,
-    /// Names of outside waits, in the order of their first use.
-    pub(crate) outside_names: Vec<&'static str>,
-    pub(crate) main_ended: bool,
-    /// The panic of main, until the run ends.
-    pub(crate) main_panic: Option<Box<dyn std::any::Any + Send>>,
-    // Buffers that are used again, so that no turn allocates.
-    pub(crate) arrivals: Arrivals,
-    pub(crate) due: Vec<Due>,
+    pub(crate) core: Core<M>,
+    pub(crate) services: All,
 }
 
 impl<M: Machine> Kernel<M> {
@@ -101,58 +47,22 @@ impl<M: Machine> Kernel<M> {
     /// A kernel with other options.
     #[must_use]
     pub fn with_options(machine: M, options: Options) -> Kernel<M> {
-        let options = options.in_bounds(machine.tick());
-        let gate = Gate::of_this_thread();
-        let epoch = gate.open();
-        let inbox = Inbox { epoch, queue: Arc::new(WakeQueue::new(machine.bell())) };
-        let clock = machine.thread_clock();
-        let shared = Shared::new(epoch, Box::new(clock), Arc::new(inbox.clone()));
-        Kernel {
-            gate,
-            shared: Rc::new(shared),
-            log: Log::default(),
-            tasks: Tasks::new(),
-            scopes: Scopes::default(),
-            timers: Timers::default(),
-            registrations: Registrations::default(),
-            ready: ReadyQueue::default(),
-            spare: SpareWaker::new(&inbox),
-            jobs: Jobs::new(&options, machine.thread_clock(), &inbox.queue),
-            inbox,
-            wakeup: Wakeup::default(),
+        let core = Core::new(machine, options);
+        let clock = core.machine.thread_clock();
+        let services = All {
+            threads: Threads::new(&core.options, clock, &core.inbox.queue),
             signals: Signals::default(),
-            ending: Ending::default(),
-            hook: Hook::default(),
-            longrun: Longrun::new(options.longrun),
+            shutdown: Shutdown::default(),
             watchdog: Watchdog::default(),
-            skipped: Skipped::default(),
-            counts: Counters::default(),
-            scanned: traps::Time::ZERO,
-            bound: None,
-            external: 0,
-            running: None,
-            running_since: traps::Time::ZERO,
-            is_watched: false,
-            is_polling: false,
-            fires: 0,
-            sleeps: 0,
-            queues: 0,
-            guarded: Vec::new(),
-            outside_names: Vec::new(),
-            main_ended: false,
-            main_panic: None,
-            arrivals: Arrivals::default(),
-            due: Vec::new(),
-            machine,
-            options,
-        }
+        };
+        Kernel { core, services }
     }
 
     /// Gives `activation` every event from now on. In a build without the feature `trace` it gets
     /// none.
     pub fn observe(&mut self, activation: impl Activation + 'static) {
-        self.log.add(Box::new(activation));
-        self.look();
+        self.core.log.add(Box::new(activation));
+        self.core.look(&self.services);
     }
 
     /// Writes the stable trace to `out`. Flushes it when the kernel goes to sleep, at a `panic` and
@@ -161,7 +71,7 @@ impl<M: Machine> Kernel<M> {
     /// The trace is written inside the kernel's loop. An `out` that stalls, such as a pipe that is
     /// not read, stalls the kernel. Lines that `out` refuses are dropped without an error.
     pub fn trace_to(&mut self, mut out: impl io::Write + 'static) {
-        let head = trace::header(self.machine.clock_name(), self.machine.seed());
+        let head = trace::header(self.core.machine.clock_name(), self.core.machine.seed());
         let _ = writeln!(out, "{head}");
         self.observe(Writer::new(out));
     }
@@ -169,12 +79,12 @@ impl<M: Machine> Kernel<M> {
     /// Adds `ran=`, `waited=` and `late=` to the lines of the trace. The trace then differs from
     /// run to run.
     pub fn time_the_trace(&mut self) {
-        self.log.timed = true;
+        self.core.log.timed = true;
     }
 
     /// The machine below.
     pub fn machine(&self) -> &M {
-        &self.machine
+        &self.core.machine
     }
 
     /// Runs `main` as a task and returns its output as soon as it has ended. Other tasks stay
@@ -208,7 +118,7 @@ impl<M: Machine> Kernel<M> {
     ///
     /// As [`Kernel::run`].
     pub fn run_from<F: Future>(&mut self, main: F, site: Site) -> Result<F::Output, Error> {
-        if self.is_closing() {
+        if self.services.shutdown.is_closing() {
             return Err(Error::Shut);
         }
         let mut output = None;
@@ -220,7 +130,7 @@ impl<M: Machine> Kernel<M> {
             };
             self.run_main(&mut poll, site)
         };
-        if let Some(panic) = self.main_panic.take() {
+        if let Some(panic) = self.core.main_panic.take() {
             let _ = self.shutdown_because("main_panicked");
             resume_unwind(panic);
         }
@@ -259,11 +169,11 @@ impl<M: Machine> Kernel<M> {
     }
 
     fn shutdown_because(&mut self, reason: &str) -> Result<(), Error> {
-        if self.has_halted() {
+        if self.services.shutdown.stage == Stage::Halted {
             return Ok(());
         }
         let ended = {
-            let _running = Running::enter(self);
+            let _running = Running::enter(&self.core);
             self.shut_down(reason)
         };
         // Threads that wait for an unhandled message learn here that it never will be handled.
@@ -274,18 +184,224 @@ impl<M: Machine> Kernel<M> {
     /// Closes the wake queue. Its messages are foreign objects and are dropped one by one, because
     /// two panics at once would abort the process.
     fn drop_messages(&mut self) {
-        self.inbox.queue.close().into_iter().for_each(drop_quietly);
+        self.core.inbox.queue.close().into_iter().for_each(drop_quietly);
     }
 
     /// Drops the remaining tasks, with a line for each.
     fn let_go(&mut self) {
-        // The gate is in use in a task of another kernel. Then that kernel passes the posts on.
-        let running = self.gate.is_free().then(|| Running::enter(self));
-        self.drop_tasks("its_kernel_is_dropped");
-        self.drop_jobs();
-        self.drop_messages();
+        let Kernel { core, services } = self;
+        // The gate is in use in a task of another kernel. Then what is posted is dropped.
+        let running = core.gate.is_free().then(|| Running::enter(core));
+        // An observer may have panicked in the middle of a run.
+        core.abort_run();
+        core.drop_tasks(services, "its_kernel_is_dropped");
+        if running.is_some() {
+            core.serve(services);
+        }
+        services.threads.drop_all(core);
         drop(running);
-        self.gate.close().into_iter().for_each(drop_quietly);
+        core.gate.close(core.shared.epoch);
+        self.drop_messages();
+    }
+
+    /// Runs turns until main has ended.
+    fn run_main(&mut self, main: MainPoll<'_>, site: Site) -> Result<(), Error> {
+        let _running = Running::enter(&self.core);
+        self.start()?;
+        let task = self.core.add_main(site);
+        // Posts that were made between two runs go before timers that are due in this run.
+        self.core.serve_between_runs(&mut self.services);
+        while !self.core.main_ended {
+            if let Err(error) = self.turn(main) {
+                let seq = emit!(self.core, task, Event::Drop { what: "its_run_failed".into() });
+                self.core.end_task(task, End::Dropped, seq);
+                return Err(error);
+            }
+            let Kernel { core, services } = self;
+            let is_closing = services.shutdown.is_closing() && !core.main_ended;
+            if is_closing && services.shutdown.end_main(core, task) {
+                return Err(Error::Overdue);
+            }
+        }
+        self.core.serve(&mut self.services);
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        let Kernel { core, services } = self;
+        services.watchdog.start(core.options.watchdog).map_err(Error::Machine)?;
+        services.signals.watch_own(core).map_err(Error::Machine)?;
+        core.start(services);
+        Ok(())
+    }
+
+    /// One turn. After the machine has failed, no new requests are accepted from other threads;
+    /// results of jobs and wakes are still handled in a shutdown.
+    pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
+        let Kernel { core, services } = self;
+        match core.turn(services, main) {
+            Ok(()) => Ok(()),
+            Err(Failure::Machine(error)) => {
+                services.shutdown.failed = true;
+                core.inbox.queue.seal();
+                Err(Error::Machine(error))
+            }
+            Err(Failure::Hang) if self.is_quiescent() => {
+                Err(Error::Hang(self.task_table().to_string().trim_end().to_owned()))
+            }
+            Err(Failure::Hang) => Ok(()),
+        }
+    }
+}
+
+/// What an owner can see, hook into, and hand to other threads.
+impl<M: Machine> Kernel<M> {
+    /// The tasks that have not ended, in the order of their numbers: a snapshot.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskView> {
+        TaskView::all(&self.core)
+    }
+
+    /// The table of the tasks that have not ended: a snapshot. O(tasks + waits).
+    #[must_use]
+    pub fn task_table(&self) -> TaskTable {
+        TaskTable::of(&self.core)
+    }
+
+    /// The jobs that have not ended, in the order of their numbers: a snapshot. A job that has a
+    /// token, abandoned or not, has held it [since](JobView::since).
+    #[must_use]
+    pub fn jobs(&self) -> Vec<JobView> {
+        self.services.threads.views(&self.core.tasks)
+    }
+
+    /// What the kernel holds and has done. O(waits and scopes of this thread).
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let Kernel { core, services } = self;
+        let tokens = &services.threads.tokens;
+        let records = core.gate.records();
+        let is_ours = |root: u32| records.scopes[root].epoch == core.shared.epoch;
+        let scopes = || records.scopes.iter().filter(|(_, scope)| is_ours(scope.root));
+        let is_open = |kind: ScopeKind| !matches!(kind, ScopeKind::Task | ScopeKind::Deadline(_));
+        let is_pending = |fired: Option<&Fired>| fired.is_some_and(|fired| fired.given == 0);
+        Counters {
+            tasks: core.tasks.alive(),
+            tickets: records.waits.iter().filter(|(_, it)| is_ours(records.root_of(it))).count(),
+            scopes: scopes().filter(|(_, scope)| is_open(scope.kind)).count(),
+            timers: core.timers.len() + core.shared.deadlines.armed(),
+            deadlines: core.shared.deadlines.alive(),
+            registered: core.handles.registered,
+            handles: core.handles.known,
+            jobs: tokens.jobs.len(),
+            queued: tokens.queued(),
+            tokens: tokens.in_use,
+            tokens_peak: tokens.peak,
+            tokens_held: tokens.held,
+            abandoned: tokens.abandoned(),
+            threads: services.threads.pool.threads(),
+            pending: scopes().filter(|(_, scope)| is_pending(scope.fired())).count(),
+            turns: core.turn,
+            rings: core.inbox.queue.rings(),
+            ..core.counts
+        }
+    }
+
+    /// What could still happen. O(waits and scopes of this thread).
+    #[must_use]
+    pub fn outstanding(&self) -> Outstanding {
+        Outstanding::of(&self.core, &self.counters())
+    }
+
+    /// Whether nothing can happen any more: the kernel could wait for ever.
+    #[must_use]
+    pub fn is_quiescent(&self) -> bool {
+        self.outstanding().is_nothing()
+    }
+
+    /// Calls `hook` before each trap is dispatched, from now on. What it returns happens to the
+    /// task that makes the trap: a trap that blocks ends with the interrupt, and from one that
+    /// answers it is pending until the next that blocks. Scopes and spawns count as traps.
+    ///
+    /// For tests that interrupt a program.
+    pub fn before_each_trap(&mut self, hook: impl FnMut(&Trap<'_>) -> Option<Injected> + 'static) {
+        self.core.hook.before = Some(Box::new(hook));
+        self.core.look(&self.services);
+    }
+
+    /// Has `hook` called with the value of each job that ends when nobody waits for it any more,
+    /// or whose value is dropped unread: a connection that is to be closed, for example.
+    ///
+    /// Called inside the kernel's loop, so it must not block. A panic in it is caught. Replaces an
+    /// earlier hook.
+    ///
+    /// An item of [`iterate_in_thread`](traps::iterate_in_thread()) is no such value: it waits for
+    /// the next call, or was dropped with its source. Only the panic of an iterator whose source
+    /// is gone comes here.
+    pub fn on_orphan(&mut self, hook: impl FnMut(Orphan) + 'static) {
+        self.services.threads.on_orphan = Some(Box::new(hook));
+    }
+
+    /// Calls `hook` with the table of tasks in the turn in which `signal` arrives, whatever the
+    /// tasks wait for. From the next run on the signal no longer ends the process.
+    ///
+    /// The hook is called inside the kernel's loop: it must not block. A panic in it ends nothing.
+    /// A task that does not leave the CPU delays it.
+    pub fn on_signal(&mut self, signal: Signal, hook: impl FnMut(&TaskTable) + 'static) {
+        self.services.signals.add_hook(signal, Box::new(hook));
+    }
+
+    /// Calls `hook` with what the watchdog ([`Options::watchdog`]) sees: once when a run has lasted
+    /// for its span, again each time that has doubled, and once when the run is over. The same is
+    /// a warning in the log, of the target `kernel::sched`.
+    ///
+    /// Called on the watchdog's thread while the kernel may be stuck, so it must not wait for the
+    /// kernel. A kernel that is dropped waits for it. A panic in it is caught.
+    pub fn on_stuck(&mut self, hook: impl Fn(&Stuck) + Send + Sync + 'static) {
+        self.services.watchdog.set_hook(hook);
+    }
+
+    /// A handle to this kernel for other threads. Costs a reference count.
+    #[must_use]
+    pub fn remote(&self) -> Remote {
+        Remote::new(self.core.inbox.queue.clone())
+    }
+
+    /// Runs what main has left behind until nothing can happen any more, or for at most `limit` of
+    /// kernel time; parked tasks that nothing can wake stay. Blocks this thread. Gives whether all
+    /// is quiet; false as soon as a shutdown begins. A limit of zero runs one turn, and does not
+    /// wait in it.
+    ///
+    /// A simulated machine that waits for a real thread knows no limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Machine`]; [`Error::Shut`] after a shutdown.
+    ///
+    /// # Panics
+    ///
+    /// If a kernel runs on this thread, as in its task.
+    pub fn run_until_quiescent(&mut self, limit: Duration) -> Result<bool, Error> {
+        if self.services.shutdown.is_closing() {
+            return Err(Error::Shut);
+        }
+        let _running = Running::enter(&self.core);
+        self.start()?;
+        self.core.serve_between_runs(&mut self.services);
+        let end = self.core.now + limit;
+        self.core.bound = Some(end);
+        let mut nobody = |_: &mut Context<'_>| Poll::Pending;
+        let (mut ended, mut is_first) = (Ok(()), true);
+        while ended.is_ok()
+            && !self.services.shutdown.is_closing()
+            && !self.is_quiescent()
+            && (is_first || self.core.now < end)
+        {
+            is_first = false;
+            ended = self.turn(&mut nobody);
+        }
+        self.core.bound = None;
+        ended.map(|()| !self.services.shutdown.is_closing() && self.is_quiescent())
     }
 }
 
@@ -299,7 +415,7 @@ impl<M: Machine> fmt::Debug for Kernel<M> {
 impl<M: Machine> Drop for Kernel<M> {
     fn drop(&mut self) {
         // Runs outside of any task, because a task of another kernel may drop this kernel.
-        self.gate.aside(|| self.let_go());
+        self.core.gate.aside(|| self.let_go());
     }
 }
 
@@ -337,6 +453,3 @@ pub fn run<F: Future>(main: F) -> Result<F::Output, Error> {
     ended?;
     Ok(output)
 }
-
-/// Main's future as the loop polls it.
-pub(crate) type MainPoll<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> Poll<()>;

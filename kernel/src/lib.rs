@@ -21,49 +21,56 @@
 //! it ([`Kernel::trace_to`], [`Kernel::task_table`], [`Kernel::jobs`], [`Kernel::counters`],
 //! [`Kernel::is_quiescent`]), install hooks ([`Kernel::on_signal`], [`Kernel::on_orphan`],
 //! [`Kernel::on_stuck`]), give other threads access to it ([`Kernel::remote`]) and end it
-//! ([`Kernel::shutdown`]). [`Options`] are the settings of a kernel; [`limits()`] lists every
-//! number. The [`guide`] explains how to read the log, and has the five [rules for new
-//! code](guide::outside#rules-for-new-code).
+//! ([`Kernel::shutdown`]). [`Options`] are the settings of a kernel. The [`guide`] explains how
+//! to read the log, and has the five [rules for new code](guide::outside#rules-for-new-code).
 //!
 //! # How to read the source
 //!
-//! First read the files that every trap passes through:
+//! Read `traps/src/core/` first: a wait is one record there, from the poll that files its trap to
+//! the poll that reads its result, and a scope is one record from its opening to its close. The
+//! kernel keeps no copy of either. Then read the files that every trap passes through. They are in
+//! `core/`:
 //!
 //! | file | is |
 //! |---|---|
-//! | `kernel.rs` | the `Kernel`: its fields, and how its owner builds and ends it |
-//! | `turn.rs` | the loop |
-//! | `run.rs`, `ready.rs` | how one task runs, and the queue of ready tasks |
-//! | `answers.rs`, `completion.rs` | answers for the next poll; how a wait completes |
-//! | `table.rs` | the trap table: what each request does |
-//! | `posts.rs` | messages of tasks that need no answer |
-//! | `task.rs`, `waits.rs` | the record of a task, and its waits |
-//! | `scopes.rs` | the tree of timeouts, guards, branches and shields |
-//! | `interrupts.rs`, `delivery.rs` | which waits a deadline or a cancellation ends |
+//! | `mod.rs` | the `Core`: its fields, and what it asks of the services above it |
+//! | `turn.rs`, `ready.rs` | the loop; the queue of ready tasks |
+//! | `run.rs` | how one task runs: it is polled, and what it has filed is served |
+//! | `table.rs`, `posts.rs` | the trap table; messages that need no reply |
+//! | `waits.rs` | how a wait ends: with a reply, or withdrawn |
+//! | `tasks.rs`, `ends.rs` | the table of tasks; how a task ends |
 //! | `timers.rs` | the timer heap |
-//! | `registrations.rs`, `io.rs` | descriptors |
-//! | `queues.rs` | queues of waiters, and joins |
-//! | `ends.rs` | how a task ends |
-//! | `outside/` | what other threads can use: the wake queue, wakers, [`Remote`] |
+//! | `interrupts.rs` | which waits a deadline or a cancellation ends; its head has the rule |
+//! | `queues.rs` | queues of waits, in which joins and signals wait too |
+//! | `io.rs`, `handles.rs` | descriptors: waits and arrivals; handles and registrations |
+//! | `wake_queue.rs`, `wakers.rs`, `wakeup.rs` | what other threads can use; task 1 |
+//! | `words.rs`, `longrun.rs`, `hook.rs` | waits in the words of the log; long runs; tests |
 //!
-//! Then read its services: `jobs/` (worker threads), `signals.rs`, `shutdown.rs`, `longrun.rs`,
-//! `watchdog.rs`; `view/` (what an owner can observe); `log/` and `ops.rs` (the log); `machine/`
-//! (Linux and the simulation); `options.rs` and `limits.rs`; `hook.rs` (how a test interrupts a
-//! program).
+//! Then read what stands above the core, and around it:
+//!
+//! | file | is |
+//! |---|---|
+//! | `services/mod.rs` | the services together: where the core calls them |
+//! | `services/threads.rs`, `tokens.rs`, `pool.rs` | jobs, which of them may run, worker threads |
+//! | `services/signals.rs`, `remote.rs` | who gets a signal; what other threads may ask for |
+//! | `services/shutdown.rs`, `watchdog.rs` | the state of a shutdown; the thread that looks on |
+//! | `kernel.rs`, `phases.rs` | the [`Kernel`] as its owner sees it; its shutdown, by phases |
+//! | `options.rs`, `limits.rs` | the settings of a kernel; numbers that are no settings |
+//! | `view/` | what an owner can observe: counters, the table of tasks, quiescence |
+//! | `log/` | events, their text, and who listens |
+//! | `machine/` | Linux and the simulation; `sys.rs` has all the unsafe code |
 //!
 //! Not here: priorities, preemption, a second thread that runs tasks, a hash map, a parser of the
 //! log.
 
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 
-mod answers;
-mod completion;
-mod delivery;
-mod ends;
+pub(crate) mod core;
 pub mod guide {
     //! The guide. [`start`]: a first program. [`reading`]: how to read a trace. [`time`]: sleeps,
     //! timeouts and cancellation. [`outside`]: threads, signals and shutdown, with five rules for
-    //! new code. [`speed`]: what each operation costs. [`rows`]: each promise with its tests.
+    //! new code. [`recipes`]: what is a few lines over the rest. [`speed`]: what each operation
+    //! costs. [`rows`]: each promise with its tests.
 
     pub mod start {
         #![doc = include_str!("guide/start.md")]
@@ -77,6 +84,9 @@ pub mod guide {
     pub mod outside {
         #![doc = include_str!("guide/outside.md")]
     }
+    pub mod recipes {
+        #![doc = include_str!("guide/recipes.md")]
+    }
     pub mod speed {
         #![doc = include_str!("guide/speed.md")]
     }
@@ -84,29 +94,13 @@ pub mod guide {
         #![doc = include_str!("guide/rows.md")]
     }
 }
-mod hook;
-mod interrupts;
-mod io;
-mod jobs;
 mod kernel;
 mod limits;
 mod log;
-mod longrun;
 mod machine;
-mod ops;
 mod options;
-mod outside;
-mod posts;
-mod queues;
-mod ready;
-mod registrations;
-mod run;
-mod scopes;
-mod shutdown;
-mod signals;
-mod table;
-mod task;
-mod timers;
+mod phases;
+mod services;
 pub mod trace {
     //! The log: what happened, as types and as text.
     //!
@@ -120,19 +114,15 @@ pub mod trace {
     pub use crate::log::place::{Alias, Site, Stop};
     pub use crate::log::words::Span;
 }
-mod turn;
 mod view;
-mod waits;
-mod watchdog;
 
-pub use hook::{Injected, Trap};
-pub use jobs::{JobView, Orphan};
+pub use core::handles::Policy;
+pub use core::hook::{Injected, Trap};
 pub use kernel::{Kernel, run};
-pub use limits::limits;
 pub use log::Activation;
-pub use machine::{Machine, Real, Sim, SimClock, raise_descriptor_limit};
+pub use machine::{JobView, Machine, Real, Sim, SimClock, raise_descriptor_limit};
 pub use options::{Error, Options};
-pub use outside::{Remote, RemoteError, RemoteTask};
-pub use registrations::Policy;
+pub use services::remote::{Remote, RemoteTask};
+pub use services::threads::Orphan;
+pub use services::watchdog::Stuck;
 pub use view::{Counters, Outstanding, ParkedView, TaskTable, TaskView};
-pub use watchdog::Stuck;

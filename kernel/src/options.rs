@@ -4,11 +4,10 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use traps::limits::Bound;
 use traps::{Signal, SignalSet};
 
+use crate::core::handles::Policy;
 use crate::limits::{LEAST_TICK, MOST_THREADS, TICK};
-use crate::registrations::Policy;
 use crate::trace::Span;
 
 /// The second type, if there are two.
@@ -22,10 +21,9 @@ macro_rules! either {
 }
 
 /// Declares [`Options`]: each with its default, what its setter takes if that is another
-/// type, and what it bounds if it does.
+/// type.
 macro_rules! options {
-    ($($(#[$doc:meta])* pub $name:ident: $type:ty $([$from:ty])? = $default:expr
-        $(, bounds $value:expr, $what:literal)?;)*) => {
+    ($($(#[$doc:meta])* pub $name:ident: $type:ty $([$from:ty])? = $default:expr;)*) => {
         /// How a kernel behaves. All of it has a default.
         #[derive(Clone, Debug)]
         #[non_exhaustive]
@@ -50,19 +48,6 @@ macro_rules! options {
                     self
                 }
             )*
-
-            /// The options that bound something, with the values in force.
-            #[allow(unused_variables)]
-            pub(crate) fn bounds(self) -> Vec<Bound> {
-                let Options { $($name,)* shutdown_on: _ } = self;
-                let mut bounds = Vec::new();
-                $($(
-                    let option = concat!("Options::", stringify!($name));
-                    let name = concat!("kernel.", stringify!($name));
-                    bounds.push(Bound::set(name, $value, option, $what));
-                )?)*
-                bounds
-            }
         }
     };
 }
@@ -72,33 +57,27 @@ options! {
     pub policy: Policy = Policy::Lazy;
     /// Operations of I/O that never blocks, before a task gives way. 128; less than 2 becomes 2,
     /// which is what it takes to look whether something is there and to read it.
-    pub budget: u32 = 128,
-        bounds (u64::from(budget), "operations"), "I/O that never blocks, before a task gives way";
+    pub budget: u32 = 128;
     /// How often the table of connection deadlines is scanned at most; less than 10 ms becomes
     /// 10 ms. `None`: what `TRAPLINE_DEADLINE_TICK_MS` says ([`Real`](crate::Real) only), else
     /// 300 ms.
-    pub tick: Option<Duration> [Duration] = None,
-        bounds tick, "between two scans of the deadline table";
+    pub tick: Option<Duration> [Duration] = None;
     /// How long a shutdown waits for what is held before it cancels. 10 s.
-    pub drain: Duration = Duration::from_secs(10),
-        bounds drain, "what is held up at shutdown, in all";
+    pub drain: Duration = Duration::from_secs(10);
     /// How long clean-up may take at shutdown, in all. 5 s.
-    pub grace: Duration = Duration::from_secs(5), bounds grace, "clean-up at shutdown, in all";
+    pub grace: Duration = Duration::from_secs(5);
     /// Worker threads at most, and so jobs that run at one time; further jobs wait in line. 64;
     /// 0 becomes 1, more than 65,536 become that. Threads start when they are needed.
-    pub threads: usize = 64,
-        bounds (threads as u64, "threads"), "worker threads, those left behind included";
+    pub threads: usize = 64;
     /// How long an idle worker thread stays. 10 s.
-    pub idle: Duration = Duration::from_secs(10),
-        bounds idle, "how long an idle worker thread stays";
+    pub idle: Duration = Duration::from_secs(10);
     /// A run that is longer has a `longrun` line, which names the task, the trap that it ran from
     /// and the one that it ran to. 50 ms; `None`: no clock is read for it.
     ///
     /// On [`Real`](crate::Real) a run is measured by the coarse clock, once a run: to a tick of
     /// that clock (at 250 ticks a second: 4 ms). On [`Sim`](crate::Sim) it is exact. Small work
     /// that needs no thread, such as parsing a few kilobytes, is far below the default.
-    pub longrun: Option<Duration> = Some(Duration::from_millis(50)),
-        bounds longrun, "a run, before it is a line of the log";
+    pub longrun: Option<Duration> = Some(Duration::from_millis(50));
     /// A thread that looks from outside and says when a task holds the CPU for longer than this,
     /// while it does: as a warning in the log and to
     /// [`Kernel::on_stuck`](crate::Kernel::on_stuck); never in the trace. Less than 1 ms becomes
@@ -108,8 +87,7 @@ options! {
     /// a lock and two atomic stores. The thread starts with the first run and ends with the kernel.
     /// What holds the CPU outside any run, in the kernel or between two calls of `run`, is not
     /// seen.
-    pub watchdog: Option<Duration> = None,
-        bounds watchdog, "a run, before a thread says so while it lasts";
+    pub watchdog: Option<Duration> = None;
 }
 
 impl Options {

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
-use traps::protocol::Site;
+use traps::core::names::Site;
 use traps::{Budget, Interrupt, budget_from, take_budget};
 
 /// An operation that is tried, and waits by `W` whenever it would block.

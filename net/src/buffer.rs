@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::panic::Location;
 use std::task::Context;
 
-use traps::protocol::Site;
+use traps::core::names::Site;
 
 use crate::stream::Stream;
 

@@ -3,7 +3,7 @@
 //! [`TcpListener`] and [`TcpStream`]; [`Stream`], what the HTTP handler needs of either end, and
 //! [`pipe`], a stream in memory; [`WriteDeadline`] and [`MinRate`] against peers that stall;
 //! [`http::serve`], a server that ends when its kernel does; [`process`], processes and their
-//! pipes; [`limits()`], every number that bounds something here.
+//! pipes.
 //!
 //! An operation is tried first and traps only when it would block (`attempt.rs`). What waits is a
 //! plain function returning a future, so that the log names the line that called it. Not so in
@@ -15,7 +15,6 @@
 
 mod attempt;
 mod back_off;
-mod bounds;
 mod buffer;
 mod errno;
 pub mod guide {
@@ -37,7 +36,6 @@ pub mod stream;
 mod tcp;
 mod write_deadline;
 
-pub use bounds::{boot_line, limits};
 pub use buffer::BufReader;
 pub use listener::TcpListener;
 pub use min_rate::MinRate;

@@ -1,5 +1,6 @@
-//! The fixed numbers that bound something in this crate, in one place. Those with an option have
-//! their defaults beside it.
+//! The numbers that bound something in this crate and have no option of their own.
+//!
+//! Those with an option have their defaults beside it.
 
 use std::time::Duration;
 

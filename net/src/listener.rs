@@ -12,8 +12,8 @@ use std::task::{Context, Poll, ready};
 
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use socket2::{Domain, Protocol, Type};
+use traps::core::names::Site;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
-use traps::protocol::Site;
 use traps::shutdown::until_begun;
 use traps::{Sleep, connection_deadline};
 

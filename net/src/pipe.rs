@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use traps::protocol::Site;
+use traps::core::names::Site;
 use traps::{Wait, WaitQueue};
 
 use crate::attempt::{Attempt, First};

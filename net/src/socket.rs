@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use traps::core::names::Site;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
-use traps::protocol::Site;
 use traps::{Budget, Interrupt, budget_from, take_budget};
 
 use crate::attempt::{Attempt, First};

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-use traps::protocol::Site;
+use traps::core::names::Site;
 use traps::{take_budget, yield_now};
 
 /// A byte stream in both directions, used by one task at a time.

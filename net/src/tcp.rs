@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Type};
 use traps::Interruptible;
+use traps::core::names::Site;
 use traps::io::{Direction, Io, Source};
-use traps::protocol::Site;
 
 use crate::errno;
 use crate::resolve::{Address, failed, resolve};

@@ -183,7 +183,7 @@ where
     match until {
         // Until never is no guard, and a timeout from further out would have the name of its own.
         Time::NEVER => deadline.guard(Duration::MAX, wait),
-        until => deadline.guard_at(until, wait),
+        until => deadline.guard(until, wait),
     }
 }
 

@@ -12,7 +12,7 @@ use net::Stream;
 use net::http::{Blocking, Config, Entrance, Form, Handler, Method, Object, Request, Response};
 use net::http::{Deadlines, Limits, Router, Whole, serve_connection};
 use net::pipe::duplex;
-use traps::admission::{Limit, Refused};
+use traps::admission::Limit;
 use traps::threads::Limiter;
 use traps::{Time, clock, spawn};
 
@@ -71,8 +71,8 @@ fn a_late_thread_is_left_behind_and_its_caller_is_answered() {
     assert_eq!((seen.statuses(), seen.at), (vec![503], Time::ZERO + JOB / 3));
 }
 
-fn busy(refused: Refused) -> Response {
-    let info = format!("the server is too busy: {} at a time", refused.limit);
+fn busy(gate: &Limit) -> Response {
+    let info = format!("the server is too busy: {} at a time", gate.limit());
     Response::json(Object::new().field("task_waiting", false).field("info", info))
 }
 

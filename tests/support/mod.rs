@@ -310,10 +310,10 @@ impl Notes {
 }
 
 /// The short name of an outcome: `ok`, `TT`, `TCE`, `UTE` or `CAN`.
-pub fn short<T>(result: &Result<T, traps::Interrupt>) -> &'static str {
+pub fn short<T, E: traps::Interruptible>(result: &Result<T, E>) -> &'static str {
     match result {
         Ok(_) => "ok",
-        Err(why) => short_kind(why.kind()),
+        Err(error) => error.interrupt().map_or("other", |why| short_kind(why.kind())),
     }
 }
 

@@ -4,12 +4,11 @@
 //! [`WaitQueue`](crate::WaitQueue), or stands in line for a worker thread. Knows no thread and no
 //! kernel, but for the `cap` lines.
 
-use std::fmt;
-use std::io;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::gate;
+use crate::core::gate;
+use crate::error::Error;
 use crate::limits::ADMISSION_PAUSE;
 use crate::time::Time;
 use crate::verbs::note_cap;
@@ -23,9 +22,9 @@ use crate::verbs::note_cap;
 ///
 /// ```no_run
 /// use traps::admission::Limit;
-/// use traps::{run_in_thread, threads::ThreadError};
+/// use traps::{Error, run_in_thread};
 ///
-/// async fn request_task(limit: &Limit) -> Result<String, ThreadError> {
+/// async fn request_task(limit: &Limit) -> Result<String, Error> {
 ///     let Ok(place) = limit.try_enter() else {
 ///         return Ok("too busy, ask again later".to_owned());
 ///     };
@@ -85,15 +84,15 @@ impl Limit {
     ///
     /// # Errors
     ///
-    /// [`Refused`] if there is no room now.
-    pub fn try_enter(&self) -> Result<Place, Refused> {
+    /// [`Error::Full`] if there is no room now.
+    pub fn try_enter(&self) -> Result<Place, Error> {
         let Shared { name, limit, .. } = *self.0;
         let mut counts = self.0.counts();
         if counts.inside >= limit {
             counts.refused += 1;
             drop(counts);
             self.log_refusal();
-            return Err(Refused { name, limit });
+            return Err(Error::Full);
         }
         counts.inside += 1;
         counts.peak = counts.peak.max(counts.inside);
@@ -168,30 +167,6 @@ impl Drop for Place {
     }
 }
 
-/// There was no room within a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// The limit's name.
-    pub name: &'static str,
-    /// How many it lets in at a time.
-    pub limit: u64,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is full: it lets {} in at a time", self.name, self.limit)
-    }
-}
-
-impl std::error::Error for Refused {}
-
-/// Of kind [`ResourceBusy`](io::ErrorKind::ResourceBusy).
-impl From<Refused> for io::Error {
-    fn from(refused: Refused) -> io::Error {
-        io::Error::new(io::ErrorKind::ResourceBusy, refused)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,9 +177,7 @@ mod tests {
     fn f5_the_sixth_of_five_is_refused_until_one_leaves() {
         let limit = Limit::new("request_task", 5);
         let mut places: Vec<Place> = (0..5).map(|_| limit.try_enter().unwrap()).collect();
-        let refused = limit.try_enter().unwrap_err();
-        assert_eq!(refused.to_string(), "request_task is full: it lets 5 in at a time");
-        assert_eq!(io::Error::from(refused).kind(), io::ErrorKind::ResourceBusy);
+        assert_eq!(limit.try_enter().unwrap_err(), Error::Full);
         places.pop();
         places.push(limit.try_enter().unwrap());
         assert_eq!((limit.inside(), limit.entered(), limit.refused(), limit.peak()), (5, 6, 1, 5));
@@ -215,7 +188,7 @@ mod tests {
     #[test]
     fn a_limit_of_none_refuses_everybody() {
         let limit = Limit::new("closed", 0);
-        assert_eq!(limit.try_enter().unwrap_err(), Refused { name: "closed", limit: 0 });
+        assert_eq!(limit.try_enter().unwrap_err(), Error::Full);
         assert_eq!((limit.refused(), limit.peak()), (1, 0));
     }
 

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::scope::{Branch, branch};
+use crate::core::scope::{Branch, branch};
 
 pin_project! {
     /// A branch, and its output once there is one.

@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::call::Call;
-use crate::interrupt::Interrupt;
-use crate::protocol::Request;
+use crate::core::call::Call;
+use crate::core::interrupt::Interrupt;
+use crate::core::protocol::{Parked, Reply, Trap};
 
 /// Awaits a future that waits on a waker alone, such as a channel of another library.
 ///
@@ -49,9 +49,10 @@ impl<F: Future> Future for Foreign<F> {
             return Poll::Ready(Ok(value));
         }
         let external = *this.external;
-        this.call.poll(cx, || Request::Foreign { external }).map(|reply| match reply.plain() {
-            Err(interrupt) => Err(interrupt),
-            Ok(_) => reply.wrong(),
+        let trap = || Trap::Park { what: Parked::Foreign, external };
+        this.call.poll(cx, trap).map(|reply| match reply {
+            Reply::Interrupt(interrupt) => Err(interrupt),
+            other => other.wrong(),
         })
     }
 }

@@ -11,12 +11,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::call::Call;
+use crate::core::call::Call;
+use crate::core::filing;
+use crate::core::gate;
+use crate::core::names::{HandleId, Site};
+use crate::core::posting;
+use crate::core::protocol::{Note, Post, Trap};
 use crate::error::Error;
-use crate::gate;
-use crate::protocol::{Answer, HandleId, Post, Request, Site};
 
-pub use crate::protocol::{Descriptor, Direction};
+pub use crate::core::names::{Descriptor, Direction};
 
 /// What an [`Io`] can own: something with a descriptor in non-blocking mode.
 pub trait Source: 'static {
@@ -133,7 +136,7 @@ impl<S: Source> Io<S> {
         if !self.closed.replace(true)
             && let Some((handle, _)) = self.handle.get()
         {
-            gate::post(Post::Close(handle));
+            posting::post(Post::Close(handle));
         }
     }
 
@@ -141,7 +144,7 @@ impl<S: Source> Io<S> {
     #[inline]
     pub fn note(&self, direction: Direction, bytes: usize) {
         if gate::is_listening() {
-            self.post(|handle| Post::Moved { handle, direction, bytes });
+            self.note_handle(|handle| Note::Moved(handle, direction, bytes));
         }
     }
 
@@ -154,15 +157,15 @@ impl<S: Source> Io<S> {
     ) {
         if gate::is_listening() {
             let peer = peer().map(Box::new);
-            self.post(|handle| Post::Accepted { handle, connection: connection.handle(), peer });
+            self.note_handle(|handle| Note::Accepted(handle, connection.handle(), peer));
         }
     }
 
     /// Nobody hears of what happens outside a kernel.
     #[cold]
-    fn post(&self, post: impl FnOnce(HandleId) -> Post) {
+    fn note_handle(&self, note: impl FnOnce(HandleId) -> Note) {
         if gate::epoch() != 0 {
-            gate::post(post(self.handle()));
+            posting::post(Post::Note(note(self.handle())));
         }
     }
 
@@ -180,11 +183,11 @@ impl<S: Source> Io<S> {
         let epoch = gate::epoch();
         assert!(epoch != 0, "rule: a descriptor is waited for inside a kernel");
         if let Some((handle, _)) = earlier {
-            gate::post(Post::Release { handle, owner: None, sole: false });
+            posting::post(Post::Release { handle, owner: None, sole: false });
         }
         let handle = gate::new_handle();
         let (descriptor, kind) = (self.descriptor(), self.kind());
-        gate::post(Post::Register { handle, descriptor, kind });
+        posting::post(Post::Register { handle, descriptor, kind });
         self.handle.set(Some((handle, epoch)));
         handle
     }
@@ -218,7 +221,7 @@ impl<S: Source> Drop for Io<S> {
         let Some(source) = self.source.take() else { return };
         if let Some((handle, _)) = self.handle.get() {
             let sole = source.is_sole();
-            gate::post(Post::Release { handle, owner: source.into_owner(), sole });
+            posting::post(Post::Release { handle, owner: source.into_owner(), sole });
         }
     }
 }
@@ -237,19 +240,6 @@ impl<S: Source> fmt::Debug for Ready<'_, S> {
     }
 }
 
-impl<S: Source> Drop for Ready<'_, S> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.call.is_filed()
-            && let Some((Answer::Done, _)) = self.call.abandon()
-            && let Some((handle, _)) = self.io.handle.get()
-        {
-            // Readiness that was not read is remembered.
-            gate::post(Post::Remember(handle, self.direction));
-        }
-    }
-}
-
 impl<S: Source> Future for Ready<'_, S> {
     type Output = Result<(), Error>;
 
@@ -257,14 +247,11 @@ impl<S: Source> Future for Ready<'_, S> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Ready { io, direction, call } = &mut *self;
         // A task that waited when it was closed is told by the kernel.
-        if io.closed.get() && !call.is_filed_here() {
+        if io.closed.get() && !call.ticket().is_some_and(filing::is_here) {
             return Poll::Ready(Err(Error::Closed));
         }
-        let request = || Request::Io { handle: io.handle(), direction: *direction };
-        call.poll(cx, request).map(|reply| match reply.is_done() {
-            true => Ok(()),
-            false => Error::of(reply).map(drop),
-        })
+        let trap = || Trap::Io { handle: io.handle(), direction: *direction };
+        call.poll(cx, trap).map(Error::of)
     }
 }
 

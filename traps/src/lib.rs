@@ -2,15 +2,18 @@
 //! is not part of this crate.
 //!
 //! A task is an ordinary [`Future`]. At the bottom of every chain of awaits is a hand-written
-//! future that files one [`Request`](protocol::Request) at the [`gate`] and returns `Pending`. The
-//! kernel answers the request, and the next poll takes the answer. A request either **answers**
-//! (the task is polled again at once) or **blocks** (the task leaves the CPU until the answer
-//! exists). A blocking trap can end early with an [`Interrupt`]. A trap that returned an interrupt
-//! has done nothing.
+//! future that files one [`Trap`](core::protocol::Trap) at the [`gate`](core::gate) and returns
+//! `Pending`. The kernel answers it, and the next poll takes the reply. A trap either **answers**
+//! (the task is polled again at once) or **blocks** (the task leaves the CPU until the reply
+//! exists). A trap that blocks can end early with an [`Interrupt`]. It has then done nothing.
 //!
-//! Read in this order: [`protocol`] (what can be asked), [`gate`] (how requests and answers
-//! travel), `call.rs` (the one future that traps), then any verb: [`sleep()`], [`spawn()`],
-//! [`timeout_after`].
+//! A wait is one record at the gate, from the poll that files its trap until its result is read or
+//! its future is dropped. Scopes are records there too. A task is named by its root scope.
+//!
+//! Read in this order: [`core::protocol`] (what can be asked), [`core::records`] (a wait, a scope),
+//! [`core::gate`] and [`core::kernel_side`] (how traps and replies travel), `core/call.rs` (the one
+//! future that traps), [`core::tree`] (what is pending in which scope). Then read any verb:
+//! [`sleep()`], [`spawn()`], [`timeout_after`]. The kernel's `core/` answers them.
 //!
 //! | for | there is |
 //! |---|---|
@@ -22,7 +25,6 @@
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
 //! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the shutdown as tasks see it |
-//! | every number | [`limits`](limits::limits) |
 //!
 //! A trap future belongs to the gate of its thread, so it is not `Send`. Nor is any type that
 //! contains one:
@@ -53,21 +55,16 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
-mod call;
 mod cancellable;
 mod combine;
+pub mod core;
 pub mod deadline;
 mod error;
-mod fallback;
 mod foreign;
-pub mod gate;
 mod group;
-mod interrupt;
 pub mod io;
-pub mod limits;
+mod limits;
 pub mod outside;
-pub mod protocol;
-mod scope;
 pub mod shutdown;
 mod signal;
 pub mod sync;
@@ -77,29 +74,27 @@ pub mod time;
 mod timeout;
 pub mod universal;
 mod verbs;
-mod watchdog;
 
-pub use cancellable::{NotStarted, cancellable};
+pub use cancellable::cancellable;
 pub use combine::{Either, Join2, JoinAll, Race, join, join_all, race};
+pub use core::interrupt::{Delivery, Interrupt, Interruptible, Kind};
+pub use core::names::TaskId;
+pub use core::scope::{Branch, Shield, branch, shield};
 pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
-pub use error::{Error, JoinError};
-pub use fallback::{DefaultTimeout, fallback_after};
+pub use error::{Error, Rejected};
 pub use foreign::{Foreign, foreign};
-pub use group::{GroupError, Member, TaskGroup};
-pub use interrupt::{Delivery, Interrupt, Interruptible, Kind};
+pub use group::{Member, TaskGroup};
 pub use outside::{OutsideWaker, WaitOutside, outside};
-pub use scope::{Branch, Shield, branch, shield};
 pub use signal::{Signal, SignalSet, Signals, signals, wait_signal};
 pub use sync::{Wait, WaitQueue};
 pub use task::local::{InheritedLocal, TaskLocal, any_locals, drop_locals, inherit_locals};
 pub use task::spawn::{Spawn, SpawnDetached, spawn};
-pub use task::{Join, Task, TaskId};
+pub use task::{Join, Task};
 pub use threads::{iterate_in_thread, run_in_thread};
-pub use time::Time;
+pub use time::{Limit, Time};
 pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_after, timeout_at};
 pub use verbs::{
-    Budget, Sleep, budget, budget_from, check_interrupt, check_interrupt_from, clock,
-    current_deadline, current_task, held_interrupt, is_traced, note_cap, note_warning, remaining,
-    sleep, sleep_from, spend_budget, take_budget, wall_clock, yield_now,
+    Budget, Sleep, budget, budget_from, check_cancellation, clock, current_deadline, current_task,
+    is_traced, note_cap, note_warning, remaining, sleep, sleep_from, spend_budget, take_budget,
+    take_pending_from, wall_clock, yield_now,
 };
-pub use watchdog::{IdleWatchdog, idle_watchdog};

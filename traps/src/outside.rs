@@ -9,18 +9,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::call::{Call, Reply};
 use crate::combine::Either;
-use crate::gate::{self, Receipt};
-use crate::interrupt::Interrupt;
-use crate::protocol::{Request, Site, Ticket};
-
-/// Carries the wakes of a kernel's tickets to it. A kernel implements it.
-pub trait Outside: Send + Sync {
-    /// Ends the wait of that ticket, from any thread. Never blocks for the kernel and never fails:
-    /// where the ticket, or the kernel, is gone, nothing happens.
-    fn wake(&self, ticket: Ticket);
-}
+use crate::core::call::Call;
+use crate::core::gate::{self, Outside};
+use crate::core::interrupt::Interrupt;
+use crate::core::names::{Site, Ticket};
+use crate::core::protocol::{Parked, Trap};
 
 /// Wakes one wait, from any thread, and no other: it names the ticket with its serial number, so
 /// one that comes too late, or twice, wakes nobody.
@@ -35,7 +29,7 @@ pub struct OutsideWaker {
 impl OutsideWaker {
     /// Ends the wait, if that has not ended yet. Never blocks for the kernel, never fails.
     pub fn wake(&self) {
-        self.outside.wake(self.ticket);
+        self.outside.unpark(self.ticket);
     }
 }
 
@@ -119,8 +113,8 @@ pub(crate) struct Wait {
     what: &'static str,
     /// Whether a virtual clock stands still meanwhile.
     pub(crate) external: bool,
-    /// The request whose waker was registered.
-    known: Option<Receipt>,
+    /// The wait whose waker was registered.
+    known: Option<Ticket>,
 }
 
 impl Wait {
@@ -141,16 +135,17 @@ impl Wait {
         register: impl FnOnce(OutsideWaker) -> Option<T>,
     ) -> Poll<Either<T, Result<(), Interrupt>>> {
         let Wait { call, what, external, known } = self;
-        let request = || Request::Outside { what, external: *external };
-        if let Poll::Ready(reply) = call.poll(cx, request) {
+        let what = Parked::Outside(what);
+        let trap = || Trap::Park { what, external: *external };
+        if let Poll::Ready(reply) = call.poll(cx, trap) {
             *known = None;
-            return Poll::Ready(Either::Right(Reply::done(reply)));
+            return Poll::Ready(Either::Right(reply.done()));
         }
-        let receipt = call.receipt().expect("a call that pends is filed");
-        if *known != Some(receipt) {
-            *known = Some(receipt);
+        let ticket = call.ticket().expect("a call that pends is filed");
+        if *known != Some(ticket) {
+            *known = Some(ticket);
             let kernel = gate::shared().expect("who polls a task is a kernel");
-            let waker = OutsideWaker { ticket: receipt.ticket(), outside: kernel.outside.clone() };
+            let waker = OutsideWaker { ticket, outside: kernel.outside.clone() };
             if let Some(value) = register(waker) {
                 self.abandon();
                 return Poll::Ready(Either::Left(value));
@@ -162,6 +157,6 @@ impl Wait {
     /// Gives the trap up, whatever came of it.
     pub(crate) fn abandon(&mut self) {
         self.known = None;
-        drop(self.call.abandon());
+        self.call.abandon();
     }
 }

@@ -15,17 +15,17 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::gate;
-use crate::interrupt::Interrupt;
-use crate::protocol::Site;
-use crate::sync::{QueueCore, WaitQueue};
+use crate::core::gate;
+use crate::core::interrupt::Interrupt;
+use crate::core::names::Site;
+use crate::sync::Wait;
 
 /// Whether the shutdown of the kernel that runs here has begun; false outside a kernel. Does not
 /// trap. A few instructions: it may be asked for each request.
 #[inline]
 #[must_use]
 pub fn has_begun() -> bool {
-    gate::with_shared(|kernel| kernel.closing.has_begun()).unwrap_or(false)
+    gate::with_shared(|kernel| kernel.closing.get()).unwrap_or(false)
 }
 
 /// Waits until the shutdown begins. *Blocks*; ready at once if it has begun.
@@ -40,7 +40,10 @@ pub fn begun() -> impl Future<Output = Result<(), Interrupt>> {
 
 async fn begun_from(site: Site) -> Result<(), Interrupt> {
     let Some(kernel) = gate::shared() else { gate::refuse_outside_a_task(site) };
-    if kernel.closing.has_begun() { Ok(()) } else { kernel.closing.line.wait_from(site).await }
+    if kernel.closing.get() {
+        return Ok(());
+    }
+    Wait::new(kernel.until_closing.clone(), false, site).await
 }
 
 /// Says that something is to be finished before the kernel cancels its tasks: the drain lasts
@@ -57,7 +60,7 @@ pub fn hold() -> Hold {
 /// they need. None yet. Does not trap.
 #[must_use = "holds that are dropped hold nothing"]
 pub fn holds() -> Holds {
-    let all = gate::with_shared(|kernel| kernel.closing.holds.clone());
+    let all = gate::with_shared(|kernel| kernel.holds.clone());
     Holds { all, count: Cell::new(0) }
 }
 
@@ -156,42 +159,5 @@ impl<F: Future> Future for UntilBegun<F> {
                 Poll::Pending
             }
         }
-    }
-}
-
-/// What a kernel and its tasks share of its shutdown. Tasks reach it through the functions of this
-/// module; the methods are for the kernel.
-#[derive(Debug, Default)]
-pub struct Closing {
-    begun: Cell<bool>,
-    holds: Rc<Cell<u64>>,
-    /// Where [`begun`] waits.
-    line: WaitQueue,
-}
-
-impl Closing {
-    /// Sets the flag. The caller wakes who waits in the [line](Closing::line), and every task that
-    /// has [watched](crate::protocol::Post::Watch) for it.
-    pub fn begin(&self) {
-        self.begun.set(true);
-    }
-
-    /// Whether it has begun.
-    #[inline]
-    #[must_use]
-    pub fn has_begun(&self) -> bool {
-        self.begun.get()
-    }
-
-    /// How many holds there are.
-    #[must_use]
-    pub fn holds(&self) -> u64 {
-        self.holds.get()
-    }
-
-    /// Where [`begun`] waits.
-    #[must_use]
-    pub fn line(&self) -> &Rc<QueueCore> {
-        self.line.core()
     }
 }

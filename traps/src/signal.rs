@@ -1,86 +1,20 @@
 //! Signals of the process: one to wait for, and a stream of which everyone who asks sees each.
+//!
+//! A signal sets a bit in the lines that want it and wakes those who wait in their queues. Whoever
+//! is woken looks for its bit, so a wait that is dropped unread takes no signal with it.
 
-use std::cell::Cell;
-use std::fmt;
 use std::panic::Location;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
-use crate::call::Call;
+use crate::core::gate;
+use crate::core::names::Site;
+use crate::core::posting;
+use crate::core::protocol::{Post, ServicePost};
+use crate::core::signals::SignalLine;
 use crate::error::Error;
-use crate::gate;
-use crate::protocol::{Answer, Owned, Post, Request};
+use crate::sync::Wait;
 
-/// A signal that a task can wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Signal {
-    /// `SIGHUP`
-    Hangup,
-    /// `SIGINT`, Ctrl-C.
-    Interrupt,
-    /// `SIGUSR1`
-    User1,
-    /// `SIGTERM`
-    Terminate,
-}
-
-impl Signal {
-    /// All of them, in the order of their numbers on Linux.
-    pub const ALL: [Signal; 4] =
-        [Signal::Hangup, Signal::Interrupt, Signal::User1, Signal::Terminate];
-
-    fn bit(self) -> u8 {
-        1 << self as u8
-    }
-}
-
-/// The name in the manual, `SIGINT`.
-impl fmt::Display for Signal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Signal::Hangup => "SIGHUP",
-            Signal::Interrupt => "SIGINT",
-            Signal::User1 => "SIGUSR1",
-            Signal::Terminate => "SIGTERM",
-        })
-    }
-}
-
-/// Some of the signals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct SignalSet(u8);
-
-impl SignalSet {
-    /// Whether `signal` is in it.
-    #[must_use]
-    pub fn contains(self, signal: Signal) -> bool {
-        self.0 & signal.bit() != 0
-    }
-
-    /// With `signal` added.
-    #[must_use]
-    pub fn with(self, signal: Signal) -> SignalSet {
-        SignalSet(self.0 | signal.bit())
-    }
-
-    /// With `signal` taken out.
-    #[must_use]
-    pub fn without(self, signal: Signal) -> SignalSet {
-        SignalSet(self.0 & !signal.bit())
-    }
-
-    /// Those in it, the lowest number first.
-    pub fn iter(self) -> impl Iterator<Item = Signal> {
-        Signal::ALL.into_iter().filter(move |signal| self.contains(*signal))
-    }
-}
-
-impl FromIterator<Signal> for SignalSet {
-    fn from_iter<I: IntoIterator<Item = Signal>>(signals: I) -> SignalSet {
-        signals.into_iter().fold(SignalSet::default(), SignalSet::with)
-    }
-}
+pub use crate::core::signals::{Signal, SignalSet};
 
 /// Waits until one of `signals` arrives. *Blocks.* From the first wait on, a signal that was waited
 /// for no longer ends the process; one that arrives between two waits is kept for the next.
@@ -90,7 +24,33 @@ impl FromIterator<Signal> for SignalSet {
 /// [`Error::Interrupt`] if the wait ended early, [`Error::Io`] if the system refused the handler.
 #[track_caller]
 pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Error>> + use<> {
-    NextSignal { line: Line::Any(signals.iter().copied().collect()), call: Call::here() }
+    let (wanted, site): (SignalSet, _) = (signals.iter().copied().collect(), Location::caller());
+    async move {
+        let Some(kernel) = gate::shared() else { gate::refuse_outside_a_task(site) };
+        let line = kernel.signals.clone();
+        line.wanted.set(wanted.iter().fold(line.wanted.get(), SignalSet::with));
+        next(&line, wanted, false, site).await
+    }
+}
+
+/// Waits in a line until a signal is there.
+async fn next(
+    line: &Rc<SignalLine>,
+    wanted: SignalSet,
+    is_stream: bool,
+    site: Site,
+) -> Result<Signal, Error> {
+    // The kernel may have been told before, but by a task of another one.
+    posting::post(Post::Service(ServicePost::Watch(line.clone(), is_stream)));
+    loop {
+        if let Some(refused) = line.refused.take() {
+            return Err(Error::Io(refused));
+        }
+        if let Some(signal) = line.take(wanted) {
+            return Ok(signal);
+        }
+        Wait::new(line.queue.clone(), false, site).await?;
+    }
 }
 
 /// A stream of `signals`, for [`Signals::next`].
@@ -113,8 +73,7 @@ pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Er
 /// ```
 #[must_use]
 pub fn signals(signals: &[Signal]) -> Signals {
-    let set = signals.iter().copied().collect();
-    Signals { line: Rc::new(SignalLine { set, kept: Cell::default() }) }
+    Signals { line: Rc::new(SignalLine::new(signals.iter().copied().collect())) }
 }
 
 /// A stream of signals, made by [`signals`]. Belongs to its thread.
@@ -124,9 +83,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// The next of its signals; of several that wait, the one with the lowest number. *Blocks*;
-    /// *answers* if one is kept. A signal that was handed to a future which is then dropped is
-    /// kept.
+    /// The next of its signals; of several that wait, the one with the lowest number. *Blocks*
+    /// unless one is kept. A wait that is interrupted or dropped takes no signal.
     ///
     /// # Errors
     ///
@@ -134,85 +92,7 @@ impl Signals {
     #[track_caller]
     #[expect(clippy::should_implement_trait, reason = "a stream is no iterator: it waits")]
     pub fn next(&mut self) -> impl Future<Output = Result<Signal, Error>> {
-        NextSignal { line: Line::Stream(self.line.clone()), call: Call::from(Location::caller()) }
-    }
-}
-
-/// What a kernel and a stream of signals share.
-#[derive(Debug)]
-pub struct SignalLine {
-    set: SignalSet,
-    /// Arrived, and not taken yet.
-    kept: Cell<SignalSet>,
-}
-
-impl SignalLine {
-    /// Which it is for.
-    #[must_use]
-    pub fn set(&self) -> SignalSet {
-        self.set
-    }
-
-    /// Keeps one that arrived, unless there is one already.
-    pub fn keep(&self, signal: Signal) {
-        self.kept.set(self.kept.get().with(signal));
-    }
-
-    /// Takes the lowest number that is kept.
-    #[must_use]
-    pub fn take(&self) -> Option<Signal> {
-        let kept = self.kept.get();
-        let found = kept.iter().next()?;
-        self.kept.set(kept.without(found));
-        Some(found)
-    }
-}
-
-/// Where a wait stands.
-#[derive(Debug)]
-enum Line {
-    /// With others, for the first of these signals.
-    Any(SignalSet),
-    /// At its stream.
-    Stream(Rc<SignalLine>),
-}
-
-/// The future of [`wait_signal`] and [`Signals::next`].
-#[derive(Debug)]
-#[must_use = "a trap that is not awaited is never made"]
-struct NextSignal {
-    line: Line,
-    call: Call,
-}
-
-impl Drop for NextSignal {
-    fn drop(&mut self) {
-        if self.call.is_filed()
-            && let Some((Answer::Signal(signal), _)) = self.call.abandon()
-        {
-            match &self.line {
-                Line::Any(_) => gate::post(Post::Keep(signal)),
-                Line::Stream(line) => line.keep(signal),
-            }
-        }
-    }
-}
-
-impl Future for NextSignal {
-    type Output = Result<Signal, Error>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let NextSignal { line, call } = &mut *self;
-        let request = || match line {
-            Line::Any(set) => Request::Signal(*set),
-            Line::Stream(line) => {
-                gate::attach(Owned::Stream(line.clone()));
-                Request::NextSignal
-            }
-        };
-        call.poll(cx, request).map(|reply| match Error::of(reply)? {
-            Answer::Signal(signal) => Ok(signal),
-            _ => reply.wrong(),
-        })
+        let site = Location::caller();
+        async move { next(&self.line, self.line.wanted.get(), true, site).await }
     }
 }

@@ -101,6 +101,36 @@ impl FromStr for Time {
     }
 }
 
+/// How long something may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// There is none.
+    Never,
+    /// So long from when it begins.
+    After(Duration),
+    /// To a point of kernel time, which may have passed.
+    At(Time),
+}
+
+impl From<Duration> for Limit {
+    fn from(span: Duration) -> Limit {
+        Limit::After(span)
+    }
+}
+
+/// `None` sets no limit.
+impl From<Option<Duration>> for Limit {
+    fn from(span: Option<Duration>) -> Limit {
+        span.map_or(Limit::Never, Limit::After)
+    }
+}
+
+impl From<Time> for Limit {
+    fn from(point: Time) -> Limit {
+        Limit::At(point)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

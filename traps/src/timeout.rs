@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::interrupt::Interruptible;
-use crate::protocol::{ScopeKind, Site};
-use crate::scope::{Limit, Scoped, left, relabel};
+use crate::core::interrupt::Interruptible;
+use crate::core::names::Site;
+use crate::core::protocol::ScopeKind;
+use crate::core::scope::{Limit, Scoped, left, relabel};
 use crate::time::Time;
 
 /// Polls a timeout: `Ok` with the inner output, relabelled, and whether this scope timed out.
@@ -25,7 +26,7 @@ where
 {
     let (open, inner) = ready!(scoped.as_mut().poll_inner(cx));
     let site = scoped.opener.site;
-    let (result, own) = relabel(inner, open.scope, open.deadline, site);
+    let (result, own) = relabel(inner, open, open.deadline, site);
     scoped.finish(left(&result));
     Poll::Ready((result, own))
 }

@@ -7,101 +7,106 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
-use crate::call::{Call, Reply, trap};
-use crate::gate;
-use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, InForce, Owned, Post, Request, Site};
-use crate::task::TaskId;
+use crate::core::call::{Call, call};
+use crate::core::gate;
+use crate::core::interrupt::Interrupt;
+use crate::core::names::{Site, TaskId};
+use crate::core::pending::InForce;
+use crate::core::posting;
+use crate::core::protocol::{Note, Post, Reply, Trap};
 use crate::time::{Time, micros};
 
 /// Reads the kernel clock. *Answers.* Costs one reading of the machine's clock.
 #[track_caller]
 pub fn clock() -> impl Future<Output = Time> {
-    trap(Request::Clock, Location::caller(), |reply| match reply.open() {
-        Ok(Answer::Time(time)) => time,
-        _ => reply.wrong(),
-    })
+    call(
+        || Trap::Clock,
+        Location::caller(),
+        |reply| match reply {
+            Reply::Time(time) => time,
+            other => other.wrong(),
+        },
+    )
 }
 
-/// Reads the time of day. *Answers.* Never used for deadlines.
-#[track_caller]
-pub fn wall_clock() -> impl Future<Output = SystemTime> {
-    trap(Request::WallClock, Location::caller(), |reply| match reply.open() {
-        Ok(Answer::Wall(time)) => time,
-        _ => reply.wrong(),
-    })
+/// Reads the time of day. Never used for deadlines. Does not trap.
+///
+/// # Panics
+///
+/// Outside a kernel.
+#[must_use]
+pub fn wall_clock() -> SystemTime {
+    gate::with_shared(|kernel| (kernel.wall)()).expect("rule: a kernel tells the time of day")
 }
 
-/// The number of the task that asks. *Answers.*
+/// The number of the task that asks. Does not trap.
+///
+/// # Panics
+///
+/// Outside a task.
 #[track_caller]
-pub fn current_task() -> impl Future<Output = TaskId> {
-    trap(Request::CurrentTask, Location::caller(), |reply| match reply.open() {
-        Ok(Answer::Id(id)) => id,
-        _ => reply.wrong(),
-    })
+pub fn current_task() -> TaskId {
+    gate::task_id(Location::caller())
 }
 
-/// The nearest deadline in force here, or `None`. *Answers.* A shield hides the deadlines outside
-/// it.
+/// The nearest deadline in force here, or `None`. A shield hides the deadlines outside it. Does
+/// not trap.
+///
+/// # Panics
+///
+/// Outside a task.
 #[track_caller]
-pub fn current_deadline() -> impl Future<Output = Option<Time>> {
-    let in_force = in_force(Location::caller());
-    async move { in_force.await.map(|found| found.deadline) }
+pub fn current_deadline() -> Option<Time> {
+    in_force(Location::caller()).map(|found| found.deadline)
 }
 
 /// The nearest deadline in force here, and the scope that set it.
-pub(crate) fn in_force(site: Site) -> impl Future<Output = Option<InForce>> + Unpin {
-    trap(Request::Deadline, site, |reply| match reply.open() {
-        Err(Owned::InForce(found)) => found,
-        _ => reply.wrong(),
-    })
-}
-
-/// The interrupt that is pending here or that a shield holds back, without taking it. `None` if
-/// there is none. *Answers.*
-///
-/// Shielded code can use it to learn that it should end early. The interrupt is still delivered
-/// later. Of several interrupts, this is the one that would be delivered first. The kernel checks
-/// deadlines only between two runs of a task, so code that never parks sees nothing new.
-#[track_caller]
-pub fn held_interrupt() -> impl Future<Output = Option<Interrupt>> {
-    trap(Request::HeldInterrupt, Location::caller(), |reply| match reply.open() {
-        Err(Owned::Held(interrupt)) => interrupt,
-        _ => reply.wrong(),
-    })
+pub(crate) fn in_force(site: Site) -> Option<InForce> {
+    gate::with_records(site, |records, scope, kernel| records.in_force(scope, &kernel.deadlines))
 }
 
 /// Takes the interrupt that is pending here, as a blocking trap would. *Answers.*
 ///
 /// It is for code that computes for a long time and should be cancellable, because it costs no
-/// turn. It does not return interrupts that a shield around it holds back. A cancellation comes
-/// before a timeout, and of several timeouts the one that fired first comes first. The kernel
-/// checks deadlines and runs other tasks only between two runs of this task, so code that never
-/// parks sees nothing new. [`yield_now`] gives way, and can be interrupted too.
+/// turn. A cancellation comes before a timeout, and of several timeouts the one that fired first
+/// comes first. The kernel checks deadlines and runs other tasks only between two runs of this
+/// task, so code that never parks sees nothing new. [`yield_now`] gives way, and can be interrupted
+/// too.
+///
+/// Inside a shield it shows the interrupt that the shield holds back and does not take it: shielded
+/// code can end early, and the interrupt is still delivered behind the shield.
 ///
 /// # Errors
 ///
-/// The interrupt that was pending. This call delivers it, so it comes only once.
+/// The interrupt. One that was pending is delivered by this call, so it comes only once.
 #[track_caller]
-pub fn check_interrupt() -> impl Future<Output = Result<(), Interrupt>> {
-    check_interrupt_from(Location::caller())
+pub fn check_cancellation() -> impl Future<Output = Result<(), Interrupt>> {
+    call(
+        || Trap::Check,
+        Location::caller(),
+        |reply| match reply {
+            Reply::Held(interrupt) => Err(interrupt),
+            other => other.done(),
+        },
+    )
 }
 
-/// [`check_interrupt`], for a wrapper that passes the place of its caller in the source.
-pub fn check_interrupt_from(site: Site) -> impl Future<Output = Result<(), Interrupt>> {
-    trap(Request::CheckInterrupt, site, Reply::done)
+/// As [`check_cancellation`], for a wrapper that knows its own caller's place in the source; passes
+/// over what a shield holds back.
+pub fn take_pending_from(site: Site) -> impl Future<Output = Result<(), Interrupt>> {
+    call(|| Trap::Check, site, Reply::done)
 }
 
-/// The time left until the nearest deadline in force, or `None` if there is none. *Answers.*
+/// The time left until the nearest deadline in force, or `None` if there is none. Reads the clock.
+/// Does not trap.
+///
+/// # Panics
+///
+/// Outside a task.
 #[track_caller]
-pub fn remaining() -> impl Future<Output = Option<Duration>> {
-    let (deadline, now) = (in_force(Location::caller()), clock());
-    async move {
-        match deadline.await {
-            Some(found) => Some(found.deadline.since(now.await)),
-            None => None,
-        }
-    }
+pub fn remaining() -> Option<Duration> {
+    let deadline = current_deadline()?;
+    Some(deadline.since(gate::now().unwrap_or_default()))
 }
 
 /// Waits until `span` has passed on the kernel clock, and returns the reading of the clock.
@@ -145,11 +150,12 @@ impl Future for Sleep {
             if *until == Time::NEVER {
                 *until = gate::now().unwrap_or_default() + Duration::from_micros(*span);
             }
-            Request::Sleep { span: *span, until: *until }
+            Trap::Sleep { span: *span, until: *until }
         };
-        call.poll(cx, request).map(|reply| match reply.plain()? {
-            Answer::Time(time) => Ok(time),
-            _ => reply.wrong(),
+        call.poll(cx, request).map(|reply| match reply {
+            Reply::Time(time) => Ok(time),
+            Reply::Interrupt(interrupt) => Err(interrupt),
+            other => other.wrong(),
         })
     }
 }
@@ -161,7 +167,7 @@ impl Future for Sleep {
 /// The interrupt that was pending.
 #[track_caller]
 pub fn yield_now() -> impl Future<Output = Result<(), Interrupt>> {
-    trap(Request::Yield { spent: false }, Location::caller(), Reply::done)
+    call(|| Trap::Yield { spent: false }, Location::caller(), Reply::done)
 }
 
 /// Takes one operation from the task's budget, which is renewed when the task parks. When the
@@ -207,22 +213,14 @@ impl Future for Budget {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.call.is_filed() && gate::spend() {
+        if self.call.ticket().is_none() && gate::spend() {
             return Poll::Ready(Ok(()));
         }
-        let yielded = ready!(self.call.poll(cx, || Request::Yield { spent: true })).done();
+        let yielded = ready!(self.call.poll(cx, || Trap::Yield { spent: true })).done();
         // The operation that made the task give way is the first of the new budget.
         gate::spend();
         Poll::Ready(yielded)
     }
-}
-
-/// A line that code outside the kernel writes into the log.
-pub enum Note {
-    /// Something that a user should know.
-    Warning(Cow<'static, str>),
-    /// A limit was hit.
-    Cap(Cow<'static, str>),
 }
 
 /// Writes a `warn` line into the log of the kernel that runs on this thread. Does nothing if none
@@ -247,6 +245,6 @@ pub fn is_traced() -> bool {
 
 fn note(note: Note) {
     if gate::epoch() != 0 {
-        gate::post(Post::Note(note));
+        posting::post(Post::Note(note));
     }
 }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use traps::protocol::Direction;
+use traps::core::names::Direction;
 use traps::time::Time;
 
 use super::form::*;

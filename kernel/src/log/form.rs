@@ -7,7 +7,7 @@ pub(super) use std::fmt::{self, Formatter};
 use std::time::Duration;
 
 use traps::Kind;
-use traps::protocol::Direction;
+use traps::core::names::Direction;
 use traps::time::Time;
 
 use super::event::Text;

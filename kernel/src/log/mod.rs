@@ -27,16 +27,14 @@ pub(crate) mod words;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use log::{Level, LevelFilter};
-use traps::protocol::{self, Answer, Left, Owned};
+use traps::core::names;
+use traps::core::protocol::{Left, Reply};
 use traps::{Interrupt, Time};
 
-use crate::task::{LoggedWait, Task};
-use crate::trace::{Event, Line, Outcome, Reg, Seq, Site, Timed};
-use crate::waits::On;
+use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
 
 /// Gets every event, in order, as a typed [`Line`].
 ///
@@ -89,14 +87,9 @@ impl<W: io::Write> Activation for Writer<W> {
 pub(crate) struct Log {
     /// The number of the last event. Events are counted while somebody listens.
     pub(crate) seq: Seq,
-    pub(crate) turn: u64,
-    /// The kernel's last reading of the clock.
-    pub(crate) now: Time,
     /// Somebody wants every event. Nobody does in a build without the feature `trace`.
     pub(crate) listening: bool,
     pub(crate) timed: bool,
-    /// What the wait for a descriptor that is about to park did about its registration.
-    pub(crate) reg: Option<Reg>,
     /// The number of the last wait.
     waits: u64,
     /// The lines that armed connection deadlines, by number.
@@ -123,26 +116,10 @@ impl Log {
         self.listening = cfg!(feature = "trace") && all;
     }
 
-    /// Numbers a wait that is about to park, and remembers its `block` line, which is next.
-    pub(crate) fn park(&mut self, task: &mut Task, serial: NonZeroU32) -> u64 {
+    /// The number of a wait that is about to park.
+    pub(crate) fn next_wait(&mut self) -> u64 {
         self.waits += 1;
-        let (number, line) = (self.waits, self.seq + 1);
-        task.rare().logged.waits.push(LoggedWait { serial, number, line });
-        number
-    }
-
-    /// The number of a wait, and its `block` line; zeros if nobody listened then.
-    pub(crate) fn number_of(&self, task: &Task, serial: NonZeroU32) -> (u64, Seq) {
-        let waits = task.rare.iter().flat_map(|rare| &rare.logged.waits);
-        let found = waits.into_iter().find(|wait| wait.serial == serial);
-        found.map_or((0, 0), |wait| (wait.number, wait.line))
-    }
-
-    /// A wait is gone.
-    pub(crate) fn forget(&mut self, task: &mut Task, serial: NonZeroU32) {
-        if let Some(rare) = &mut task.rare {
-            rare.logged.waits.retain(|wait| wait.serial != serial);
-        }
+        self.waits
     }
 
     /// Remembers the line just made, which armed a connection deadline, or forgets it.
@@ -163,8 +140,8 @@ impl Log {
     #[cold]
     pub(crate) fn write<'a>(
         &mut self,
-        task: u64,
-        name: &'a str,
+        (at, turn): (Time, u64),
+        (task, name): (u64, &'a str),
         event: Event<'a>,
         timed: Option<Timed>,
     ) -> Seq {
@@ -176,8 +153,8 @@ impl Log {
         // Levels and filters do not change the numbers.
         self.seq += u64::from(!matches!(event, Event::Boot { .. }));
         let line = Line {
-            at: self.now,
-            turn: self.turn,
+            at,
+            turn,
             seq: self.seq,
             task,
             name: name.into(),
@@ -222,8 +199,8 @@ macro_rules! emit_for {
             $crate::log::apart(|| {
                 let event = $event;
                 let timed = $timed;
-                let (id, name) = $who;
-                $kernel.log.write(id, name, event, timed)
+                let when = ($kernel.now, $kernel.turn);
+                $kernel.log.write(when, $who, event, timed)
             })
         } else {
             0
@@ -236,8 +213,8 @@ pub(crate) use emit_for;
 macro_rules! announce {
     ($kernel:expr, $who:expr, $event:expr) => {{
         let event = $event;
-        let (id, name) = $who;
-        $kernel.log.write(id, name, event, None)
+        let when = ($kernel.now, $kernel.turn);
+        $kernel.log.write(when, $who, event, None)
     }};
 }
 pub(crate) use announce;
@@ -287,12 +264,12 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
     }
 }
 
-pub(crate) fn site(site: protocol::Site) -> Site<'static> {
+pub(crate) fn site(site: names::Site) -> Site<'static> {
     Site { file: site.file().into(), line: site.line() }
 }
 
 /// As above, for reports: `file:line`, the file as it is called.
-pub(crate) fn place_of(site: protocol::Site) -> String {
+pub(crate) fn place_of(site: names::Site) -> String {
     format!("{}:{}", site.file(), site.line())
 }
 
@@ -320,31 +297,15 @@ pub(crate) fn interrupt(interrupt: &Interrupt) -> Outcome<'static> {
     }
 }
 
-/// An answer, and what it owns.
-pub(crate) fn outcome(answer: Answer, owned: Option<&Owned>) -> Outcome<'static> {
-    match (answer, owned) {
-        (Answer::Time(time), _) => Outcome::Time(time),
-        (Answer::Id(id), _) => Outcome::Number(id.0),
-        (Answer::Count(n), _) => Outcome::Number(n),
-        (Answer::Signal(signal), _) => Outcome::Signal(signal.to_string().into()),
-        (Answer::Busy, _) => Outcome::Error("busy".into()),
-        (Answer::Closed, _) => Outcome::Error("closed".into()),
-        (_, Some(Owned::Interrupt(why) | Owned::Held(Some(why)))) => interrupt(why),
-        (_, Some(Owned::InForce(Some(found)))) => Outcome::Scope(found.scope),
-        (_, Some(Owned::InForce(None) | Owned::Held(None))) => Outcome::NoTime,
-        (_, Some(Owned::Refused(error))) => Outcome::Error(format!("refused {error}").into()),
-        _ => Outcome::Ok,
-    }
-}
-
-/// The result of a wait, as its `run` line shows it.
-pub(crate) fn result(on: On, owned: Option<&Owned>) -> Outcome<'static> {
-    match on {
-        On::Slept(time) => Outcome::Time(time),
-        On::Closed => Outcome::Error("closed".into()),
-        On::Signalled(signal) => Outcome::Signal(signal.to_string().into()),
-        On::Answered(answer) => outcome(answer, owned),
-        _ => Outcome::Ok,
+/// What a wait came to.
+pub(crate) fn outcome(reply: &Reply) -> Outcome<'static> {
+    match reply {
+        Reply::Time(time) => Outcome::Time(*time),
+        Reply::Busy => Outcome::Error("busy".into()),
+        Reply::Closed => Outcome::Error("closed".into()),
+        Reply::Interrupt(why) | Reply::Held(why) => interrupt(why),
+        Reply::Refused(error) => Outcome::Error(format!("refused {error}").into()),
+        Reply::Done | Reply::Ready(..) | Reply::Permit(..) | Reply::Job(_) => Outcome::Ok,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use traps::Kind;
-use traps::protocol::Direction;
+use traps::core::names::Direction;
 use traps::time::Time;
 
 use super::event::{Seq, Text};
@@ -15,12 +15,6 @@ table! {
     pub enum Op<'a>, word {
         /// A reading of the clock.
         Clock = "clock",
-        /// The time of day.
-        WallClock = "wall_clock",
-        /// The task's own number.
-        CurrentTask = "current_task",
-        /// The nearest deadline in force, none without one; the outcome is its scope.
-        Deadline = "deadline" { until " until=": Option<Time> = Opt(Own) },
         /// To the end of the queue.
         Yield = "yield",
         /// The span as it was asked for, and the point it comes to.
@@ -49,20 +43,14 @@ table! {
         Shield = "shield",
         /// That scope was closed.
         Unshield = "unshield" { scope: u64 = SCOPE },
-        /// A request for what is pending here.
-        CheckInterrupt = "check_interrupt",
-        /// A request for what is pending or held back here; it stays pending.
-        HeldInterrupt = "held_interrupt",
+        /// A request for what is pending here, or held back by a shield.
+        CheckCancellation = "check_cancellation",
         /// A task of that name.
         Spawn = "spawn" { name: Text<'a> = WORD },
         /// The end of that task.
         Join = "join" { task: u64 = TASK },
-        /// That task is asked to end.
-        Cancel = "cancel" { task: u64 = TASK, reason " reason=": Text<'a> = Filled(WORD) },
         /// Until it is woken in that queue.
         Wait = "wait" { queue: u64 = QUEUE },
-        /// So many in that queue are woken, at most; `u64::MAX` is all.
-        Wake = "wake" { queue: u64 = QUEUE, n " n=": u64 = Named(&[(u64::MAX, "all")], COUNT) },
         /// A job on a thread.
         Offload = "offload" { job: u64 = JOB },
         /// The next signal.
@@ -160,8 +148,6 @@ table! {
         Pending = "pending",
         /// An earlier request stands.
         Again = "again",
-        /// The task had ended, and its output was not given out.
-        Ended = "ended",
     }
 
     /// An arrival from outside: the detail of `arrive`.
@@ -232,8 +218,6 @@ table! {
         Ok = "ok",
         /// A reading of the clock.
         Time(time "": Time) = "",
-        /// No deadline in force.
-        NoTime = "none",
         /// A task's id, or a count.
         Number(number "": u64 = COUNT) = "",
         /// A scope.
@@ -258,7 +242,5 @@ table! {
         },
         /// The operation's own error: `busy`, `closed`, `refused TEXT`.
         Error(text "!": Text<'a> = ERROR) = "",
-        /// The name of a signal.
-        Signal(name "": Text<'a> = SIGNAL) = "",
     }
 }

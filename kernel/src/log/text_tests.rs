@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use traps::Kind;
-use traps::protocol::Direction;
+use traps::core::names::Direction;
 use traps::time::Time;
 
 use super::form::{DIRECTION, KIND};
@@ -138,13 +138,11 @@ fn traps_and_answers_have_the_text_of_the_grammar() {
     let at = || Some(Site { file: "a.rs".into(), line: 1 });
     let trap = |op, outcome, at| shown(Event::Trap { op, outcome, cause: None, at });
     let no_limit = Op::SetTimeout { span: None, until: None };
-    let woken = Op::Wake { queue: 1, n: u64::MAX };
     assert_eq!(trap(no_limit, Outcome::Scope(1), at()), "trap     set_timeout none = s1 at=a.rs:1");
-    assert_eq!(trap(woken, Outcome::Number(2), None), "trap     wake q1 n=all = 2");
     assert_eq!(trap(Op::Clock, Outcome::Time(Time::NEVER), None), "trap     clock = never");
     assert_eq!(
-        trap(Op::CheckInterrupt, cancelled(Some(2), ""), at()),
-        "trap     check_interrupt = !cancelled by=2 at=a.rs:1"
+        trap(Op::CheckCancellation, cancelled(Some(2), ""), at()),
+        "trap     check_cancellation = !cancelled by=2 at=a.rs:1"
     );
     let answered = vec![
         Answered { ticket: 3, outcome: Outcome::Error("refused by the peer".into()) },

@@ -7,22 +7,28 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use traps::protocol::Descriptor;
+use traps::core::names::Descriptor;
 use traps::{Signal, Time};
 
-use crate::jobs::{Deliver, JobView, Parcel};
-use crate::outside::Bell;
-
+mod jobs;
 mod real;
 mod signals;
 mod sim;
 mod sim_clock;
 mod sys;
 
+pub use jobs::{Deliver, JobView, Parcel};
 pub use real::Real;
 pub use sim::Sim;
 pub use sim_clock::SimClock;
 pub use sys::raise_descriptor_limit;
+
+/// Ends the machine's current wait, or its next wait if it is not waiting.
+pub trait Bell: Send + Sync {
+    /// May be called from any thread. Cheap; never blocks and never fails. A bell that is ringing
+    /// already need not ring again.
+    fn ring(&self);
+}
 
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +108,8 @@ pub(crate) mod sealed {
         /// in steps of a few milliseconds.
         fn mark(&mut self) -> u64;
 
-        /// The time of day.
-        fn wall(&mut self) -> SystemTime;
+        /// The time of day, to be read at any time.
+        fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime>;
 
         /// Waits for arrivals and appends them.
         fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()>;

@@ -8,14 +8,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use traps::protocol::Descriptor;
+use traps::core::names::Descriptor;
 use traps::{Signal, Time};
 
 use super::sealed::Machine;
 use super::signals::Listener;
-use super::{Arrival, Arrivals, Until, sys};
+use super::{Arrival, Arrivals, Bell, Until, sys};
 use crate::limits::ARRIVALS;
-use crate::outside::Bell;
 
 const BELL: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
@@ -116,8 +115,8 @@ impl Machine for Real {
         sys::coarse_clock()
     }
 
-    fn wall(&mut self) -> SystemTime {
-        SystemTime::now()
+    fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime> {
+        Box::new(SystemTime::now)
     }
 
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {

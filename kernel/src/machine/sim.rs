@@ -7,22 +7,22 @@
 //! Reads no real clock and no environment; only a real thread without a script, or a wait that
 //! was marked external, makes it stand still.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 
-use traps::protocol::{Descriptor, Direction};
+use traps::core::names::{Descriptor, Direction};
 use traps::{Signal, SignalSet, Time};
 
 use super::sealed::Machine;
 use super::sim_clock::SimClock;
-use super::{Arrival, Arrivals, Until};
-use crate::jobs::{Deliver, Done, JobView, Parcel};
-use crate::outside::Bell;
+use super::{Arrival, Arrivals, Bell, Deliver, JobView, Parcel, Until};
 
 /// How long a job takes.
 type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
@@ -30,7 +30,7 @@ type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
 /// A virtual clock and a script. The crate `testing` explains how to write tests with it.
 ///
 /// ```
-/// use std::time::Duration;
+/// use std::time::{Duration, SystemTime};
 /// use kernel::{Kernel, Sim};
 ///
 /// let mut kernel = Kernel::new(Sim::new());
@@ -53,7 +53,7 @@ pub struct Sim {
     has_failed: bool,
     bell: Arc<SimBell>,
     /// The time of day that was set last, and when; none: as it starts.
-    wall: Option<(SystemTime, Time)>,
+    wall: Rc<Cell<Option<(SystemTime, Time)>>>,
     /// Signals that somebody wants to hear of; others do nothing.
     watched: SignalSet,
 }
@@ -189,11 +189,11 @@ impl Sim {
                         arrivals.signals.push(signal);
                     }
                 }
-                ((time, _), Step::Wall(to)) => self.wall = Some((to, time)),
+                ((time, _), Step::Wall(to)) => self.wall.set(Some((to, time))),
                 (_, Step::Failure) => self.has_failed = true,
-                (_, Step::Job(job, Parcel { mut work, context }, deliver)) => {
-                    work.run(context);
-                    deliver(Done { job, work });
+                (_, Step::Job(job, parcel, deliver)) => {
+                    parcel.run();
+                    deliver(job);
                 }
             }
         }
@@ -234,11 +234,14 @@ impl Machine for Sim {
         self.clock.now().as_micros().wrapping_mul(1000)
     }
 
-    fn wall(&mut self) -> SystemTime {
-        // 2026-01-01T00:00:00Z at kernel time zero.
-        let midnight = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
-        let (set, at) = self.wall.unwrap_or((midnight, Time::ZERO));
-        set + self.clock.now().since(at)
+    fn wall_clock(&self) -> Box<dyn Fn() -> SystemTime> {
+        let (clock, wall) = (self.clock(), self.wall.clone());
+        Box::new(move || {
+            // 2026-01-01T00:00:00Z at kernel time zero.
+            let midnight = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600);
+            let (set, at) = wall.get().unwrap_or((midnight, Time::ZERO));
+            set + clock.now().since(at)
+        })
     }
 
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use traps::Time;
 
-use super::TaskView;
-use crate::kernel::Kernel;
+use super::tasks::TaskView;
+use crate::core::Core;
 use crate::machine::Machine;
 
 /// Every task of a kernel at one moment, in the order of their numbers.
@@ -75,10 +75,9 @@ fn rows(task: &TaskView) -> Vec<Row> {
     traps.into_iter().enumerate().map(row).collect()
 }
 
-impl<M: Machine> Kernel<M> {
-    /// The table of the tasks that have not ended: a snapshot. *Answers*; O(tasks + waits).
-    #[must_use]
-    pub fn task_table(&self) -> TaskTable {
-        TaskTable { at: self.log.now, tasks: self.tasks() }
+impl TaskTable {
+    /// Of the tasks that have not ended. O(tasks + waits).
+    pub(crate) fn of<M: Machine>(core: &Core<M>) -> TaskTable {
+        TaskTable { at: core.now, tasks: TaskView::all(core) }
     }
 }

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use traps::admission::{Limit, Place, Refused};
+use traps::admission::{Limit, Place};
 use traps::threads::Limiter;
 
 use super::form::Form;
@@ -24,8 +24,8 @@ use crate::stream::Stream;
 /// use net::http::{Entrance, Object, Response};
 /// use traps::admission::Limit;
 ///
-/// let busy = |refused: traps::admission::Refused| {
-///     let info = format!("too busy: {} at a time", refused.limit);
+/// let busy = |gate: &Limit| {
+///     let info = format!("too busy: {} at a time", gate.limit());
 ///     Response::json(Object::new().field("task_waiting", false).field("info", info))
 /// };
 /// let entrance = Entrance::new(Limit::new("request_task", 1)).or_else(busy);
@@ -34,8 +34,11 @@ use crate::stream::Stream;
 /// ```
 pub struct Entrance {
     gate: Limit,
-    busy: Option<Box<dyn Fn(Refused) -> Response>>,
+    busy: Option<Busy>,
 }
+
+/// What those are answered whom the limit does not let in.
+type Busy = Box<dyn Fn(&Limit) -> Response>;
 
 impl Entrance {
     /// Those who are refused are answered 503 with `Retry-After: 1`, in the form of their route.
@@ -47,7 +50,7 @@ impl Entrance {
     /// Sets what those who are refused are answered. It is called in the turn in which they ask,
     /// and may not block.
     #[must_use]
-    pub fn or_else(mut self, busy: impl Fn(Refused) -> Response + 'static) -> Entrance {
+    pub fn or_else(mut self, busy: impl Fn(&Limit) -> Response + 'static) -> Entrance {
         self.busy = Some(Box::new(busy));
         self
     }
@@ -67,8 +70,8 @@ impl Entrance {
     ///
     /// The answer to be given.
     pub fn enter_in(&self, form: Form) -> Result<Place, Response> {
-        self.gate.try_enter().map_err(|refused| match &self.busy {
-            Some(busy) => busy(refused),
+        self.gate.try_enter().map_err(|_full| match &self.busy {
+            Some(busy) => busy(&self.gate),
             None => form.error(503, "too busy, ask again later\n").ask_again(),
         })
     }

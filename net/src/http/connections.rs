@@ -154,7 +154,7 @@ impl Connections {
             self.end_of_grace(deadline.now());
             match entry.waits.get() {
                 Waits::First => self.hurry(entry, deadline),
-                Waits::Next => deadline.arm_at(deadline.now()),
+                Waits::Next => deadline.arm(deadline.now()),
                 Waits::Busy | Waits::Hurried | Waits::Leaving | Waits::Refused => {}
             }
         }
@@ -164,7 +164,7 @@ impl Connections {
     fn hurry(&self, entry: &Entry, deadline: &ConnectionDeadline) {
         let soon = deadline.now() + FIRST_BYTE;
         if soon < deadline.until() {
-            deadline.arm_at(soon);
+            deadline.arm(soon);
         }
         self.set(entry, Waits::Hurried);
     }
@@ -183,7 +183,7 @@ impl Connections {
         self.set(longest, Waits::Leaving);
         longest.leaves.set(true);
         let deadline = longest.deadline();
-        deadline.arm_at(deadline.now());
+        deadline.arm(deadline.now());
         true
     }
 
@@ -227,7 +227,7 @@ impl Connections {
         let entries = self.entries.borrow();
         let refused = entries.iter().filter(|entry| entry.waits.get() == Waits::Refused);
         let left = refused.filter_map(|entry| entry.deadline.get()).take(most);
-        left.map(|deadline| deadline.arm_at(deadline.now())).count() > 0
+        left.map(|deadline| deadline.arm(deadline.now())).count() > 0
     }
 
     /// An entry for a connection that is refused. Of those before it that read why, the slow ones

@@ -122,7 +122,7 @@ impl Files {
             }
             Err(error) => return Err(error),
         };
-        let state = state(&metadata, wall_clock().await);
+        let state = state(&metadata, wall_clock());
         let fields = |name: &str| request.headers(name).collect();
         let (status, part) = match judge(&state, request.is_head(), fields) {
             Verdict::Whole => (200, 0..state.len),

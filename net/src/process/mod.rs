@@ -18,9 +18,9 @@ use std::task::Poll;
 use std::thread;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use traps::core::names::Site;
 use traps::io::{Direction, Io};
-use traps::protocol::Site;
-use traps::{Interruptible, Signal, branch, check_interrupt_from};
+use traps::{Interruptible, Signal, branch, take_pending_from};
 
 pub use pipe_end::{PipeReader, PipeWriter};
 
@@ -129,7 +129,7 @@ impl Process {
         site: Site,
     ) -> io::Result<()> {
         // One that is pending would be heard by the first of them alone, and the others would wait.
-        check_interrupt_from(site).await?;
+        take_pending_from(site).await?;
         let Collected { limit, stdout, stderr } = into;
         let write = async {
             if let Some(pipe) = &mut self.stdin {
@@ -315,19 +315,20 @@ mod tests {
     use std::future::ready;
     use std::task::{Context, Waker};
 
-    use traps::protocol::ScopeId;
+    use traps::core::names::ScopeId;
     use traps::{Delivery, Interrupt, Kind, Time};
 
     use super::*;
 
     #[test]
     fn who_was_interrupted_says_so_though_another_part_failed_beside_it() {
-        let root = ScopeId { index: 0, number: 1 };
+        let root = ScopeId::new(0, 1);
         let cancelled = Interrupt::new(Delivery {
             kind: Kind::Cancelled,
             source: root,
-            position: root,
-            delivered_in: 0,
+            order: 1,
+            position: None,
+            place: root,
             passed: false,
             deadline: Time::NEVER,
             reading: Time::ZERO,

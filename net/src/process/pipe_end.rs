@@ -8,8 +8,8 @@ use std::panic::Location;
 use std::task::{Poll, ready};
 
 use rustix::io::ioctl_fionbio;
+use traps::core::names::Site;
 use traps::io::{Descriptor, Direction, Io, Source};
-use traps::protocol::Site;
 
 use crate::attempt::{Attempt, First};
 use crate::limits::PROCESS_PIECE;

@@ -79,7 +79,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::{Counters, Kernel, Options, Sim};
-use traps::protocol::Site;
+use traps::core::names::Site;
 use traps::threads::panic_message;
 
 pub use kernel::Injected;

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 
 use kernel::{Injected, Kernel, Options, Sim};
-use traps::protocol::Site;
+use traps::core::names::Site;
 use traps::threads::panic_message;
 
 use super::{Failure, Ran, Setup};
@@ -66,12 +66,12 @@ impl Watch {
         let note = seen.clone();
         match self {
             Watch::Nothing => {}
-            Watch::Note => kernel.before_each_trap(false, move |trap| {
+            Watch::Note => kernel.before_each_trap(move |trap| {
                 note.borrow_mut().push(Trap::of(trap));
                 None
             }),
             Watch::Hit(what, number) => {
-                kernel.before_each_trap(what == Injected::Timeout, move |trap| {
+                kernel.before_each_trap(move |trap| {
                     let is_it = trap.number == number;
                     is_it.then(|| note.borrow_mut().push(Trap::of(trap)));
                     is_it.then_some(what)

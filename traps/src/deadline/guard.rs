@@ -5,10 +5,12 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::{ConnectionDeadline, Owner, Was};
-use crate::interrupt::Interruptible;
-use crate::protocol::{Left, ScopeKind, Site};
-use crate::scope::{Limit, Opener, left, poll_inside, relabel};
+use super::ConnectionDeadline;
+use crate::core::deadlines::Was;
+use crate::core::interrupt::Interruptible;
+use crate::core::names::Site;
+use crate::core::protocol::{Left, ScopeKind};
+use crate::core::scope::{Limit, Opener, left, poll_inside, relabel};
 use crate::time::Time;
 
 pin_project! {
@@ -42,6 +44,28 @@ struct OnSlot<'a> {
     opener: Opener,
 }
 
+impl Stage<'_> {
+    /// At the first poll: arms the deadline, unless a guard around this one has its slot.
+    fn begin(&mut self) {
+        let Stage::New { deadline, limit, site } = *self else { return };
+        deadline.assert_here();
+        let is_nested = deadline.guards.get();
+        *self = match limit {
+            Limit::Never => {
+                if !is_nested {
+                    deadline.set(Time::NEVER, site);
+                }
+                Stage::Free
+            }
+            _ if is_nested => {
+                let kind = ScopeKind::Guard { slot: None, number: deadline.number };
+                Stage::Nested(Opener::new(limit, kind, site))
+            }
+            _ => Stage::OnSlot(OnSlot::begin(deadline, limit, site)),
+        };
+    }
+}
+
 impl<'a> OnSlot<'a> {
     fn begin(deadline: &'a ConnectionDeadline, limit: Limit, site: Site) -> OnSlot<'a> {
         deadline.guards.set(true);
@@ -56,9 +80,10 @@ impl<'a> OnSlot<'a> {
     }
 
     fn end(&mut self, left: Left) {
-        let ConnectionDeadline { kernel, slot, task, guards, .. } = self.deadline;
+        let ConnectionDeadline { kernel, slot, scope, guards, .. } = self.deadline;
         if guards.replace(false) {
-            kernel.deadlines.set_owner(*slot, Owner::Task(*task));
+            kernel.deadlines.set_scope(*slot, *scope);
+            self.deadline.guarding.set(None);
             self.opener.close(left);
             self.deadline.clear(self.opener.site);
         }
@@ -91,25 +116,17 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
         let mut this = self.project();
-        if let Stage::New { deadline, limit, site } = *this.stage {
-            deadline.assert_here();
-            let nested = ScopeKind::Guard { slot: None, number: deadline.number };
-            *this.stage = match limit {
-                Limit::Never if deadline.guards.get() => Stage::Free,
-                Limit::Never => {
-                    deadline.set(Time::NEVER, site);
-                    Stage::Free
-                }
-                _ if deadline.guards.get() => Stage::Nested(Opener::new(limit, nested, site)),
-                _ => Stage::OnSlot(OnSlot::begin(deadline, limit, site)),
-            };
-        }
+        this.stage.begin();
         let (open, site) = match this.stage {
             Stage::OnSlot(OnSlot { deadline, opener }) => {
                 deadline.assert_here();
                 let mut open = opener.open();
-                let owner = Owner::Scope(open.scope.index);
-                deadline.kernel.deadlines.set_owner(deadline.slot, owner);
+                // What fired in the scope that it had in another task is due in this one too.
+                if deadline.guarding.get() != Some(open.scope) && deadline.fired() {
+                    deadline.set(deadline.until(), opener.site);
+                }
+                deadline.kernel.deadlines.set_scope(deadline.slot, open.scope);
+                deadline.guarding.set(Some(open.scope));
                 open.deadline = deadline.until();
                 (open, opener.site)
             }
@@ -119,13 +136,17 @@ where
                 return this.inner.as_pin_mut().expect(rule).poll(cx);
             }
         };
-        let inner = ready!(poll_inside(this.inner.as_mut(), open.scope, true, cx));
+        let polled = poll_inside(this.inner.as_mut(), open.scope, cx);
+        if let (Poll::Pending, Stage::Nested(opener)) = (&polled, &mut *this.stage) {
+            opener.pends();
+        }
+        let inner = ready!(polled);
         // Armed anew inside, perhaps.
         let until = match this.stage {
             Stage::OnSlot(OnSlot { deadline, .. }) => deadline.until(),
             _ => open.deadline,
         };
-        let (result, _) = relabel(inner, open.scope, until, site);
+        let (result, _) = relabel(inner, open, until, site);
         this.inner.set(None);
         match this.stage {
             Stage::OnSlot(on_slot) => on_slot.end(left(&result)),

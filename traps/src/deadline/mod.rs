@@ -2,23 +2,25 @@
 //!
 //! Arming and disarming are a store in the deadline table, which the kernel scans.
 
+use crate::core::opening;
+use crate::core::posting;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::gate::{self, Shared};
-use crate::interrupt::Interruptible;
-use crate::protocol::{DeadlineEvent, DeadlineNote, Post, Site, TaskRef};
-use crate::scope::Limit;
+use crate::core::deadlines::Was;
+use crate::core::gate::{self, Shared};
+use crate::core::interrupt::Interruptible;
+use crate::core::names::{ScopeId, Site};
+use crate::core::protocol::{DeadlineEvent, Left, Note, Post, ScopeKind};
+use crate::core::scope::Limit;
 use crate::time::Time;
 
 mod guard;
-mod table;
 
 pub use guard::{Guard, TaskGuard};
-pub use table::{DeadlineTable, Due, Owner, Was};
 
 /// One deadline for a whole connection, bound to the task that made it, armed anew for each phase.
 ///
@@ -50,7 +52,10 @@ pub struct ConnectionDeadline {
     kernel: Rc<Shared>,
     slot: u32,
     number: u32,
-    task: TaskRef,
+    /// The scope around the task that made it.
+    scope: ScopeId,
+    /// The scope of the guard that runs on the slot.
+    guarding: Cell<Option<ScopeId>>,
     /// What it was armed to last.
     until: Cell<Time>,
     /// A guard runs on the slot.
@@ -69,9 +74,12 @@ impl ConnectionDeadline {
         let (Some(kernel), Some(task)) = (gate::shared(), gate::task()) else {
             gate::refuse_outside_a_task(site)
         };
-        let (slot, number) = kernel.deadlines.make(task);
-        let (until, guards) = (Cell::new(Time::NEVER), Cell::new(false));
-        let deadline = ConnectionDeadline { kernel, slot, number, task, until, guards };
+        let (slot, number) = kernel.deadlines.make();
+        let scope = opening::open_around(task, ScopeKind::Deadline(slot), site);
+        let scope = scope.expect("the task that is being polled has a scope");
+        kernel.deadlines.set_scope(slot, scope);
+        let (until, guards, guarding) = (Cell::new(Time::NEVER), Cell::new(false), Cell::new(None));
+        let deadline = ConnectionDeadline { kernel, slot, number, scope, guarding, until, guards };
         deadline.note(DeadlineEvent::Made, site);
         deadline
     }
@@ -89,23 +97,27 @@ impl ConnectionDeadline {
         self.number
     }
 
-    /// Sets it to `span` from now, in place of what was set before, sooner or later, and forgets
-    /// that it fired. Zero disarms it. Inside a guard it moves that guard's deadline.
+    /// Sets it to a span from now or to a point of kernel time, in place of what was set before,
+    /// sooner or later, and forgets that it fired. Inside a guard it moves that guard's deadline.
+    /// A point that has passed fires when the kernel next looks. A span of zero, a span that never
+    /// ends, [`Time::NEVER`] and [`Limit::Never`] disarm it.
     ///
-    /// Does not trap. Rounded up to a microsecond; a span that never ends disarms it. Outside a
-    /// guard it is not among those that [`current_deadline`](crate::current_deadline()) tells of.
+    /// Does not trap. A span is rounded up to a microsecond. Outside a guard it is not among those
+    /// that [`current_deadline`](crate::current_deadline()) tells of.
     #[inline]
     #[track_caller]
-    pub fn arm(&self, span: Duration) {
-        let until = if span.is_zero() { Time::NEVER } else { self.now() + span };
-        self.set(until, Location::caller());
+    pub fn arm(&self, limit: impl Into<Limit>) {
+        self.set(self.point_of(limit.into()), Location::caller());
     }
 
-    /// Sets it to a point of kernel time, which may have passed: then it fires when the kernel next
-    /// looks. [`Time::NEVER`] disarms it.
-    #[track_caller]
-    pub fn arm_at(&self, until: Time) {
-        self.set(until, Location::caller());
+    /// The point in time of a limit that begins now. A span of zero is no limit here.
+    #[inline]
+    fn point_of(&self, limit: Limit) -> Time {
+        match limit {
+            Limit::Never | Limit::After(Duration::ZERO) => Time::NEVER,
+            Limit::After(span) => self.now() + span,
+            Limit::At(point) => point,
+        }
     }
 
     #[inline]
@@ -125,14 +137,15 @@ impl ConnectionDeadline {
     /// It fired: an interrupt of it that has ended no trap yet is for nobody.
     #[cold]
     fn forget_interrupt(&self) {
-        gate::post(Post::Disarm { task: self.task, slot: self.slot });
+        opening::forget(self.scope);
+        self.guarding.get().into_iter().for_each(opening::forget);
     }
 
     /// Tells the log, if anybody listens.
     #[inline]
     fn note(&self, what: DeadlineEvent, site: Site) {
         if gate::is_listening() {
-            gate::post(Post::Deadline(DeadlineNote { number: self.number, what, site }));
+            posting::post(Post::Note(Note::Deadline(self.number, what, site)));
         }
     }
 
@@ -173,8 +186,10 @@ impl ConnectionDeadline {
         self.kernel.deadlines.has_fired(self.slot)
     }
 
-    /// Runs `future` under this deadline, armed for `span` from the first poll, and disarms it on
-    /// every way out. Zero runs it without a limit.
+    /// Runs `future` under this deadline, armed with the first poll, and disarms it on every way
+    /// out. The limit is a span from the first poll or a point of kernel time, such as the
+    /// [`until`](ConnectionDeadline::until) of an earlier guard: several waits under one limit. A
+    /// span of zero, [`Time::NEVER`] and [`Limit::Never`] run it without a limit.
     ///
     /// No guard, the first included, is a trap of its own: it is filed together with the first trap
     /// inside that blocks, and one whose future is ready at its first poll files nothing.
@@ -194,35 +209,21 @@ impl ConnectionDeadline {
     ///
     /// If it is polled in another kernel than the one that made the deadline.
     #[track_caller]
-    pub fn guard<F, T, E>(&self, span: Duration, future: F) -> Guard<'_, F>
+    pub fn guard<F, T, E>(&self, limit: impl Into<Limit>, future: F) -> Guard<'_, F>
     where
         F: Future<Output = Result<T, E>>,
         E: Interruptible,
     {
-        let limit = if span.is_zero() { Limit::Never } else { Limit::After(span) };
+        let limit = match limit.into() {
+            Limit::After(Duration::ZERO) | Limit::At(Time::NEVER) => Limit::Never,
+            limit => limit,
+        };
         Guard::new(self, limit, Location::caller(), future)
     }
 
-    /// Like [`guard`](ConnectionDeadline::guard), up to a point of kernel time, such as the
-    /// [`until`](ConnectionDeadline::until) of an earlier guard: several waits under one limit.
-    /// `Time::NEVER` sets none.
-    ///
-    /// # Errors
-    ///
-    /// As [`guard`](ConnectionDeadline::guard); so are its panics.
-    #[track_caller]
-    pub fn guard_at<F, T, E>(&self, until: Time, future: F) -> Guard<'_, F>
-    where
-        F: Future<Output = Result<T, E>>,
-        E: Interruptible,
-    {
-        let limit = if until == Time::NEVER { Limit::Never } else { Limit::At(until) };
-        Guard::new(self, limit, Location::caller(), future)
-    }
-
-    /// Runs `future` under this deadline, armed for `span` from now, and disarms it on every way
-    /// out, as [`guard`](ConnectionDeadline::guard) does, but without a scope: it costs what
-    /// [`arm`](ConnectionDeadline::arm) does. Zero runs it without a limit.
+    /// Runs `future` under this deadline, armed now, and disarms it on every way out, as
+    /// [`guard`](ConnectionDeadline::guard) does, but without a scope: it costs what
+    /// [`arm`](ConnectionDeadline::arm) does.
     ///
     /// When it fires, the whole task that made the deadline is interrupted. So this is for a future
     /// in that task, beside which the task waits for nothing: no branch of a combinator, and
@@ -238,34 +239,14 @@ impl ConnectionDeadline {
     ///
     /// Inside a guard of the same deadline.
     #[track_caller]
-    pub fn guard_task<F, T, E>(&self, span: Duration, future: F) -> TaskGuard<'_, F>
-    where
-        F: Future<Output = Result<T, E>>,
-        E: Interruptible,
-    {
-        let until = if span.is_zero() { Time::NEVER } else { self.now() + span };
-        self.guard_task_at(until, future)
-    }
-
-    /// Like [`guard_task`](ConnectionDeadline::guard_task), up to a point of kernel time;
-    /// `Time::NEVER` sets none.
-    ///
-    /// # Errors
-    ///
-    /// As [`guard_task`](ConnectionDeadline::guard_task).
-    ///
-    /// # Panics
-    ///
-    /// As [`guard_task`](ConnectionDeadline::guard_task).
-    #[track_caller]
-    pub fn guard_task_at<F, T, E>(&self, until: Time, future: F) -> TaskGuard<'_, F>
+    pub fn guard_task<F, T, E>(&self, limit: impl Into<Limit>, future: F) -> TaskGuard<'_, F>
     where
         F: Future<Output = Result<T, E>>,
         E: Interruptible,
     {
         let rule = "rule: a task's guard is not inside another guard of the same deadline";
         assert!(!self.guards.get(), "{rule}");
-        self.set(until, Location::caller());
+        self.set(self.point_of(limit.into()), Location::caller());
         TaskGuard::new(self, future)
     }
 }
@@ -279,6 +260,7 @@ impl fmt::Debug for ConnectionDeadline {
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
+        opening::close_scope(self.scope, Left::Other);
         // A guard that was leaked still names the slot.
         if !self.guards.get() {
             self.disarm();

@@ -3,10 +3,8 @@
 //! Built from spawn, cancel, the scheduling queue and a shield. The one thing that the kernel does
 //! for it alone is to drop a member whose grace is over.
 
-mod error;
 mod spawn;
 
-pub use error::GroupError;
 pub use spawn::Member;
 
 use std::collections::BTreeMap;
@@ -16,13 +14,16 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::error::JoinError;
-use crate::gate;
-use crate::interrupt::{Interrupt, Interruptible};
+use crate::core::filing;
+use crate::core::gate;
+use crate::core::interrupt::{Interrupt, Interruptible};
+use crate::core::names::{Site, TaskId, TaskRef};
+use crate::core::posting;
+use crate::core::protocol::Post;
+use crate::core::scope::{Limit, shield_from};
+use crate::error::Error;
 use crate::limits::GROUP_GRACE;
-use crate::protocol::{Post, Site, TaskRef};
-use crate::scope::{Limit, shield_from};
-use crate::task::{Task, TaskId};
+use crate::task::{self, Task};
 use crate::timeout::IgnoreAfter;
 use crate::verbs::note_warning;
 use spawn::{Report, Reports};
@@ -42,13 +43,16 @@ use spawn::{Report, Reports};
 /// a `warn` line says so.
 ///
 /// ```no_run
-/// use traps::{GroupError, Interrupt, TaskGroup, sleep};
+/// use traps::{Error, TaskGroup, sleep};
 /// # use std::time::Duration;
 ///
-/// # async fn example() -> Result<(), GroupError<Interrupt>> {
-/// let mut group = TaskGroup::new();
+/// # async fn example() -> Result<(), Error> {
+/// let mut group = TaskGroup::<_, Error>::new();
 /// for n in 1..=3 {
-///     let work = async move { sleep(Duration::from_secs(n)).await.map(|_| n * 10) };
+///     let work = async move {
+///         sleep(Duration::from_secs(n)).await?;
+///         Ok(n * 10)
+///     };
 ///     group.spawn("worker", work).await;
 /// }
 /// assert_eq!(group.join().await?, [10, 20, 30]);
@@ -64,11 +68,19 @@ pub struct TaskGroup<T: 'static, E: 'static> {
     outputs: BTreeMap<u64, (TaskId, T)>,
     grace: Duration,
     /// What a join found and has not given yet.
-    failure: Option<GroupError<E>>,
+    failure: Option<Failure<E>>,
     /// The members were cancelled: what they fail with is no news.
     cleaning: bool,
     /// A task that waited for the group, and so is no member of it.
     joiner: Option<TaskRef>,
+}
+
+/// Why a join gives no outputs.
+enum Failure<E> {
+    /// This member failed or panicked, before any other.
+    Member(TaskId, E),
+    /// The joiner's own wait ended early.
+    Joiner(Interrupt),
 }
 
 impl<T: 'static, E: 'static> Default for TaskGroup<T, E> {
@@ -85,7 +97,7 @@ impl<T: 'static, E: 'static> fmt::Debug for TaskGroup<T, E> {
     }
 }
 
-impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
+impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// A group without members, with a grace of 5 s.
     pub fn new() -> TaskGroup<T, E> {
         TaskGroup::default()
@@ -109,15 +121,17 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
     ///
     /// # Errors
     ///
-    /// The first failure in the order of ending, or the interrupt that ended this wait; in both
-    /// cases all members have ended, or were dropped, before it is given. Further members that had
-    /// failed by then are counted in a `warn` line; what members make of being cancelled is not.
+    /// The first failure in the order of ending: the member's error, or [`Error::Panicked`]. Or the
+    /// interrupt that ended this wait. In all cases all members have ended, or were dropped, before
+    /// it is given. Further members that had failed by then are counted in a `warn` line; what
+    /// members make of being cancelled is not. An interrupt in a member's error is of another task:
+    /// the scopes around the join pass it on.
     ///
     /// # Panics
     ///
     /// In a member of the group: it would wait for itself.
     #[track_caller]
-    pub fn join(&mut self) -> impl Future<Output = Result<Vec<T>, GroupError<E>>> {
+    pub fn join(&mut self) -> impl Future<Output = Result<Vec<T>, E>> {
         let site = Location::caller();
         async move {
             self.refuse_a_member(site);
@@ -125,14 +139,18 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
                 match self.next_end(site).await {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
-                    Err(interrupt) => self.failure = Some(GroupError::Interrupt(interrupt)),
+                    Err(interrupt) => self.failure = Some(Failure::Joiner(interrupt)),
                 }
             }
             if self.failure.is_some() {
                 self.clean_up(site).await;
             }
             let outputs = mem::take(&mut self.outputs).into_values().map(|(_, output)| output);
-            self.failure.take().map_or_else(|| Ok(outputs.collect()), Err)
+            match self.failure.take() {
+                None => Ok(outputs.collect()),
+                Some(Failure::Member(_, error)) => Err(error),
+                Some(Failure::Joiner(interrupt)) => Err(interrupt.into()),
+            }
         }
     }
 
@@ -165,7 +183,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
         let task = gate::task();
         // New members are new tasks, so one that was no member is still none.
         if task != self.joiner {
-            let is_member = self.members.values().any(|it| Some(it.name().task) == task);
+            let is_member = self.members.values().any(|it| Some(it.name()) == task);
             let rule = "rule: a member does not wait for its own group";
             assert!(!is_member, "{rule}; it does at {site}");
             self.joiner = task;
@@ -186,17 +204,15 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
             };
             if let Some(member) = self.members.get_mut(&number) {
                 let task = member.id();
-                // It has ended, so this answers. If it is given up here, the report is not lost.
-                match member.join_from(site).await {
+                match member.take() {
                     Ok(Ok(output)) => drop(self.outputs.insert(number, (task, output))),
-                    Ok(Err(error)) if failed => {
-                        self.failure = Some(GroupError::Failed { task, error });
+                    Ok(Err(error)) if failed => self.failure = Some(Failure::Member(task, error)),
+                    Err(Error::Interrupt(interrupt)) => return Err(interrupt),
+                    Err(panic @ Error::Panicked(_)) => {
+                        self.failure = Some(Failure::Member(task, panic.into()));
                     }
-                    Err(JoinError::Panicked(message)) => {
-                        self.failure = Some(GroupError::Panicked { task, message });
-                    }
-                    Ok(Err(_)) | Err(JoinError::Dropped | JoinError::Taken) => {}
-                    Err(JoinError::Interrupt(interrupt)) => return Err(interrupt),
+                    // It was cancelled or dropped, and has no output.
+                    Ok(Err(_)) | Err(_) => {}
                 }
                 self.members.remove(&number);
             }
@@ -216,7 +232,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
             ));
         }
         self.cleaning = true;
-        let is_interrupt = matches!(self.failure, Some(GroupError::Interrupt(_)));
+        let is_interrupt = matches!(self.failure, Some(Failure::Joiner(_)));
         let reason = if is_interrupt { "join interrupted" } else { "group failed" };
         self.post_for_each(|task| Post::Cancel(task, reason));
         if self.reports.alive.get() > 0 {
@@ -234,7 +250,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
                 self.post_for_each(Post::Drop);
                 if let Some(oldest) = self.members.values().next() {
                     // Posts are heeded before a later trap, so all are gone when this answers.
-                    let _ = oldest.name().wait(site).await;
+                    let _ = task::wait(&*oldest.end(), site).await;
                 }
             }
         }
@@ -248,7 +264,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
 impl<T: 'static, E: 'static> TaskGroup<T, E> {
     /// Newest first.
     fn post_for_each(&self, post: impl Fn(TaskRef) -> Post) {
-        self.members.values().rev().for_each(|member| gate::post(post(member.name().task)));
+        self.members.values().rev().for_each(|member| posting::post(post(member.name())));
     }
 
     /// Forgets the members that have ended; gives those that had failed, in the order of ending.
@@ -266,15 +282,9 @@ impl<T: 'static, E: 'static> Drop for TaskGroup<T, E> {
             failed.clear();
         }
         match &self.failure {
-            Some(GroupError::Failed { task, .. } | GroupError::Panicked { task, .. }) => {
-                failed.insert(0, *task);
-            }
+            Some(Failure::Member(task, _)) => failed.insert(0, *task),
             // A join took it and was dropped before it gave it.
-            Some(GroupError::Interrupt(interrupt)) => {
-                if let Some(task) = self.joiner {
-                    gate::post(Post::Unread(task, interrupt.clone()));
-                }
-            }
+            Some(Failure::Joiner(interrupt)) => filing::unread(interrupt),
             None => {}
         }
         if let Some(first) = failed.first() {

@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
-use std::thread;
+use std::{fmt, thread};
 
 use super::TaskGroup;
-use crate::interrupt::{Interrupt, Interruptible};
-use crate::scope::Limit;
+use crate::core::interrupt::{Interrupt, Interruptible};
+use crate::core::names::{TaskId, TaskRef};
+use crate::core::scope::Limit;
+use crate::error::Error;
 use crate::sync::WaitQueue;
 use crate::task::spawn::Spawn;
-use crate::task::{Name, TaskId};
+use crate::task::{self, Ends};
 use crate::timeout::TimeoutAfter;
 use crate::verbs::in_force;
 
@@ -67,14 +68,14 @@ impl Drop for Reporter {
         self.report.failed |= thread::panicking();
         self.to.alive.set(self.to.alive.get() - 1);
         self.to.ended.borrow_mut().push_back(self.report);
-        self.to.line.wake_soon(1);
+        self.to.line.wake(1);
     }
 }
 
-impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
+impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// Makes a new task that runs `future` as a member, under the deadline in force here.
-    /// *Answers*: which deadline that is. Costs what a [`spawn`](crate::spawn) does besides, and a
-    /// place in the group; a scope in the member if there is a deadline.
+    /// Costs what a [`spawn`](crate::spawn) does, and a place in the group; a scope in the member
+    /// if there is a deadline.
     #[track_caller]
     pub fn spawn<F>(
         &mut self,
@@ -86,7 +87,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
     {
         let (name, site) = (name.into(), Location::caller());
         async move {
-            let deadline = in_force(site).await.map(|found| found.deadline);
+            let deadline = in_force(site).map(|found| found.deadline);
             let (number, mut reporter) = Reporter::new(&self.reports);
             let member = async move {
                 // `future` is named first, so what it holds is dropped before the group hears.
@@ -100,7 +101,7 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
                 result
             };
             let task = Spawn::new(name, site, member).make();
-            let member = Member { name: task.name(), local: PhantomData };
+            let member = Member { id: task.id(), task: task.name(), end: task.end() };
             self.members.insert(number, task);
             member
         }
@@ -112,26 +113,33 @@ impl<T: 'static, E: Interruptible + 'static> TaskGroup<T, E> {
 ///
 /// ```no_run
 /// # use std::time::Duration;
-/// use traps::{Interrupt, TaskGroup, sleep, spawn};
+/// use traps::{Error, TaskGroup, sleep, spawn};
 ///
 /// # async fn example() {
-/// let mut group = TaskGroup::<_, Interrupt>::new();
-/// let member = group.spawn("slow", sleep(Duration::from_secs(60))).await;
+/// let mut group = TaskGroup::<_, Error>::new();
+/// let member = group.spawn("slow", async { Ok(sleep(Duration::from_secs(60)).await?) }).await;
 /// spawn("impatient", async move { member.cancel("too slow").await }).await;
 /// assert_eq!(group.join().await, Ok(vec![]));
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Member {
-    name: Name,
-    local: PhantomData<Rc<()>>,
+    id: TaskId,
+    task: TaskRef,
+    end: Rc<dyn Ends>,
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl Member {
     /// The task's number.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        self.name.id
+        self.id
     }
 
     /// Waits for the end of the member and takes nothing from its group. *Blocks* unless it has
@@ -142,7 +150,8 @@ impl Member {
     /// The interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> + use<> {
-        self.name.wait(Location::caller())
+        let (end, site) = (self.end.clone(), Location::caller());
+        async move { task::wait(&*end, site).await }
     }
 
     /// Cancels the member and waits for its end. Its group does not fail by that.
@@ -155,11 +164,15 @@ impl Member {
         &self,
         reason: &'static str,
     ) -> impl Future<Output = Result<(), Interrupt>> + use<> {
-        self.name.cancel(reason, Location::caller())
+        let (member, site) = (self.clone(), Location::caller());
+        async move {
+            member.cancel_now(reason);
+            task::wait(&*member.end, site).await
+        }
     }
 
-    /// Cancels the member and does not wait. *A post*: ready at once.
-    pub fn cancel_now(&self, reason: &'static str) -> impl Future<Output = ()> + use<> {
-        self.name.cancel_now(reason)
+    /// Cancels the member and does not wait. *A post*.
+    pub fn cancel_now(&self, reason: &'static str) {
+        task::cancel(self.task, reason);
     }
 }

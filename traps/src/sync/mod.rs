@@ -1,92 +1,137 @@
-//! What tasks of one thread use to agree with each other: the scheduling queue, and a lock and an
-//! event that are built from it alone.
+//! What tasks of one thread use to agree with each other: the scheduling queue, and a semaphore, a
+//! mutex and an event that are built from it alone.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use crate::interrupt::Interrupt;
+use crate::core::interrupt::Interrupt;
 
 mod queue;
 
-pub use queue::{QueueCore, Wait, WaitQueue};
+pub use queue::{Wait, WaitQueue};
 
-/// Mutual exclusion between tasks. Fair: a release hands over to the first in line, in which a
+/// A number of permits. Fair: a permit that is given back goes to the first in line, in which a
 /// wait stands once the poll that began it is over.
 ///
-/// A free lock is taken without a trap.
-#[derive(Debug)]
-pub struct Lock<T> {
-    line: WaitQueue,
-    value: RefCell<T>,
-}
+/// A free permit is taken without a trap. Clones are the same semaphore.
+///
+/// ```no_run
+/// use traps::sync::Semaphore;
+///
+/// # async fn example() -> Result<(), traps::Error> {
+/// let few = Semaphore::new(3);
+/// let permit = few.acquire().await?;
+/// // Two more may come here now.
+/// drop(permit);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Semaphore(WaitQueue);
 
-impl<T: Default> Default for Lock<T> {
-    /// A free lock around the default value.
-    fn default() -> Lock<T> {
-        Lock::new(T::default())
-    }
-}
-
-impl<T> Lock<T> {
-    /// A free lock around `value`.
+impl Semaphore {
+    /// With so many permits.
     #[must_use]
-    pub fn new(value: T) -> Lock<T> {
-        Lock { line: WaitQueue::with_permits(1), value: RefCell::new(value) }
+    pub fn new(permits: u32) -> Semaphore {
+        Semaphore(WaitQueue::with_permits(permits))
     }
 
-    /// Takes the lock; blocks while another task has it.
+    /// Takes a permit; blocks while there is none.
     ///
     /// # Errors
     ///
-    /// The interrupt that ended the wait; the lock is then not taken.
+    /// The interrupt that ended the wait; no permit is then taken.
     #[track_caller]
-    pub fn lock(&self) -> impl Future<Output = Result<LockGuard<'_, T>, Interrupt>> {
-        let wait = self.line.wait_for_permit();
+    pub fn acquire(&self) -> impl Future<Output = Result<Permit, Interrupt>> + use<> {
+        let (line, wait) = (self.0.clone(), self.0.wait_for_permit());
         async move {
-            if !self.line.try_take_permit() {
+            if !line.try_take_permit() {
                 wait.await?;
             }
-            Ok(self.guard())
+            Ok(Permit(line))
         }
     }
 
-    /// Takes the lock if it is free.
+    /// Takes a permit if one is free.
     #[must_use]
-    pub fn try_lock(&self) -> Option<LockGuard<'_, T>> {
-        self.line.try_take_permit().then(|| self.guard())
-    }
-
-    fn guard(&self) -> LockGuard<'_, T> {
-        LockGuard { value: Some(self.value.borrow_mut()), line: &self.line }
+    pub fn try_acquire(&self) -> Option<Permit> {
+        self.0.try_take_permit().then(|| Permit(self.0.clone()))
     }
 }
 
-/// The right to use what a [`Lock`] guards; hands over when dropped.
+/// A permit of a [`Semaphore`]; given back when dropped.
 #[derive(Debug)]
-pub struct LockGuard<'a, T> {
-    value: Option<RefMut<'a, T>>,
-    line: &'a WaitQueue,
+#[must_use = "a permit that is dropped is given back at once"]
+pub struct Permit(WaitQueue);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.give_permit();
+    }
 }
 
-impl<T> Deref for LockGuard<'_, T> {
+/// Mutual exclusion between tasks: a [`Semaphore`] with one permit, and what it guards.
+#[derive(Debug)]
+pub struct Mutex<T> {
+    permits: Semaphore,
+    value: RefCell<T>,
+}
+
+impl<T: Default> Default for Mutex<T> {
+    /// A free one around the default value.
+    fn default() -> Mutex<T> {
+        Mutex::new(T::default())
+    }
+}
+
+impl<T> Mutex<T> {
+    /// A free one around `value`.
+    #[must_use]
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex { permits: Semaphore::new(1), value: RefCell::new(value) }
+    }
+
+    /// Locks it; blocks while another task has it.
+    ///
+    /// # Errors
+    ///
+    /// The interrupt that ended the wait; it is then not locked.
+    #[track_caller]
+    pub fn lock(&self) -> impl Future<Output = Result<MutexGuard<'_, T>, Interrupt>> {
+        let permit = self.permits.acquire();
+        async move { Ok(self.guard(permit.await?)) }
+    }
+
+    /// Locks it if it is free.
+    #[must_use]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.permits.try_acquire().map(|permit| self.guard(permit))
+    }
+
+    fn guard(&self, permit: Permit) -> MutexGuard<'_, T> {
+        MutexGuard { value: self.value.borrow_mut(), _permit: permit }
+    }
+}
+
+/// The right to use what a [`Mutex`] guards; hands over when dropped.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T> {
+    // Dropped before the hand-over: the next owner borrows the value.
+    value: RefMut<'a, T>,
+    _permit: Permit,
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        self.value.as_ref().expect("a guard has its value until it is dropped")
+        &self.value
     }
 }
 
-impl<T> DerefMut for LockGuard<'_, T> {
+impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.value.as_mut().expect("a guard has its value until it is dropped")
-    }
-}
-
-impl<T> Drop for LockGuard<'_, T> {
-    fn drop(&mut self) {
-        // Before the hand-over: the next owner borrows the value.
-        self.value = None;
-        self.line.give_permit();
+        &mut self.value
     }
 }
 
@@ -110,7 +155,7 @@ impl Event {
     pub fn set(&self) {
         self.set.set(true);
         self.sets.set(self.sets.get() + 1);
-        self.line.wake_soon(u64::MAX);
+        self.line.wake(u64::MAX);
     }
 
     /// Takes it back.

@@ -1,16 +1,18 @@
 //! The scheduling queue: where tasks wait in line for each other, and what locks are built on.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::call::{Call, Reply};
-use crate::gate;
-use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Owned, Post, Request, Site, Ticket};
+use crate::core::call::Call;
+use crate::core::gate;
+use crate::core::interrupt::Interrupt;
+use crate::core::names::Site;
+use crate::core::posting;
+use crate::core::protocol::{Post, Reply, Trap};
+use crate::core::queue::Queue;
 
 /// A first-in, first-out line of waiting tasks.
 ///
@@ -19,50 +21,10 @@ use crate::protocol::{Answer, Owned, Post, Request, Site, Ticket};
 ///
 /// # Panics
 ///
-/// A [`wait`](WaitQueue::wait), a [`wait_for_permit`](WaitQueue::wait_for_permit) or a
-/// [`wake`](WaitQueue::wake) that is awaited in one kernel while tasks of another one wait in it.
+/// A [`wait`](WaitQueue::wait) or a [`wait_for_permit`](WaitQueue::wait_for_permit)
+/// that is awaited in one kernel while tasks of another one wait in it.
 #[derive(Clone, Debug)]
-pub struct WaitQueue(Rc<QueueCore>);
-
-/// A queue as the kernel and its tasks share it: who waits, and permits that nobody waited for.
-#[derive(Debug, Default)]
-pub struct QueueCore {
-    /// The parked waits, first come first. The kernel keeps it.
-    pub line: RefCell<VecDeque<Ticket>>,
-    /// Permits kept.
-    pub permits: Cell<u32>,
-    /// Its number in the log; 0 until it is first used there.
-    pub number: Cell<u64>,
-    /// The kernel that numbered it; 0 for none.
-    pub home: Cell<u32>,
-}
-
-impl QueueCore {
-    /// Forgets who waits: their kernel is gone. Permits stay.
-    pub fn reset(&self) {
-        self.line.borrow_mut().clear();
-        self.home.set(0);
-    }
-
-    /// Keeps a permit for the next who comes.
-    pub fn keep_permit(&self) {
-        self.permits.set(self.permits.get().saturating_add(1));
-    }
-
-    /// Takes a permit, if one is kept.
-    #[must_use]
-    pub fn take_permit(&self) -> bool {
-        let left = self.permits.get().checked_sub(1);
-        left.map(|left| self.permits.set(left)).is_some()
-    }
-
-    fn assert_here(&self) {
-        let home = self.home.get();
-        let here = home == 0 || home == gate::epoch() || self.line.borrow().is_empty();
-        let rule = "rule: a queue in which tasks of one kernel wait is not used in another";
-        assert!(here, "{rule}");
-    }
-}
+pub struct WaitQueue(Rc<Queue>);
 
 impl Default for WaitQueue {
     fn default() -> WaitQueue {
@@ -81,7 +43,7 @@ impl WaitQueue {
     /// at most.
     #[must_use]
     pub fn with_permits(permits: u32) -> WaitQueue {
-        WaitQueue(Rc::new(QueueCore { permits: Cell::new(permits), ..QueueCore::default() }))
+        WaitQueue(Rc::new(Queue { permits: Cell::new(permits), ..Queue::default() }))
     }
 
     /// Waits at the tail until woken. *Blocks*, unless a permit is kept, which it takes. Can be
@@ -94,7 +56,7 @@ impl WaitQueue {
 
     /// [`WaitQueue::wait`], for a wrapper that knows its own caller's place in the source.
     pub fn wait_from(&self, site: Site) -> Wait {
-        Wait { queue: self.0.clone(), keep: false, call: Call::from(site) }
+        Wait::new(self.0.clone(), false, site)
     }
 
     /// Waits at the tail for a permit, which is kept if the future is dropped with it.
@@ -106,28 +68,23 @@ impl WaitQueue {
     /// [`WaitQueue::wait_for_permit`], for a wrapper that knows its own caller's place in the
     /// source.
     pub fn wait_for_permit_from(&self, site: Site) -> Wait {
-        Wait { queue: self.0.clone(), keep: true, call: Call::from(site) }
+        Wait::new(self.0.clone(), true, site)
     }
 
-    /// Wakes at most `n` waiters, from the head. *Answers* with how many.
-    #[track_caller]
-    pub fn wake(&self, n: u64) -> impl Future<Output = u64> {
-        Wake { queue: self.0.clone(), n, call: Call::here() }
-    }
-
-    /// Wakes at most `n` waiters when the task next traps or parks; may be called in a `Drop`.
-    pub fn wake_soon(&self, n: u64) {
+    /// Wakes at most `n` waiters, from the head, when the task next traps or parks. *A post*: it
+    /// may be made in a `Drop`.
+    pub fn wake(&self, n: u64) {
         // Even if nobody waits yet: a wait may have been filed in this very poll.
-        gate::post(Post::Wake { queue: self.0.clone(), n });
+        posting::post(Post::Wake(self.0.clone(), n));
     }
 
     /// Hands a permit to the first waiter, or keeps it; may be called in a `Drop`.
     pub fn give_permit(&self) {
         // A wait that the kernel has not seen yet finds the permit when it is seen.
-        if self.0.line.borrow().is_empty() {
+        if self.0.len.get() == 0 {
             self.0.keep_permit();
         } else {
-            gate::post(Post::Permit { queue: self.0.clone(), keep: true });
+            posting::post(Post::Permit(self.0.clone(), true));
         }
     }
 
@@ -137,15 +94,10 @@ impl WaitQueue {
         self.0.take_permit()
     }
 
-    /// The line itself.
-    pub(crate) fn core(&self) -> &Rc<QueueCore> {
-        &self.0
-    }
-
     /// How many wait now.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.0.line.borrow().len()
+        usize::try_from(self.0.len.get()).unwrap_or(usize::MAX)
     }
 }
 
@@ -153,10 +105,16 @@ impl WaitQueue {
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
 pub struct Wait {
-    queue: Rc<QueueCore>,
+    queue: Rc<Queue>,
     /// Whether what it was handed is kept if nobody else waits.
     keep: bool,
     call: Call,
+}
+
+impl Wait {
+    pub(crate) fn new(queue: Rc<Queue>, keep: bool, site: Site) -> Wait {
+        Wait { queue, keep, call: Call::from(site) }
+    }
 }
 
 impl Future for Wait {
@@ -164,47 +122,15 @@ impl Future for Wait {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Wait { queue, keep, call } = &mut *self;
-        let request = || {
-            queue.assert_here();
-            gate::attach(Owned::Queue(queue.clone()));
-            Request::Wait { keep: *keep }
+        let trap = || {
+            assert_here(queue);
+            Trap::Wait { queue: queue.clone(), keep: *keep }
         };
-        call.poll(cx, request).map(Reply::done)
+        call.poll(cx, trap).map(Reply::done)
     }
 }
 
-impl Drop for Wait {
-    fn drop(&mut self) {
-        if self.call.is_filed()
-            && let Some((Answer::Done, _)) = self.call.abandon()
-        {
-            gate::post(Post::Permit { queue: self.queue.clone(), keep: self.keep });
-        }
-    }
-}
-
-/// The future of [`WaitQueue::wake`].
-#[derive(Debug)]
-#[must_use = "a trap that is not awaited is never made"]
-struct Wake {
-    queue: Rc<QueueCore>,
-    n: u64,
-    call: Call,
-}
-
-impl Future for Wake {
-    type Output = u64;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<u64> {
-        let Wake { queue, n, call } = &mut *self;
-        let request = || {
-            queue.assert_here();
-            gate::attach(Owned::Queue(queue.clone()));
-            Request::Wake { n: *n }
-        };
-        call.poll(cx, request).map(|reply| match reply.open() {
-            Ok(Answer::Count(n)) => n,
-            _ => reply.wrong(),
-        })
-    }
+fn assert_here(queue: &Queue) {
+    let here = queue.len.get() == 0 || queue.home.get() == gate::epoch();
+    assert!(here, "rule: a queue in which tasks of one kernel wait is not used in another");
 }

@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use crate::gate;
-use crate::protocol::TaskRef;
+use crate::core::gate;
+use crate::core::names::TaskRef;
 use crate::threads;
 
 /// Which static a value belongs to: its address, told apart and never ordered.

@@ -1,121 +1,155 @@
 //! Tasks as their owners see them: join, wait, cancel. How they are made is in `spawn.rs`.
 
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use crate::call::{Call, Reply, only_interrupt, trap};
-use crate::error::JoinError;
-use crate::gate;
-use crate::interrupt::Interrupt;
-use crate::protocol::{Answer, Body, Ended, Owned, Post, ROOT, Request, ScopeId, Site, TaskRef};
+use crate::core::gate;
+use crate::core::interrupt::Interrupt;
+use crate::core::names::{Site, TaskId, TaskRef};
+use crate::core::posting;
+use crate::core::protocol::{Note, Post};
+use crate::core::queue::{Label, Queue};
+use crate::error::Error;
+use crate::sync::Wait;
 
 pub(crate) mod local;
 pub(crate) mod spawn;
 
-/// The number of a task in its kernel: dense, from 1, never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId(pub u64);
+/// What a task and those who wait for it share: where its output lies.
+pub(crate) struct TaskCell<T> {
+    task: TaskRef,
+    id: TaskId,
+    output: RefCell<Output<T>>,
+    /// Those who wait for the end; most tasks never have any.
+    ended: OnceCell<Rc<Queue>>,
+}
 
-impl fmt::Display for TaskId {
+/// Where the output of a task is.
+pub(crate) enum Output<T> {
+    /// The task has not ended.
+    Running,
+    /// It has ended, and this is its output.
+    Value(T),
+    /// An earlier join took it.
+    Taken,
+    /// The task panicked, with this message.
+    Panicked(String),
+    /// Its future was dropped before its end.
+    Dropped,
+}
+
+impl<T> TaskCell<T> {
+    pub(crate) fn new(task: TaskRef, id: TaskId) -> TaskCell<T> {
+        TaskCell { task, id, output: RefCell::new(Output::Running), ended: OnceCell::new() }
+    }
+
+    /// The task has ended. Gives the queue of those who wait for that.
+    pub(crate) fn end(&self, output: Output<T>) -> Option<Rc<Queue>> {
+        self.output.replace(output);
+        // A wait may have been filed that the kernel has not seen.
+        self.ended.get().inspect(|queue| queue.over.set(true)).cloned()
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(*self.output.borrow(), Output::Running)
+    }
+
+    /// Takes the output of a task that has ended.
+    fn take(&self) -> Result<T, Error> {
+        let mut output = self.output.borrow_mut();
+        match &mut *output {
+            Output::Value(_) => {}
+            Output::Panicked(message) => return Err(Error::Panicked(message.clone())),
+            Output::Dropped => return Err(Error::Dropped),
+            Output::Taken | Output::Running => return Err(Error::Taken),
+        }
+        match std::mem::replace(&mut *output, Output::Taken) {
+            Output::Value(value) => Ok(value),
+            _ => unreachable!("looked at just now"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for TaskCell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        f.debug_struct("TaskCell").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl TaskRef {
-    /// The scope around all that the task does.
-    #[inline]
-    #[must_use]
-    pub fn root(self) -> ScopeId {
-        ScopeId { index: ROOT, number: u64::from(self.generation) }
+/// A task whose end others wait for, whatever its output is.
+pub(crate) trait Ends {
+    /// Those who wait for the end; `None` once it has come.
+    fn queue(&self) -> Option<Rc<Queue>>;
+}
+
+impl<T> Ends for TaskCell<T> {
+    fn queue(&self) -> Option<Rc<Queue>> {
+        let queue = || Rc::new(Queue::labelled(Label::Join(self.id.0)));
+        // A task of another kernel will not end while this one runs.
+        let will_end = self.is_running() && gate::is_of_this_kernel(self.task);
+        will_end.then(|| self.ended.get_or_init(queue).clone())
     }
 }
 
-/// A task as others name it: to wait for it, or to cancel it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name {
-    pub(crate) task: TaskRef,
-    pub(crate) id: TaskId,
+/// Waits for the end of a task, and takes nothing.
+pub(crate) async fn wait<E: Ends + ?Sized>(task: &E, site: Site) -> Result<(), Interrupt> {
+    while let Some(queue) = task.queue() {
+        Wait::new(queue, false, site).await?;
+    }
+    Ok(())
 }
 
-impl Name {
-    fn join(self, take: bool) -> Request {
-        Request::Join { task: self.task, id: self.id, take }
-    }
-
-    pub(crate) fn wait(self, site: Site) -> impl Future<Output = Result<(), Interrupt>> {
-        trap(self.join(false), site, |reply: Reply| match reply.open() {
-            Ok(_) | Err(Owned::Panicked(_)) => Ok(()),
-            Err(owned) => Err(only_interrupt(owned)),
-        })
-    }
-
-    /// The post is made when the future is polled.
-    pub(crate) async fn cancel_now(self, reason: &'static str) {
-        gate::post(Post::Cancel(self.task, reason));
-    }
-
-    pub(crate) async fn cancel(self, reason: &'static str, site: Site) -> Result<(), Interrupt> {
-        self.cancel_now(reason).await;
-        self.wait(site).await
-    }
+/// Asks for the cancellation of a task.
+pub(crate) fn cancel(task: TaskRef, reason: &'static str) {
+    posting::post(Post::Cancel(task, reason));
 }
 
 /// The handle of a task: join it, cancel it, or drop the handle to let it run on alone.
 /// (A task that never needs a handle is spawned [`detached`](crate::Spawn::detached).)
 #[derive(Debug)]
 pub struct Task<T> {
-    name: Name,
-    output: Output<T>,
-    local: PhantomData<Rc<()>>,
-}
-
-/// Where the output of a task is, as far as its handle knows.
-#[derive(Debug)]
-enum Output<T> {
-    /// With the task.
-    There,
-    /// Taken by a join whose future was dropped before it was read.
-    Here(T),
-    /// Given out.
-    Gone,
-}
-
-impl<T> Task<T> {
-    #[inline]
-    pub(crate) fn new(name: Name) -> Task<T> {
-        Task { name, output: Output::There, local: PhantomData }
-    }
+    cell: Rc<TaskCell<T>>,
 }
 
 impl<T: 'static> Task<T> {
     /// The task's number.
     #[must_use]
     pub fn id(&self) -> TaskId {
-        self.name.id
+        self.cell.id
+    }
+
+    pub(crate) fn name(&self) -> TaskRef {
+        self.cell.task
+    }
+
+    /// The task, for those who only wait for its end.
+    pub(crate) fn end(&self) -> Rc<dyn Ends> {
+        self.cell.clone()
     }
 
     /// Waits for the end of the task and takes its output. *Blocks* unless it has ended. A join
-    /// that is interrupted, or dropped, takes nothing and can be made again.
+    /// takes nothing until it reads: one that is interrupted, dropped or moved can be made again.
     ///
     /// # Errors
     ///
-    /// [`JoinError`]: the wait was interrupted, or there is no output to take.
+    /// The wait was interrupted, or there is no output to take: [`Error::Panicked`],
+    /// [`Error::Dropped`], [`Error::Taken`].
     #[track_caller]
     pub fn join(&mut self) -> Join<'_, T> {
-        self.join_from(Location::caller())
+        Join { task: self, wait: None, site: Location::caller() }
     }
 
-    pub(crate) fn join_from(&mut self, site: Site) -> Join<'_, T> {
-        Join { task: self, call: Call::from(site) }
-    }
-
-    pub(crate) fn name(&self) -> Name {
-        self.name
+    /// Takes the output of a task that has ended.
+    pub(crate) fn take(&self) -> Result<T, Error> {
+        let output = self.cell.take()?;
+        if gate::is_listening() {
+            posting::post(Post::Note(Note::Joined(self.cell.id)));
+        }
+        Ok(output)
     }
 
     /// Waits for the end of the task and leaves its output where it is.
@@ -125,7 +159,7 @@ impl<T: 'static> Task<T> {
     /// The interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> {
-        self.name.wait(Location::caller())
+        wait(&*self.cell, Location::caller())
     }
 
     /// Cancels the task and waits for its end. A task is cancelled once; later requests only wait.
@@ -136,74 +170,41 @@ impl<T: 'static> Task<T> {
     /// The interrupt that ended the wait; the request stands.
     #[track_caller]
     pub fn cancel(&self, reason: &'static str) -> impl Future<Output = Result<(), Interrupt>> {
-        self.name.cancel(reason, Location::caller())
-    }
-
-    /// Cancels the task and does not wait. *A post*: ready at once.
-    pub fn cancel_now(&self, reason: &'static str) -> impl Future<Output = ()> + use<T> {
-        self.name.cancel_now(reason)
-    }
-}
-
-impl<T> Drop for Task<T> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Output::There = self.output {
-            gate::post(Post::Detach(self.name.task));
+        let site = Location::caller();
+        async move {
+            cancel(self.cell.task, reason);
+            wait(&*self.cell, site).await
         }
+    }
+
+    /// Cancels the task and does not wait. *A post*.
+    pub fn cancel_now(&self, reason: &'static str) {
+        cancel(self.cell.task, reason);
     }
 }
 
 /// The future of [`Task::join`].
 #[derive(Debug)]
 #[must_use = "a trap that is not awaited is never made"]
-pub struct Join<'a, T: 'static> {
+pub struct Join<'a, T> {
     task: &'a mut Task<T>,
-    call: Call,
+    wait: Option<Wait>,
+    site: Site,
 }
 
-impl<T> Unpin for Join<'_, T> {}
-
-/// Takes the output out of an ended task's body.
-fn take_output<T: 'static>(mut body: Pin<Box<dyn Body>>) -> Option<T> {
-    let mut slot = None;
-    body.as_mut().take(&mut slot);
-    slot
-}
-
-impl<T> Future for Join<'_, T> {
-    type Output = Result<T, JoinError>;
+impl<T: 'static> Future for Join<'_, T> {
+    type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Join { task, call } = &mut *self;
-        if let Output::Here(_) = task.output
-            && let Output::Here(output) = std::mem::replace(&mut task.output, Output::Gone)
-        {
-            return Poll::Ready(Ok(output));
-        }
-        let request = task.name.join(true);
-        call.poll(cx, || request).map(|reply| match reply.open() {
-            Err(Owned::Body(body)) => {
-                task.output = Output::Gone;
-                take_output(body).ok_or(JoinError::Taken)
+        let Join { task, wait, site } = &mut *self;
+        loop {
+            if let Some(wait) = wait {
+                ready!(Pin::new(wait).poll(cx))?;
             }
-            Err(Owned::Panicked(message)) => Err(JoinError::Panicked(message)),
-            Ok(Answer::Ended(Ended::Dropped)) => Err(JoinError::Dropped),
-            Ok(Answer::Ended(Ended::Taken)) => Err(JoinError::Taken),
-            Ok(_) => reply.wrong(),
-            Err(owned) => Err(JoinError::Interrupt(only_interrupt(owned))),
-        })
-    }
-}
-
-impl<T: 'static> Drop for Join<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        // What it took and nobody read stays with the handle.
-        if self.call.is_filed()
-            && let Some((_, Some(Owned::Body(body)))) = self.call.abandon()
-        {
-            self.task.output = take_output(body).map_or(Output::Gone, Output::Here);
+            match task.cell.queue() {
+                Some(queue) => *wait = Some(Wait::new(queue, false, site)),
+                None => return Poll::Ready(task.take()),
+            }
         }
     }
 }

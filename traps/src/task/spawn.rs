@@ -1,27 +1,31 @@
 //! Spawning: what a task is made of, and the post that makes it.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::panic::Location;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
 use super::local::{any_locals, inherit_locals};
-use super::{Name, Task};
-use crate::gate;
-use crate::protocol::{Body, NewTask, Post, Site};
+use super::{Output, Task, TaskCell};
+use crate::core::gate;
+use crate::core::names::{Site, TaskId, TaskRef};
+use crate::core::posting;
+use crate::core::protocol::{Body, End, NewTask, Post};
+use crate::core::queue::Queue;
 
 pin_project! {
-    /// A task's future, then its output.
+    /// A task's future, then its output until the end of the task is told.
     struct Job<F: Future> {
         name: Cow<'static, str>,
         site: Site,
         #[pin]
         state: State<F>,
+        // `None`: nobody will join it.
+        cell: Option<Rc<TaskCell<F::Output>>>,
     }
 }
 
@@ -33,10 +37,7 @@ pin_project! {
     }
 }
 
-impl<F: Future> Body for Job<F>
-where
-    F::Output: 'static,
-{
+impl<F: Future> Body for Job<F> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.project().state;
@@ -48,15 +49,22 @@ where
         Poll::Ready(())
     }
 
-    fn take(self: Pin<&mut Self>, slot: &mut dyn Any) {
-        let slot = slot.downcast_mut::<Option<F::Output>>().expect("a join asks for its own type");
-        if let StateProjection::Ended { output } = self.project().state.project() {
-            *slot = output.take();
-        }
-    }
-
     fn clear(self: Pin<&mut Self>) {
         self.project().state.set(State::Ended { output: None });
+    }
+
+    fn end(self: Pin<&mut Self>, how: End<'_>) -> Option<Rc<Queue>> {
+        let this = self.project();
+        let cell = this.cell.take()?;
+        let output = match (how, this.state.project()) {
+            // Otherwise it stays here, to be dropped with the task.
+            (End::Output, StateProjection::Ended { output }) if Rc::strong_count(&cell) > 1 => {
+                output.take().map_or(Output::Dropped, Output::Value)
+            }
+            (End::Panicked(message), _) => Output::Panicked(message.to_owned()),
+            (End::Output | End::Dropped, _) => Output::Dropped,
+        };
+        cell.end(output)
     }
 
     fn name(&self) -> &str {
@@ -70,11 +78,12 @@ where
 
 /// Makes a new task that runs `future`; await it for the [`Task`], whose [`join`](Task::join)
 /// waits for the output. *A post*: ready at once; the child first runs in the next turn. It
-/// inherits no deadline, scope or name, but [inherited locals](crate::InheritedLocal). Costs one
-/// allocation, for the future, its output and its name.
+/// inherits no deadline, scope or name, but [inherited locals](crate::InheritedLocal). Costs an
+/// allocation for the future with its name, one for its output, and one for a join that waits;
+/// detached, one.
 ///
 /// ```no_run
-/// # async fn example() -> Result<(), traps::JoinError> {
+/// # async fn example() -> Result<(), traps::Error> {
 /// let mut child = traps::spawn("child", async { 6 * 7 }).await;
 /// assert_eq!(child.join().await?, 42);
 /// # Ok(())
@@ -92,9 +101,21 @@ where
 /// The future of [`spawn`]: await it for the [`Task`].
 #[must_use = "a spawn that is not awaited is never made: the task does not exist"]
 pub struct Spawn<T> {
-    /// `None` once the task is made.
-    body: Option<Pin<Box<dyn Body>>>,
-    output: PhantomData<fn() -> T>,
+    /// Makes the body of the task, around that cell; `None` once the task is made.
+    body: Option<Box<dyn Unborn<T>>>,
+    site: Site,
+}
+
+/// A task that does not exist yet.
+trait Unborn<T> {
+    fn bear(self: Box<Self>, cell: Option<Rc<TaskCell<T>>>) -> Pin<Box<dyn Body>>;
+}
+
+impl<F: Future + 'static> Unborn<F::Output> for Job<F> {
+    fn bear(mut self: Box<Self>, cell: Option<Rc<TaskCell<F::Output>>>) -> Pin<Box<dyn Body>> {
+        self.cell = cell;
+        Box::into_pin(self)
+    }
 }
 
 impl<T: 'static> Spawn<T> {
@@ -103,11 +124,9 @@ impl<T: 'static> Spawn<T> {
         F: Future<Output = T> + 'static,
     {
         let state = State::Running { future };
-        Spawn { body: Some(Box::pin(Job { name, site, state })), output: PhantomData }
+        Spawn { body: Some(Box::new(Job { name, site, state, cell: None })), site }
     }
-}
 
-impl<T> Spawn<T> {
     /// Spawns a task that nobody will join or cancel, such as one for each connection of a server.
     /// Its output is thrown away.
     ///
@@ -116,26 +135,38 @@ impl<T> Spawn<T> {
     /// traps::spawn("logger", async { /* as long as it likes */ }).detached().await;
     /// # }
     /// ```
-    pub fn detached(self) -> SpawnDetached {
-        SpawnDetached { body: self.body }
+    pub fn detached(self) -> SpawnDetached<T> {
+        SpawnDetached { spawn: self }
     }
 
     /// Makes the task.
     #[inline]
     pub(crate) fn make(&mut self) -> Task<T> {
-        Task::new(make(&mut self.body, false))
+        let (root, id, parent) = self.names();
+        let cell = Rc::new(TaskCell::new(root, id));
+        self.post((root, id, parent), Some(cell.clone()));
+        Task { cell }
     }
-}
 
-fn make(body: &mut Option<Pin<Box<dyn Body>>>, detached: bool) -> Name {
-    let body = body.take().expect("rule: a future is not polled after it was ready");
-    let Some(parent) = gate::task() else { gate::refuse_outside_a_task(body.site()) };
-    let (task, id) = gate::new_task();
-    if any_locals() {
-        inherit_locals(parent, task);
+    fn names(&self) -> (TaskRef, TaskId, TaskRef) {
+        assert!(self.body.is_some(), "rule: a future is not polled after it was ready");
+        let Some(parent) = gate::task() else { gate::refuse_outside_a_task(self.site) };
+        let (root, id) = gate::new_task(self.site);
+        if any_locals() {
+            inherit_locals(parent, root);
+        }
+        (root, id, parent)
     }
-    gate::post(Post::Spawn(NewTask { task, id, body, parent, detached }));
-    Name { task, id }
+
+    fn post(
+        &mut self,
+        (root, id, parent): (TaskRef, TaskId, TaskRef),
+        cell: Option<Rc<TaskCell<T>>>,
+    ) {
+        if let Some(body) = self.body.take() {
+            posting::post(Post::Spawn(NewTask { root, id, body: body.bear(cell), parent }));
+        }
+    }
 }
 
 impl<T> fmt::Debug for Spawn<T> {
@@ -144,7 +175,7 @@ impl<T> fmt::Debug for Spawn<T> {
     }
 }
 
-impl<T> Future for Spawn<T> {
+impl<T: 'static> Future for Spawn<T> {
     type Output = Task<T>;
 
     #[inline]
@@ -154,23 +185,19 @@ impl<T> Future for Spawn<T> {
 }
 
 /// The future of [`Spawn::detached`].
+#[derive(Debug)]
 #[must_use = "a spawn that is not awaited is never made: the task does not exist"]
-pub struct SpawnDetached {
-    body: Option<Pin<Box<dyn Body>>>,
+pub struct SpawnDetached<T> {
+    spawn: Spawn<T>,
 }
 
-impl fmt::Debug for SpawnDetached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnDetached").field("made", &self.body.is_none()).finish()
-    }
-}
-
-impl Future for SpawnDetached {
+impl<T: 'static> Future for SpawnDetached<T> {
     type Output = ();
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        make(&mut self.body, true);
+        let names = self.spawn.names();
+        self.spawn.post(names, None);
         Poll::Ready(())
     }
 }

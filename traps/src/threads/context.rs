@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{caught, drop_quietly};
-use crate::gate;
-use crate::protocol::TaskRef;
+use crate::core::gate;
+use crate::core::names::TaskRef;
+use crate::error::Error;
 use crate::task::local::{Crossing, crossing};
 use crate::time::Time;
 
@@ -79,7 +80,8 @@ fn look<R>(read: impl FnOnce(&Entered) -> Option<R>) -> Option<R> {
 }
 
 /// Whether this thread is in a job now, and not in a kernel that the job runs.
-pub(crate) fn is_in_job() -> bool {
+#[must_use]
+pub fn is_in_job() -> bool {
     look(|entered| Some(entered.epoch == gate::epoch())).unwrap_or(false)
 }
 
@@ -93,7 +95,7 @@ pub(crate) fn crossed() -> Option<Crossing> {
 /// ```no_run
 /// use traps::threads::{run_in_thread, thread_deadline};
 ///
-/// # async fn example() -> Result<(), traps::threads::ThreadError> {
+/// # async fn example() -> Result<(), traps::Error> {
 /// let found = run_in_thread(|| {
 ///     let deadline = thread_deadline().expect("this is a job");
 ///     (1..u64::MAX).take_while(|_| deadline.check().is_ok()).find(|n| n * n == 1_522_756)
@@ -144,9 +146,9 @@ impl ThreadDeadline {
     ///
     /// # Errors
     ///
-    /// [`NobodyWaits`] if the deadline has passed or the caller has given up.
-    pub fn check(&self) -> Result<(), NobodyWaits> {
-        if self.is_abandoned() || self.is_expired() { Err(NobodyWaits) } else { Ok(()) }
+    /// [`Error::Gone`] if the deadline has passed or the caller has given up.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_abandoned() || self.is_expired() { Err(Error::Gone) } else { Ok(()) }
     }
 }
 
@@ -155,15 +157,3 @@ impl fmt::Debug for ThreadDeadline {
         f.debug_struct("ThreadDeadline").field("until", &self.until).finish_non_exhaustive()
     }
 }
-
-/// The caller of a job has been answered, or is about to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NobodyWaits;
-
-impl fmt::Display for NobodyWaits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody waits for this job any more")
-    }
-}
-
-impl std::error::Error for NobodyWaits {}

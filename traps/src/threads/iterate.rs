@@ -11,10 +11,12 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use super::{LimiterCore, RunInThread, ThreadError, caught};
+use super::{RunInThread, caught};
 use crate::combine::Either;
+use crate::core::limiter::LimiterCore;
+use crate::core::names::Site;
+use crate::error::Error;
 use crate::outside::{OutsideWaker, Wait};
-use crate::protocol::Site;
 
 /// Makes a source of the items of an iterator that blocks, as one that reads a file piece by piece
 /// does. Each item is a job of its own, as with [`run_in_thread`](crate::run_in_thread()): it takes
@@ -100,13 +102,13 @@ impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
     ///
     /// # Errors
     ///
-    /// [`ThreadError::Interrupt`]: nothing is lost. A job that has its token goes on, and the next
+    /// [`Error::Interrupt`]: nothing is lost. A job that has its token goes on, and the next
     /// call gives its item; one that has none is withdrawn, and the iterator was not called. The
     /// same holds when the future is dropped. The job's late end is an `orphan` line of
     /// the log; the kernel's hook for orphans does not hear of it.
     ///
-    /// [`ThreadError::Panicked`], once: the iterator panicked, which ends it.
-    /// [`ThreadError::WouldNest`] inside a job: call the iterator right there.
+    /// [`Error::Panicked`], once: the iterator panicked, which ends it.
+    /// [`Error::WouldNest`] inside a job: call the iterator right there.
     #[track_caller]
     #[expect(clippy::should_implement_trait, reason = "a source is no iterator: it waits")]
     pub fn next(&mut self) -> NextItem<'_, I> {
@@ -170,7 +172,7 @@ enum Stage {
 impl<I: Iterator> Unpin for NextItem<'_, I> {}
 
 impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
-    type Output = Result<Option<I::Item>, ThreadError>;
+    type Output = Result<Option<I::Item>, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let NextItem { items, site, stage } = &mut *self;
@@ -178,7 +180,7 @@ impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
             match stage {
                 Stage::Look => match items.look(site) {
                     Either::Left(found) => {
-                        return Poll::Ready(found.map_err(ThreadError::Panicked));
+                        return Poll::Ready(found.map_err(Error::Panicked));
                     }
                     Either::Right(next) => *stage = next,
                 },
@@ -187,7 +189,7 @@ impl<I: Iterator<Item: Send> + Send + 'static> Future for NextItem<'_, I> {
                     *stage = Stage::Look;
                     match ended {
                         // The result of the job is in the slot.
-                        Ok(()) | Err(ThreadError::Panicked(_)) => {}
+                        Ok(()) | Err(Error::Panicked(_)) => {}
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }

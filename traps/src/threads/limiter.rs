@@ -1,14 +1,10 @@
 //! A limiter: how many jobs of one class may have a thread at one time.
-//!
-//! Plain counts and a line of job numbers; the kernel keeps them.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::panic::Location;
 use std::rc::Rc;
 
 use super::{IterateInThread, RunInThread};
-use crate::gate;
+use crate::core::limiter::LimiterCore;
 
 /// Bounds how many jobs of one class have a thread at one time, so that a slow class leaves the
 /// others their threads. Jobs above the bound wait in its own line, first in, first out, and not in
@@ -20,9 +16,9 @@ use crate::gate;
 /// while it has jobs.
 ///
 /// ```no_run
-/// use traps::threads::{Limiter, ThreadError};
+/// use traps::threads::Limiter;
 ///
-/// # async fn example() -> Result<(), ThreadError> {
+/// # async fn example() -> Result<(), traps::Error> {
 /// let disk = Limiter::new("disk", 4);
 /// let text = disk.run_in_thread(|| std::fs::read_to_string("/etc/hostname")).await?;
 /// # Ok(())
@@ -86,43 +82,5 @@ impl Limiter {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.line.borrow().len()
-    }
-}
-
-/// A limiter as the kernel keeps it.
-#[derive(Debug, Default)]
-pub struct LimiterCore {
-    /// Its name in the log.
-    pub name: &'static str,
-    /// How many jobs may have a token at one time.
-    pub tokens: usize,
-    /// How many have.
-    pub in_use: Cell<usize>,
-    /// The most that had.
-    pub peak: Cell<usize>,
-    /// The jobs that wait: their numbers, which are in the order of their coming.
-    pub line: RefCell<BTreeSet<u64>>,
-    /// The kernel whose jobs these are; 0 for none.
-    pub home: Cell<u32>,
-}
-
-impl LimiterCore {
-    pub(super) fn assert_here(&self) {
-        let home = self.home.get();
-        let here = home == 0 || home == gate::epoch() || self.is_unused();
-        assert!(here, "rule: a limiter that has jobs of one kernel cannot be used in another");
-    }
-
-    /// Whether it has no job at all.
-    #[must_use]
-    pub fn is_unused(&self) -> bool {
-        self.in_use.get() == 0 && self.line.borrow().is_empty()
-    }
-
-    /// Forgets all jobs: their kernel is gone.
-    pub fn reset(&self) {
-        self.in_use.set(0);
-        self.line.borrow_mut().clear();
-        self.home.set(0);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A job runs where no kernel is: what it may know of its task is in `context`. How many may run is
 //! the kernel's matter, and a `limiter`'s. For programs: [`run_in_thread`], [`iterate_in_thread`],
-//! [`Limiter`], [`thread_deadline`] and their errors; [`Work`], [`Outcome`],
-//! [`ThreadContext`], [`ThreadClock`] and [`LimiterCore`] are what a kernel gets.
+//! [`Limiter`], [`thread_deadline`] and their errors; [`Work`], [`ThreadContext`] and
+//! [`ThreadClock`] are what a kernel gets.
 
 mod context;
 mod iterate;
@@ -11,116 +11,87 @@ mod limiter;
 
 use std::any::Any;
 use std::fmt;
-use std::marker::PhantomData;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use crate::call::{Call, only_interrupt};
-use crate::cancellable::NotStarted;
-use crate::gate;
-use crate::interrupt::{Interrupt, carries_interrupt};
-use crate::protocol::{Owned, Post, Request, Site};
+use crate::core::call::Call;
+use crate::core::filing;
+use crate::core::gate;
+use crate::core::limiter::LimiterCore;
+use crate::core::names::Site;
+use crate::core::posting;
+use crate::core::protocol::{NewJob, Parked, Post, Reply, ServicePost, Trap};
+use crate::error::Error;
+use crate::time::Time;
+use crate::verbs::in_force;
 
-pub use context::{NobodyWaits, ThreadClock, ThreadContext, ThreadDeadline, thread_deadline};
-pub(crate) use context::{crossed, is_in_job};
+pub use crate::core::protocol::Work;
+pub(crate) use context::crossed;
+pub use context::is_in_job;
+pub use context::{ThreadClock, ThreadContext, ThreadDeadline, thread_deadline};
 pub use iterate::{IterateInThread, NextItem, iterate_in_thread};
-pub use limiter::{Limiter, LimiterCore};
+pub use limiter::Limiter;
 
-/// A job for a worker thread: it runs once and keeps what comes of it.
-pub trait Work: Send {
-    /// Runs the job in its context; catches its panic.
-    fn run(&mut self, context: ThreadContext);
-    /// Its result.
-    fn into_outcome(self: Box<Self>) -> Outcome;
+/// A job, and what comes of it: its caller and the thread that runs it share it.
+struct Job<F, T> {
+    state: Mutex<State<F, T>>,
 }
 
-/// What comes of a job: its value, or the message of its panic. `None` if it did not run, or if it
-/// has left elsewhere what came of it.
-pub type Outcome = Option<Result<Box<dyn Any + Send>, String>>;
-
-struct Job<F> {
-    closure: Option<F>,
-    outcome: Outcome,
+enum State<F, T> {
+    Waiting(F),
+    Running,
+    /// `None` if it did not run, if it has left elsewhere what came of it, or once that is taken.
+    Ended(Option<Result<T, String>>),
 }
 
-impl<F, T> Work for Job<F>
+impl<F, T> Job<F, T> {
+    /// Nothing foreign is called or dropped under the lock.
+    fn replace(&self, state: State<F, T>) -> State<F, T> {
+        mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), state)
+    }
+}
+
+impl<F, T> Work for Job<F, T>
 where
     F: FnOnce() -> Option<Result<T, String>> + Send,
     T: Send + 'static,
 {
-    fn run(&mut self, context: ThreadContext) {
-        if let Some(closure) = self.closure.take() {
-            let ended = context.run(closure).unwrap_or_else(|message| Some(Err(message)));
-            self.outcome = ended.map(|ended| ended.map(|value| Box::new(value) as Box<_>));
+    fn run(&self) {
+        if let State::Waiting(closure) = self.replace(State::Running) {
+            let ended = caught(closure).unwrap_or_else(|message| Some(Err(message)));
+            drop(self.replace(State::Ended(ended)));
         }
     }
 
-    fn into_outcome(self: Box<Self>) -> Outcome {
-        self.outcome
+    fn take(&self) -> Option<Result<Box<dyn Any + Send>, String>> {
+        Some(self.take_value()?.map(|value| Box::new(value) as Box<_>))
     }
 }
 
-/// Why a job gave no value.
-#[derive(Debug)]
-pub enum ThreadError {
-    /// The wait ended early; the job is not started, or its value, when it ends, is an orphan.
-    Interrupt(Interrupt),
-    /// The job panicked, with this message.
-    Panicked(String),
-    /// It was asked for from inside a job, which has no kernel around it: run it right there, or
-    /// give what comes of the job to a task that asks for the next one.
-    WouldNest,
-    /// Another task polled the future after the job had been handed over: a job belongs to the task
-    /// that asked for it. What comes of it is an orphan.
-    Moved,
-    /// The job was not begun: see [`cancellable`](crate::cancellable()).
-    NotStarted(NotStarted),
+/// Where the caller of a job looks for its value.
+trait Slot<T>: Work {
+    fn take_value(&self) -> Option<Result<T, String>>;
 }
 
-impl fmt::Display for ThreadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ThreadError::Interrupt(interrupt) => interrupt.fmt(f),
-            ThreadError::Panicked(message) => write!(f, "the job panicked: {message}"),
-            ThreadError::WouldNest => f.write_str(
-                "a job asked for another job: run it right there, or give the result to a task \
-                 that asks for the next one",
-            ),
-            ThreadError::Moved => {
-                f.write_str("another task polled the future of a job that had been handed over")
-            }
-            ThreadError::NotStarted(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ThreadError {}
-
-impl From<NotStarted> for ThreadError {
-    fn from(error: NotStarted) -> ThreadError {
-        ThreadError::NotStarted(error)
-    }
-}
-
-carries_interrupt!(ThreadError);
-
-impl From<ThreadError> for std::io::Error {
-    fn from(error: ThreadError) -> std::io::Error {
-        match error {
-            ThreadError::Interrupt(interrupt) => interrupt.into(),
-            ThreadError::NotStarted(error) => error.into(),
-            ThreadError::WouldNest | ThreadError::Moved | ThreadError::Panicked(_) => {
-                std::io::Error::other(error)
-            }
+impl<F, T> Slot<T> for Job<F, T>
+where
+    F: FnOnce() -> Option<Result<T, String>> + Send,
+    T: Send + 'static,
+{
+    fn take_value(&self) -> Option<Result<T, String>> {
+        match self.replace(State::Ended(None)) {
+            State::Ended(ended) => ended,
+            State::Waiting(_) | State::Running => None,
         }
     }
 }
 
 /// Runs `closure` on a worker thread and waits for its value. *Blocks* the task, always, and never
-/// the kernel. Costs three allocations and two wake-ups of a thread.
+/// the kernel. Costs an allocation for the job and two wake-ups of a thread.
 ///
 /// As many jobs run at one time as the kernel's option `threads` says; others wait in one line,
 /// first in, first out. The job knows the deadline of its caller ([`thread_deadline`]) and
@@ -128,7 +99,8 @@ impl From<ThreadError> for std::io::Error {
 ///
 /// # Errors
 ///
-/// [`ThreadError`]. After an interrupt, a job that has no token yet never runs; one that has keeps
+/// [`Error::Interrupt`], [`Error::Panicked`], [`Error::WouldNest`] inside a job, and
+/// [`Error::Moved`]. After an interrupt, a job that has no token yet never runs; one that has keeps
 /// it until it ends, also where its thread has yet to begin it, and its value goes to the kernel's
 /// hook for orphans. So does a value that came and was not read, as that of a branch that
 /// lost a race.
@@ -144,10 +116,11 @@ where
 /// The future of [`run_in_thread`].
 #[must_use = "a trap that is not awaited is never made"]
 pub struct RunInThread<T> {
-    work: Option<Box<dyn Work>>,
+    job: Arc<dyn Slot<T>>,
+    /// It was handed over.
+    is_submitted: bool,
     limiter: Option<Rc<LimiterCore>>,
     call: Call,
-    output: PhantomData<fn() -> T>,
 }
 
 impl<T: Send + 'static> RunInThread<T> {
@@ -156,17 +129,8 @@ impl<T: Send + 'static> RunInThread<T> {
     where
         F: FnOnce() -> Option<Result<T, String>> + Send + 'static,
     {
-        let work = Box::new(Job { closure: Some(closure), outcome: None });
-        RunInThread { work: Some(work), limiter, call: Call::from(site), output: PhantomData }
-    }
-}
-
-impl<T> Drop for RunInThread<T> {
-    fn drop(&mut self) {
-        let site = self.call.site();
-        if let Some((_, Some(Owned::Job { job, task, work }))) = self.call.abandon() {
-            gate::post(Post::Orphan { job, task, site, work });
-        }
+        let job = Arc::new(Job { state: Mutex::new(State::Waiting(closure)) });
+        RunInThread { job, is_submitted: false, limiter, call: Call::from(site) }
     }
 }
 
@@ -177,36 +141,63 @@ impl<T> fmt::Debug for RunInThread<T> {
 }
 
 impl<T: 'static> Future for RunInThread<T> {
-    type Output = Result<T, ThreadError>;
+    type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let RunInThread { work, limiter, call, .. } = &mut *self;
-        if !call.is_filed() {
+        let RunInThread { job, is_submitted, limiter, call } = &mut *self;
+        if !*is_submitted {
             if is_in_job() {
-                return Poll::Ready(Err(ThreadError::WouldNest));
+                return Poll::Ready(Err(Error::WouldNest));
             }
-            limiter.iter().for_each(|limiter| limiter.assert_here());
+            limiter.iter().for_each(|limiter| assert_here(limiter));
+        } else if !call.ticket().is_some_and(filing::is_here) {
+            return Poll::Ready(Err(Error::Moved));
         }
-        if work.is_none() && !call.is_filed_here() {
-            return Poll::Ready(Err(ThreadError::Moved));
-        }
-        let request = || {
-            let work = work.take().expect("a job that was handed over is not asked for again");
-            gate::attach(Owned::Offload(work, limiter.clone()));
-            Request::Offload
+        let mut number = 0;
+        let polled = call.poll(cx, || {
+            number = gate::with_shared(|kernel| {
+                kernel.jobs.set(kernel.jobs.get() + 1);
+                kernel.jobs.get()
+            })
+            .expect("who polls a task is a kernel");
+            Trap::Park { what: Parked::Job(number), external: false }
+        });
+        let Poll::Ready(reply) = polled else {
+            if !mem::replace(is_submitted, true) {
+                submit(number, call, job.clone(), limiter.clone());
+            }
+            return Poll::Pending;
         };
-        call.poll(cx, request).map(|reply| match reply.open() {
-            Err(Owned::Job { work, .. }) => match work.into_outcome() {
-                Some(Ok(value)) => {
-                    Ok(*value.downcast().expect("rule: a job comes back as it went"))
-                }
-                Some(Err(message)) => Err(ThreadError::Panicked(message)),
-                None => Err(ThreadError::Panicked("the job has no value".to_owned())),
+        Poll::Ready(match reply {
+            Reply::Job(_) => match job.take_value() {
+                Some(Ok(value)) => Ok(value),
+                Some(Err(message)) => Err(Error::Panicked(message)),
+                None => Err(Error::Panicked("the job has no value".to_owned())),
             },
-            Err(owned) => Err(ThreadError::Interrupt(only_interrupt(owned))),
-            Ok(_) => reply.wrong(),
+            Reply::Interrupt(interrupt) => Err(Error::Interrupt(interrupt)),
+            other => other.wrong(),
         })
     }
+}
+
+/// Hands a job over. Its wait has just been filed, so it is submitted behind that.
+fn submit<T: 'static>(
+    job: u64,
+    call: &Call,
+    work: Arc<dyn Slot<T>>,
+    limiter: Option<Rc<LimiterCore>>,
+) {
+    let (Some(ticket), Some(task)) = (call.ticket(), gate::task()) else { return };
+    let until = in_force(call.site()).map_or(Time::NEVER, |found| found.deadline);
+    let work: Arc<dyn Work> = work;
+    let job = NewJob { job, ticket, task, site: call.site(), work, limiter, until };
+    posting::post(Post::Service(ServicePost::Submit(Box::new(job))));
+}
+
+fn assert_here(limiter: &LimiterCore) {
+    let home = limiter.home.get();
+    let here = home == 0 || home == gate::epoch() || limiter.is_unused();
+    assert!(here, "rule: a limiter that has jobs of one kernel cannot be used in another");
 }
 
 /// Runs foreign code; the message of its panic, if that happens.

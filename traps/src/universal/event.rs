@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
 
-use super::error::QueueError;
 use super::queue::UniversalQueue;
 use super::waiting::Waiting;
-use crate::interrupt::Interrupt;
+use crate::core::interrupt::Interrupt;
+use crate::error::Error;
 
 /// A flag that tasks and threads set and wait for. Once set it stays set, until it is cleared.
 ///
@@ -84,7 +84,7 @@ impl UniversalEvent {
     #[track_caller]
     pub fn wait(&self) -> WaitEvent {
         self.queue.get_as("event_wait", |_, ended| match ended {
-            Err(QueueError::Interrupt(interrupt)) => Err(interrupt),
+            Err(Error::Interrupt(interrupt)) => Err(interrupt),
             _closed => Ok(()),
         })
     }
@@ -104,7 +104,7 @@ impl UniversalEvent {
     ///
     /// As [`UniversalEvent::wait_blocking`].
     pub fn wait_blocking_timeout(&self, span: Duration) -> bool {
-        self.queue.get_blocking_timeout(span) == Err(QueueError::Closed)
+        self.queue.get_blocking_timeout(span) == Err(Error::Closed)
     }
 }
 

@@ -5,12 +5,10 @@
 //! wait for them. A thread's timeouts are in real time and read the system's clock; a task's are
 //! scopes, as everywhere.
 
-mod error;
 mod event;
 mod queue;
 mod waiting;
 
-pub use error::{PutError, QueueError};
 pub use event::{UniversalEvent, WaitEvent};
 pub use queue::{Get, Put, UniversalQueue};
 pub use waiting::Waiting;

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::error::{PutError, QueueError};
 use super::waiting::{Ended, Kind, Operation, Output, Waiter, Waiting, block};
+use crate::error::{Error, Rejected};
 
 /// A bounded queue between tasks and threads, in both directions: first in, first out.
 ///
@@ -113,8 +113,8 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// The item, and [`QueueError::Full`] or [`QueueError::Closed`].
-    pub fn try_put(&self, item: T) -> Result<(), PutError<T>> {
+    /// The item, and [`Error::Full`] or [`Error::Closed`].
+    pub fn try_put(&self, item: T) -> Result<(), Rejected<T>> {
         let mut put = Operation::put(item);
         let ended = self.queue.with(|state| state.attempt(&mut put));
         put_output(put.item, ended)
@@ -124,8 +124,8 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`QueueError::Empty`] or [`QueueError::Closed`].
-    pub fn try_get(&self) -> Result<T, QueueError> {
+    /// [`Error::Empty`] or [`Error::Closed`].
+    pub fn try_get(&self) -> Result<T, Error> {
         let mut get = Operation::get();
         let ended = self.queue.with(|state| state.attempt(&mut get));
         get_output(get.item, ended)
@@ -138,7 +138,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// The item, and [`QueueError::Interrupt`] or [`QueueError::Closed`].
+    /// The item, and [`Error::Interrupt`] or [`Error::Closed`].
     #[track_caller]
     pub fn put(&self, item: T) -> Put<T> {
         Waiting::new("queue_put", &self.queue, Operation::put(item), put_output)
@@ -148,7 +148,7 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`QueueError::Interrupt`] or [`QueueError::Closed`].
+    /// [`Error::Interrupt`] or [`Error::Closed`].
     #[track_caller]
     pub fn get(&self) -> Get<T> {
         self.get_as("queue_get", get_output)
@@ -164,12 +164,12 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// The item, and [`QueueError::Closed`].
+    /// The item, and [`Error::Closed`].
     ///
     /// # Panics
     ///
     /// Inside a task; and if it has to wait on a thread on which a kernel runs.
-    pub fn put_blocking(&self, item: T) -> Result<(), PutError<T>> {
+    pub fn put_blocking(&self, item: T) -> Result<(), Rejected<T>> {
         block(&self.queue, Operation::put(item), put_output, None)
     }
 
@@ -177,12 +177,12 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// The item, and [`QueueError::TimedOut`] or [`QueueError::Closed`].
+    /// The item, and [`Error::TimedOut`] or [`Error::Closed`].
     ///
     /// # Panics
     ///
     /// As [`UniversalQueue::put_blocking`].
-    pub fn put_blocking_timeout(&self, item: T, span: Duration) -> Result<(), PutError<T>> {
+    pub fn put_blocking_timeout(&self, item: T, span: Duration) -> Result<(), Rejected<T>> {
         block(&self.queue, Operation::put(item), put_output, Some(span))
     }
 
@@ -190,12 +190,12 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`QueueError::Closed`].
+    /// [`Error::Closed`].
     ///
     /// # Panics
     ///
     /// As [`UniversalQueue::put_blocking`].
-    pub fn get_blocking(&self) -> Result<T, QueueError> {
+    pub fn get_blocking(&self) -> Result<T, Error> {
         block(&self.queue, Operation::get(), get_output, None)
     }
 
@@ -203,27 +203,27 @@ impl<T> UniversalQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`QueueError::TimedOut`] or [`QueueError::Closed`].
+    /// [`Error::TimedOut`] or [`Error::Closed`].
     ///
     /// # Panics
     ///
     /// As [`UniversalQueue::put_blocking`].
-    pub fn get_blocking_timeout(&self, span: Duration) -> Result<T, QueueError> {
+    pub fn get_blocking_timeout(&self, span: Duration) -> Result<T, Error> {
         block(&self.queue, Operation::get(), get_output, Some(span))
     }
 }
 
 /// The future of [`UniversalQueue::put`].
-pub type Put<T> = Waiting<T, Result<(), PutError<T>>>;
+pub type Put<T> = Waiting<T, Result<(), Rejected<T>>>;
 
 /// The future of [`UniversalQueue::get`].
-pub type Get<T> = Waiting<T, Result<T, QueueError>>;
+pub type Get<T> = Waiting<T, Result<T, Error>>;
 
-fn put_output<T>(item: Option<T>, ended: Ended) -> Result<(), PutError<T>> {
-    ended.map_err(|why| PutError { item, why })
+fn put_output<T>(item: Option<T>, ended: Ended) -> Result<(), Rejected<T>> {
+    ended.map_err(|why| Rejected { item, why })
 }
 
-fn get_output<T>(item: Option<T>, ended: Ended) -> Result<T, QueueError> {
+fn get_output<T>(item: Option<T>, ended: Ended) -> Result<T, Error> {
     ended.map(|()| item.expect("rule: a get that is done has an item"))
 }
 
@@ -315,8 +315,8 @@ impl<T> State<T> {
     /// Does an operation. `Full` or `Empty`: it has to wait, and nothing was done.
     pub(super) fn attempt(&mut self, operation: &mut Operation<T>) -> Ended {
         match operation.kind {
-            Kind::Put if self.closed => Err(QueueError::Closed),
-            Kind::Put if self.len() >= self.room => Err(QueueError::Full),
+            Kind::Put if self.closed => Err(Error::Closed),
+            Kind::Put if self.len() >= self.room => Err(Error::Full),
             Kind::Put => {
                 self.last += 1;
                 self.items.extend(operation.item.take().map(|item| (self.last, item)));
@@ -326,8 +326,8 @@ impl<T> State<T> {
                 operation.item = self.items.remove(self.reserved()).map(|(_, item)| item);
                 Ok(())
             }
-            Kind::Get if self.closed && self.len() == 0 => Err(QueueError::Closed),
-            Kind::Get => Err(QueueError::Empty),
+            Kind::Get if self.closed && self.len() == 0 => Err(Error::Closed),
+            Kind::Get => Err(Error::Empty),
         }
     }
 
@@ -360,7 +360,7 @@ impl<T> State<T> {
         }
         // Only a put has an item under its own number.
         operation.item = remove(&mut self.items, number);
-        Err(QueueError::Closed)
+        Err(Error::Closed)
     }
 }
 

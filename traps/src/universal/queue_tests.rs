@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use super::error::QueueError;
 use super::queue::{Shared, State};
 use super::waiting::{Ended, Operation, Waiter};
+use crate::error::Error;
 
 /// A generator that is the same everywhere (splitmix64).
 struct Dice(u64);
@@ -144,7 +144,7 @@ impl World {
             (place.is_some_and(|place| place >= state.reserved()), place >= Some(state.len()))
         });
         if dice.roll(2) == 0 {
-            let ended = put.give_up(&self.queue, QueueError::TimedOut);
+            let ended = put.give_up(&self.queue, Error::TimedOut);
             assert_eq!(ended.is_err(), is_free, "it comes back if nobody has it");
         } else {
             put.leave(&self.queue, false);

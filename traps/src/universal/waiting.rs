@@ -9,13 +9,13 @@ use std::task::{Context, Poll, ready};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use super::error::QueueError;
 use super::queue::{Shared, find, remove};
 use crate::combine::Either;
-use crate::gate;
-use crate::interrupt::Interrupt;
+use crate::core::filing;
+use crate::core::gate;
+use crate::core::interrupt::Interrupt;
+use crate::error::Error;
 use crate::outside::{OutsideWaker, Wait};
-use crate::protocol::Post;
 use crate::verbs::{Budget, budget};
 
 /// Who waits, to be woken from any thread.
@@ -35,7 +35,7 @@ impl Waiter {
 }
 
 /// How a put or a get ended.
-pub(super) type Ended = Result<(), QueueError>;
+pub(super) type Ended = Result<(), Error>;
 
 /// A put or a get under way.
 pub struct Operation<T> {
@@ -69,7 +69,7 @@ impl<T> Operation<T> {
         queue.with(|state| {
             let Some(number) = self.number else {
                 let ended = state.attempt(self);
-                if matches!(ended, Err(QueueError::Full | QueueError::Empty)) {
+                if matches!(ended, Err(Error::Full | Error::Empty)) {
                     state.enqueue(self, waiter.take()?);
                     return None;
                 }
@@ -86,7 +86,7 @@ impl<T> Operation<T> {
     }
 
     /// Fails for that reason, unless it is a put and somebody has its item.
-    pub(super) fn give_up(&mut self, queue: &Shared<T>, why: QueueError) -> Ended {
+    pub(super) fn give_up(&mut self, queue: &Shared<T>, why: Error) -> Ended {
         self.leave(queue, true);
         let is_done = self.kind == Kind::Put && self.item.is_none();
         if is_done { Ok(()) } else { Err(why) }
@@ -181,10 +181,10 @@ impl<T, R> Future for Waiting<T, R> {
         let ended = ready!(self.poll_ended(cx));
         let Waiting { queue, operation, output, .. } = &mut *self;
         let ended = ended.unwrap_or_else(|interrupt| {
-            let ended = operation.give_up(queue, QueueError::Interrupt(interrupt.clone()));
-            if let (Ok(()), Some(task)) = (&ended, gate::task()) {
+            let ended = operation.give_up(queue, Error::Interrupt(interrupt.clone()));
+            if ended.is_ok() {
                 // The operation is done, so this is for the task's next blocking trap.
-                gate::post(Post::Unread(task, interrupt));
+                filing::unread(&interrupt);
             }
             ended
         });
@@ -225,7 +225,7 @@ pub(super) fn block<T, R>(
         in_time = park(deadline);
         ended = operation.advance(queue, None);
     }
-    let ended = ended.unwrap_or_else(|| operation.give_up(queue, QueueError::TimedOut));
+    let ended = ended.unwrap_or_else(|| operation.give_up(queue, Error::TimedOut));
     output(operation.item, ended)
 }
 

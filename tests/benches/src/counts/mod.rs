@@ -7,6 +7,7 @@
 
 mod drive;
 mod file;
+mod growth;
 mod probes;
 mod server;
 pub mod tools;
@@ -23,7 +24,8 @@ use crate::out;
 /// client that was slow, can add some instructions once.
 const TRIES: usize = 3;
 
-/// The command `bench counts [--write] [--without-trace PROGRAM] [WORD]`.
+/// The command `bench counts [--write] [--without-trace PROGRAM] [WORD]`, and the command
+/// `bench counts growth NAME N` of its own processes.
 pub fn command(words: &[&str]) -> ExitCode {
     match run(words) {
         Ok(true) => ExitCode::SUCCESS,
@@ -69,18 +71,23 @@ fn parse<'a>(words: &[&'a str]) -> Result<Asked<'a>, String> {
 }
 
 fn run(words: &[&str]) -> Result<bool, String> {
+    if let ["growth", name, n] = words {
+        return growth::child(name, n);
+    }
     let asked = parse(words)?;
     let all = probes::all()?;
     let names: Vec<String> = all.iter().flat_map(Probe::names).collect();
     if asked.list {
-        out::say(&format!("{}\n", names.join("\n")))?;
+        let all: Vec<String> = names.into_iter().chain(growth::names()).collect();
+        out::say(&format!("{}\n", all.join("\n")))?;
         return Ok(true);
     }
     let wanted = |probe: &Probe| {
         asked.filter.is_none_or(|word| probe.names().iter().any(|name| name.contains(word)))
     };
     let probes: Vec<Probe> = all.into_iter().filter(wanted).collect();
-    if let Some(word) = asked.filter.filter(|_| probes.is_empty()) {
+    let grows = asked.filter.is_none_or(|word| growth::names().any(|name| name.contains(word)));
+    if let Some(word) = asked.filter.filter(|_| probes.is_empty() && !grows) {
         let list = "`bench counts --list` lists them";
         return Err(format!("no count has `{word}` in its name; {list}"));
     }
@@ -123,6 +130,9 @@ fn run(words: &[&str]) -> Result<bool, String> {
     }
     for probe in &probes {
         sound &= check(&lines, probe, same)?;
+    }
+    if grows {
+        sound &= growth::check(asked.filter)?;
     }
     if !same {
         out::say(&format!(

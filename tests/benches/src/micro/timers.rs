@@ -4,8 +4,7 @@ use std::hint::black_box;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ::traps::deadline::DeadlineTable;
-use ::traps::protocol::TaskRef;
+use ::traps::core::deadlines::DeadlineTable;
 use ::traps::{ConnectionDeadline, Interrupt, Time, connection_deadline, timeout_after};
 use futures_util::poll;
 
@@ -316,9 +315,8 @@ fn arm_monoio(load: u64, count: u64) -> f64 {
 /// A pass over the far table, where nothing is due; in microseconds.
 fn scan(load: u64, count: u64) -> f64 {
     let table = DeadlineTable::default();
-    let task = TaskRef { index: 0, generation: 0 };
     for n in 0..load {
-        let (slot, _) = table.make(task);
+        let (slot, _) = table.make();
         table.set(slot, Time::from_micros(60_000_000 + n));
     }
     let mut due = Vec::new();

@@ -22,8 +22,8 @@ pub fn cases() -> Vec<Case> {
     };
     let depth = "each await above a trap is entered again at every poll";
     vec![
-        case("answer", "answering trap (current_task), depth 1", 1, &[(OURS, answer)], depth),
-        case("answer5", "answering trap (current_task), depth 5", 5, &[(OURS, answer)], depth),
+        case("answer", "answering trap (clock), depth 1", 1, &[(OURS, answer)], depth),
+        case("answer5", "answering trap (clock), depth 5", 5, &[(OURS, answer)], depth),
         case(
             "clock",
             "answering trap (clock), depth 1",
@@ -47,7 +47,7 @@ async fn timed<L: AsyncFn()>(leaf: L, depth: u64, count: u64) -> f64 {
 
 fn answer(depth: u64, count: u64) -> f64 {
     let leaf = async || {
-        black_box(traps::current_task().await);
+        black_box(traps::clock().await);
     };
     on::trapline(timed(leaf, depth, count))
 }

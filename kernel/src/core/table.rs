@@ -1,0 +1,157 @@
+//! The trap table: every service of the kernel, with one arm each.
+//!
+//! A handler never fails, neither to a task nor to the kernel.
+
+use traps::core::names::Ticket;
+use traps::core::protocol::{Reply, Trap};
+use traps::core::records::{On, WaitState};
+use traps::threads::quietly;
+
+use super::Core;
+use super::timers::Owner;
+use crate::log::{self, emit};
+use crate::machine::Machine;
+use crate::trace::{Event, Op, Reg, Seq};
+
+/// What becomes of a trap.
+pub(crate) enum Verdict {
+    /// The task is polled on with this reply.
+    Answer(Reply),
+    /// It waits; for a descriptor, also what that did about its registration.
+    Block(On, Option<Reg>),
+}
+
+impl<M: Machine> Core<M> {
+    /// The trap table: answers a trap, or parks it.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, task: u32, ticket: Ticket) {
+        let mut records = self.gate.records();
+        // It is gone if its future was dropped in the same poll.
+        let Some(wait) = records.waits.get_mut(ticket) else { return };
+        let filed = std::mem::replace(&mut wait.state, WaitState::Done(Reply::Done));
+        let WaitState::Filed(trap) = filed else { unreachable!("rule: a trap is filed once") };
+        let site = wait.site;
+        drop(records);
+        self.counts.traps += 1;
+        let mut op = None;
+        if self.log.listening || self.hook.is_set() {
+            let shown = self.op(&trap);
+            if self.hook.is_set() {
+                self.before_trap(task, site, &shown);
+            }
+            op = Some(shown);
+        }
+        if let Some((interrupt, cause)) = self.pending_for(ticket, &trap) {
+            drop(trap);
+            return self.answer(task, ticket, Reply::Interrupt(interrupt), op, Some(cause));
+        }
+        let verdict = match trap {
+            Trap::Clock => Verdict::Answer(Reply::Time(self.read_clock())),
+            // An interrupt that was pending has been given above.
+            Trap::Check => Verdict::Answer(self.held(ticket).map_or(Reply::Done, Reply::Held)),
+            Trap::Yield { spent } => {
+                if spent {
+                    emit!(self, task, Event::Yielded { budget: self.options.budget });
+                }
+                self.run.yields.push(ticket);
+                Verdict::Block(On::Yield { zero: false }, None)
+            }
+            Trap::Sleep { span: 0, .. } => {
+                self.run.yields.push(ticket);
+                Verdict::Block(On::Yield { zero: true }, None)
+            }
+            Trap::Sleep { until, .. } => {
+                let order = self.timers.next_order();
+                let timer = self.timers.set(until, Owner::Sleep(ticket), order);
+                Verdict::Block(On::Sleep(timer), None)
+            }
+            Trap::Io { handle, direction } => self.wait_for_io(task, ticket, handle, direction),
+            Trap::Wait { queue, keep } => {
+                self.stand_in(&queue, ticket);
+                Verdict::Block(On::Queue(queue, keep), None)
+            }
+            Trap::Park { what, external } => {
+                self.external += usize::from(external);
+                Verdict::Block(On::Park(what, external), None)
+            }
+        };
+        match verdict {
+            Verdict::Answer(reply) => self.answer(task, ticket, reply, op, None),
+            Verdict::Block(on, reg) => self.park(task, ticket, on, op, reg),
+        }
+    }
+
+    /// Gives a task the reply to a trap that did not park. The task is polled again.
+    fn answer(
+        &mut self,
+        task: u32,
+        ticket: Ticket,
+        reply: Reply,
+        op: Option<Op<'static>>,
+        cause: Option<Seq>,
+    ) {
+        let mut records = self.gate.records();
+        let Some(wait) = records.waits.get_mut(ticket) else { return };
+        let site = wait.site;
+        let waker = wait.extra.as_mut().and_then(|extra| extra.waker.take());
+        if let (Some(op), true) = (op, self.log.listening) {
+            let fails = matches!(
+                reply,
+                Reply::Busy | Reply::Closed | Reply::Refused(_) | Reply::Interrupt(_)
+            );
+            let (outcome, at) = (log::outcome(&reply), fails.then(|| log::site(site)));
+            wait.state = WaitState::Done(reply);
+            drop(records);
+            emit!(self, task, Event::Trap { op, outcome, cause, at });
+        } else {
+            wait.state = WaitState::Done(reply);
+            drop(records);
+        }
+        self.run.again = true;
+        if let Some(waker) = waker {
+            quietly(|| waker.wake());
+        }
+    }
+
+    /// Parks a trap.
+    #[inline]
+    fn park(
+        &mut self,
+        task: u32,
+        ticket: Ticket,
+        on: On,
+        op: Option<Op<'static>>,
+        reg: Option<Reg>,
+    ) {
+        let queue = match &on {
+            On::Queue(queue, _) => Some(queue.clone()),
+            _ => None,
+        };
+        let mut records = self.gate.records();
+        let Some(wait) = records.waits.get_mut(ticket) else { return };
+        let site = wait.site;
+        wait.state = WaitState::Parked(on);
+        if self.log.listening {
+            let number = self.log.next_wait();
+            let extra = wait.extra.get_or_insert_default();
+            (extra.number, extra.line) = (number, self.log.seq + 1);
+            drop(records);
+            let ran = self.ran(task);
+            let (ticket, at) = (Some(number), Some(log::site(site)));
+            let op = op.expect("somebody listens");
+            emit!(self, task, Event::Block { op, ticket, reg, at }, ran);
+        } else {
+            drop(records);
+        }
+        self.run.parked = true;
+        if let Some(queue) = queue {
+            self.serve_newcomer(&queue);
+        }
+    }
+
+    /// Reads the clock for a trap.
+    fn read_clock(&mut self) -> traps::Time {
+        self.now = self.machine.now();
+        self.now
+    }
+}

@@ -1,0 +1,105 @@
+//! The wakers of tasks, and of waits that other threads end.
+//!
+//! Most tasks never have their waker cloned, so they are polled with a spare waker that names the
+//! task of that poll. If a poll keeps a clone of the spare, the spare belongs to that task for
+//! good, and the kernel makes a new one for the other tasks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::task::{Wake, Waker};
+
+use traps::core::gate::Outside;
+use traps::core::kernel_side as gate;
+use traps::core::names::{TaskRef, Ticket};
+use traps::threads::is_in_job;
+
+use super::wake_queue::WakeQueue;
+use super::wakeup::Message;
+
+/// Sends wakes to a kernel, from any thread.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    /// The number of the kernel.
+    pub(crate) epoch: u32,
+    pub(crate) queue: Arc<WakeQueue<Message>>,
+}
+
+impl Inbox {
+    /// Whether the kernel runs on this thread, and is not playing a scripted job.
+    fn is_here(&self) -> bool {
+        gate::is_running(self.epoch) && !is_in_job()
+    }
+
+    fn wake_task(&self, task: TaskRef) {
+        if self.is_here() {
+            gate::post_woken(task);
+        } else {
+            self.queue.push(Message::Wake(task));
+        }
+    }
+}
+
+impl Outside for Inbox {
+    fn unpark(&self, ticket: Ticket) {
+        if self.is_here() {
+            gate::post_unpark(ticket);
+        } else {
+            self.queue.push(Message::Unpark(ticket));
+        }
+    }
+}
+
+struct TaskWaker {
+    /// The task that it wakes, in one word. A spare names one task after the other.
+    task: AtomicU64,
+    inbox: Inbox,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let word = self.task.load(Ordering::Relaxed);
+        let task = TaskRef::new(word as u32, (word >> 32) as u32);
+        self.inbox.wake_task(task);
+    }
+}
+
+/// A waker that no task has kept yet.
+pub(crate) struct SpareWaker {
+    waker: Waker,
+    inside: Arc<TaskWaker>,
+}
+
+impl SpareWaker {
+    pub(crate) fn new(inbox: &Inbox) -> SpareWaker {
+        let inside = Arc::new(TaskWaker { task: AtomicU64::new(0), inbox: inbox.clone() });
+        SpareWaker { waker: Waker::from(inside.clone()), inside }
+    }
+
+    /// The waker for one poll of a task.
+    #[inline]
+    pub(crate) fn lend(&self, task: TaskRef) -> &Waker {
+        let word = u64::from(task.serial) << 32 | u64::from(task.index);
+        self.inside.task.store(word, Ordering::Relaxed);
+        &self.waker
+    }
+
+    /// Whether the poll kept a clone of it.
+    #[inline]
+    pub(crate) fn was_kept(&self) -> bool {
+        Arc::strong_count(&self.inside) != 2 || {
+            // Another thread may have called and dropped a clone. The fence orders that before the
+            // next `lend`.
+            fence(Ordering::Acquire);
+            false
+        }
+    }
+
+    /// Turns it into the waker of one task.
+    pub(crate) fn into_waker(self) -> Waker {
+        self.waker
+    }
+}

@@ -1,0 +1,92 @@
+//! What stands on the core: worker threads, signals, requests of other threads, the shutdown, and
+//! the watchdog. Each is one small struct.
+
+use traps::core::protocol::ServicePost;
+use traps::{Signal, Time};
+
+use crate::core::timers::Service;
+use crate::core::wakeup::Message;
+use crate::core::{Core, Services};
+use crate::log::{KERNEL, emit_for};
+use crate::machine::Machine;
+use crate::trace::{Arrival, Event, Seq};
+use crate::view::TaskTable;
+use shutdown::Shutdown;
+use signals::Signals;
+use threads::Threads;
+use watchdog::Watchdog;
+
+pub(crate) mod pool;
+pub(crate) mod remote;
+pub(crate) mod shutdown;
+pub(crate) mod signals;
+pub(crate) mod threads;
+pub(crate) mod tokens;
+pub(crate) mod watchdog;
+
+/// All services of a kernel.
+pub(crate) struct All {
+    pub(crate) threads: Threads,
+    pub(crate) signals: Signals,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) watchdog: Watchdog,
+}
+
+impl<M: Machine> Services<M> for All {
+    fn signal(&mut self, core: &mut Core<M>, signal: Signal) {
+        let name = signal.to_string().into();
+        let cause = emit_for!(core, KERNEL, Event::Arrive(Arrival::Signal { name }));
+        if core.options.shutdown_on.contains(signal) {
+            self.shutdown.signal(core, signal, cause);
+        }
+        if self.signals.has_hook(signal) {
+            self.signals.call_hooks(signal, &TaskTable::of(core));
+        }
+        self.signals.arrive(core, signal, cause);
+    }
+
+    fn message(&mut self, core: &mut Core<M>, message: Message, run: Seq) {
+        match message {
+            Message::Done(job) => self.threads.done(core, job),
+            Message::Spawn(order) if self.shutdown.is_closing() => {
+                traps::threads::drop_quietly(order);
+            }
+            Message::Spawn(order) => remote::spawn(core, order, run),
+            Message::Cancel(task, reason) => remote::cancel(core, &task, reason, run),
+            Message::ShutDown(reason) => self.shutdown.begin(core, reason, run),
+            Message::Wake(_) | Message::Unpark(_) | Message::Turn => {
+                unreachable!("rule: the core handles what is its own")
+            }
+        }
+    }
+
+    fn timer(&mut self, core: &mut Core<M>, timer: Service, deadline: Time) {
+        match timer {
+            Service::Retry => self.threads.retry(core),
+            Service::Phase => self.shutdown.end_phase(core, deadline),
+        }
+    }
+
+    fn post(&mut self, core: &mut Core<M>, post: ServicePost, cause: Seq) {
+        match post {
+            ServicePost::Submit(job) => self.threads.submit(core, *job),
+            ServicePost::Abandon(job) => self.threads.abandon(core, job),
+            ServicePost::Orphan(ended) => self.threads.orphan(core, *ended),
+            ServicePost::Watch(line, is_stream) => {
+                self.signals.serve(core, &line, is_stream, cause);
+            }
+        }
+    }
+
+    fn watches(&self) -> bool {
+        self.watchdog.is_on()
+    }
+
+    fn run_begins(&mut self, core: &Core<M>, task: u32) {
+        self.watchdog.begin(core.tasks.label(task), core.tasks.site(task));
+    }
+
+    fn run_ends(&mut self) {
+        self.watchdog.end();
+    }
+}

@@ -1,0 +1,237 @@
+//! How the instructions of an operation grow with what there is at once: what is done to each of
+//! many must not depend on how many they are.
+//!
+//! Each operation runs with [`FEW`] and with [`MANY`], each time in a process of its own below
+//! callgrind, on the simulated machine. The counts repeat. Starting and ending are in them.
+
+use std::future::Future;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use kernel::{Kernel, Sim};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use traps::sync::{Event, Mutex};
+use traps::{
+    Either, Task, TaskGroup, WaitQueue, join_all, race, sleep, spawn, timeout_after, yield_now,
+};
+
+use super::server::count_program;
+use super::tools::{self, Tool};
+use crate::out;
+
+const FEW: u64 = 5_000;
+const MANY: u64 = 40_000;
+/// How many times the instructions of [`FEW`] those of [`MANY`], eight times as many, may be. What
+/// grows with the logarithm is far below it, what grows with the square far above.
+const MOST: u64 = 12;
+/// The CPU time of one process, in seconds, below callgrind.
+const PATIENCE: u64 = 60;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Something done with so many at once.
+type Operation = fn(u64);
+
+/// The operations, by name.
+const OPERATIONS: [(&str, Operation); 10] = [
+    ("event_cancel", cancel_waiters_of_an_event),
+    ("lock_timeout", time_out_waiters_of_a_lock),
+    ("timeouts_fire", fire_timeouts_of_one_task),
+    ("timeouts_close", close_timeouts_of_one_task),
+    ("group_cancel", cancel_a_group),
+    ("spawn_join", spawn_and_join),
+    ("joiners_cancel", cancel_joiners_of_one_task),
+    ("sleep_together", sleep_to_one_deadline),
+    ("queue_wake", wake_a_queue),
+    ("join_all_drop", drop_a_join_half_way),
+];
+
+pub fn names() -> impl Iterator<Item = String> {
+    OPERATIONS.iter().map(|(name, _)| format!("growth.{name}"))
+}
+
+/// `NAME N`: runs that and prints nothing.
+///
+/// # Errors
+///
+/// An error in the words, or the system's.
+pub fn child(name: &str, n: &str) -> Result<bool, String> {
+    let found = OPERATIONS.iter().find(|(known, _)| *known == name);
+    let (_, operation) = found.ok_or_else(|| format!("no growth of `{name}`"))?;
+    let n = n.parse().map_err(|_| format!("expected a number, not `{n}`"))?;
+    let limit = Rlimit { current: Some(PATIENCE), maximum: None };
+    setrlimit(Resource::Cpu, limit).map_err(|error| format!("the limit of CPU time: {error}"))?;
+    operation(n);
+    Ok(true)
+}
+
+/// Counts the operations that have `filter` in their names, and says how each grows.
+///
+/// # Errors
+///
+/// This program cannot be found.
+pub fn check(filter: Option<&str>) -> Result<bool, String> {
+    tools::check(["valgrind"])?;
+    let this = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let mut sound = true;
+    for ((operation, _), name) in OPERATIONS.iter().zip(names()) {
+        if filter.is_none_or(|word| name.contains(word)) {
+            sound &= grows_well(&this, operation, &name)?;
+        }
+    }
+    Ok(sound)
+}
+
+fn grows_well(program: &Path, operation: &str, name: &str) -> Result<bool, String> {
+    let count = |n: u64| {
+        let words = ["counts", "growth", operation, &n.to_string()];
+        count_program(Tool::Callgrind, program, &words).map(|counted| counted.all)
+    };
+    let (few, many) = match (count(FEW), count(MANY)) {
+        (Ok(few), Ok(many)) => (few, many),
+        (Err(error), _) | (_, Err(error)) => {
+            let limit = format!("it has {PATIENCE} s of CPU time");
+            out::say(&format!("{name:<28} FAILS\n    {error}; {limit}\n"))?;
+            return Ok(false);
+        }
+    };
+    let is_sound = many <= few * MOST;
+    let verdict = if is_sound { "ok" } else { "FAILS" };
+    let (each, ratio) = (few / FEW, many as f64 / few as f64);
+    out::say(&format!(
+        "{name:<28} {each:>8} each of {FEW}, {:>8} of {MANY}: {ratio:>6.1} times  {verdict}\n",
+        many / MANY
+    ))?;
+    Ok(is_sound)
+}
+
+// ---- The operations ----------------------------------------------------------------------------
+
+fn run<F: Future>(main: F) -> F::Output {
+    Kernel::new(Sim::new()).run(main).expect("main ends")
+}
+
+/// `n` tasks that wait.
+async fn spawn_many<F: Future + 'static>(n: u64, wait: impl Fn() -> F) -> Vec<Task<F::Output>> {
+    let mut tasks = Vec::new();
+    for _ in 0..n {
+        tasks.push(spawn("waits", wait()).await);
+    }
+    yield_now().await.expect("nothing interrupts it");
+    tasks
+}
+
+async fn join_each<T: 'static>(tasks: Vec<Task<T>>) {
+    for mut task in tasks {
+        let _ = task.join().await;
+    }
+}
+
+async fn cancel_each<T: 'static>(tasks: Vec<Task<T>>) {
+    for task in &tasks {
+        task.cancel_now("all");
+    }
+    join_each(tasks).await;
+}
+
+fn cancel_waiters_of_an_event(n: u64) {
+    let event = Rc::new(Event::new());
+    let wait = || {
+        let event = event.clone();
+        async move { event.wait().await }
+    };
+    run(async { cancel_each(spawn_many(n, wait).await).await });
+}
+
+fn time_out_waiters_of_a_lock(n: u64) {
+    let lock = Rc::new(Mutex::new(()));
+    let _held = lock.try_lock();
+    let wait = || {
+        let lock = lock.clone();
+        async move { timeout_after(SECOND, async { lock.lock().await.map(drop) }).await }
+    };
+    run(async { join_each(spawn_many(n, wait).await).await });
+}
+
+fn fire_timeouts_of_one_task(n: u64) {
+    let queue = WaitQueue::new();
+    let waits = (0..n).map(|_| timeout_after(SECOND, queue.wait())).collect::<Vec<_>>();
+    run(async { assert!(join_all(waits).await.iter().all(Result::is_err)) });
+}
+
+fn close_timeouts_of_one_task(n: u64) {
+    let waits = (0..n).map(|_| timeout_after(2 * SECOND, sleep(SECOND))).collect::<Vec<_>>();
+    run(async { assert!(join_all(waits).await.iter().all(Result::is_ok)) });
+}
+
+fn cancel_a_group(n: u64) {
+    run(async {
+        let mut group = TaskGroup::<(), traps::Error>::new();
+        for _ in 0..n {
+            group
+                .spawn("member", async {
+                    sleep(2 * SECOND).await?;
+                    Ok(())
+                })
+                .await;
+        }
+        assert!(timeout_after(SECOND, async { group.join().await }).await.is_err());
+    });
+}
+
+fn spawn_and_join(n: u64) {
+    run(async { join_each(spawn_many(n, || async {}).await).await });
+}
+
+fn cancel_joiners_of_one_task(n: u64) {
+    run(async {
+        let long = Rc::new(spawn("long", sleep(SECOND)).await);
+        let wait = || {
+            let long = long.clone();
+            async move { long.wait().await }
+        };
+        cancel_each(spawn_many(n, wait).await).await;
+    });
+}
+
+fn sleep_to_one_deadline(n: u64) {
+    run(async { join_each(spawn_many(n, || sleep(SECOND)).await).await });
+}
+
+fn wake_a_queue(n: u64) {
+    let queue = WaitQueue::new();
+    run(async {
+        let tasks = spawn_many(n, || queue.wait()).await;
+        queue.wake(n);
+        join_each(tasks).await;
+    });
+}
+
+fn drop_a_join_half_way(n: u64) {
+    run(async {
+        let spans = (0..n).map(|place| SECOND * u32::try_from(1 + place % 2).unwrap_or(1));
+        let all = join_all(spans.map(sleep).collect::<Vec<_>>());
+        let half = race(all, sleep(SECOND * 3 / 2)).await;
+        assert!(matches!(half, Either::Right(Ok(_))), "half of them are over");
+        sleep(SECOND).await.expect("nothing interrupts it");
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_ends() {
+        for (_, operation) in OPERATIONS {
+            operation(20);
+        }
+    }
+
+    #[test]
+    fn what_it_cannot_run_is_named() {
+        assert!(child("nosuch", "5").unwrap_err().contains("`nosuch`"));
+        assert!(child("spawn_join", "x").unwrap_err().contains("`x`"));
+    }
+}
