@@ -59,7 +59,7 @@ impl<M: Machine> Core<M> {
         let line = fired.line;
         let reached = records.fire(source, fired);
         drop(records);
-        let winner = was_ready.then(|| self.winner(task));
+        let winner = (was_ready && self.log.listening).then(|| self.winner(task));
         self.spread(source, task, &reached, line);
         if reached.is_empty() && !self.wake_bare(source, task, line) {
             self.log_pending(source, task, winner);
