@@ -106,13 +106,13 @@ pub mod trace {
     //!
     #![doc = include_str!("log/grammar.md")]
 
-    pub use crate::log::event::{Answered, Event, Seq, Text};
+    pub use crate::log::event::{Answered, Event};
     pub use crate::log::line::{Line, Timed, header, listed};
     pub use crate::log::op::{
         After, Arrival, Effect, Exit, Need, Op, Outcome, Phase, Reg, Timer, WakeOp, Why,
     };
-    pub use crate::log::place::{Alias, Site, Stop};
-    pub use crate::log::words::Span;
+    pub use crate::log::place::{Alias, Seq, Site, Stop};
+    pub use crate::log::words::{Span, Text};
 }
 mod view;
 

@@ -87,8 +87,7 @@ impl<M: Machine> Core<M> {
         let reply = Reply::Interrupt(interrupt);
         let Some((_, on, outcome)) = self.settle(ticket, reply, |_| "interrupt") else { return };
         // An observer of the next line may panic.
-        let is_io = matches!(on, On::Io(..));
-        if !is_io {
+        if !matches!(on, On::Io(..)) {
             self.undo(ticket, &on);
         }
         let mut seq = 0;
@@ -102,8 +101,7 @@ impl<M: Machine> Core<M> {
             if let ScopeKind::Guard { .. } = scope.kind {
                 self.guarded.push((handle, direction, task, scope.number));
             }
-        }
-        if is_io {
+            drop(records);
             self.undo(ticket, &on);
         }
         drop(on);

@@ -100,13 +100,11 @@ impl<M: Machine> Core<M> {
         let (reader, new_read) = if arrival.readable { found.meet(Direction::Read) } else { none };
         let (writer, new_write) =
             if arrival.writable { found.meet(Direction::Write) } else { none };
-        if let Some(ticket) = reader {
-            let cause = self.tell_arrival(handle, Direction::Read);
-            self.wake_io(handle, ticket, Direction::Read, cause);
-        }
-        if let Some(ticket) = writer {
-            let cause = self.tell_arrival(handle, Direction::Write);
-            self.wake_io(handle, ticket, Direction::Write, cause);
+        for (ticket, direction) in [reader, writer].into_iter().zip(BOTH) {
+            if let Some(ticket) = ticket {
+                let cause = self.tell_arrival(handle, direction);
+                self.wake_io(handle, ticket, direction, cause);
+            }
         }
         if reader.is_none() && writer.is_none() {
             self.remember(handle, arrival, new_read || new_write);

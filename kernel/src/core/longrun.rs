@@ -14,26 +14,6 @@ use crate::log::{self, announce};
 use crate::machine::Machine;
 use crate::trace::{Event, Stop};
 
-/// How long a run may be, and when the present one began.
-pub(crate) struct Longrun {
-    /// In nanoseconds; `u64::MAX`: nobody measures.
-    limit: u64,
-    /// When the run before it ended, or the turn's wait, by [`Machine`]'s cheap clock.
-    pub(crate) since: u64,
-}
-
-impl Longrun {
-    pub(crate) fn new(limit: Option<Duration>) -> Longrun {
-        let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-        Longrun { limit: nanos.unwrap_or(u64::MAX), since: 0 }
-    }
-
-    #[inline]
-    pub(crate) fn measures(&self) -> bool {
-        self.limit != u64::MAX
-    }
-}
-
 impl<M: Machine> Core<M> {
     /// Reports the run that has just ended if it was too long.
     #[inline]

@@ -16,6 +16,8 @@
 //! | `queues.rs` | queues of waits |
 //! | `wake_queue.rs`, `wakers.rs`, `wakeup.rs` | what other threads can use; task 1 |
 //! | `longrun.rs`, `words.rs` | runs that are too long; waits in the words of the log |
+//! | `hook.rs`, `injection.rs` | the hook for tests |
+//! | `state.rs` | small records of these files |
 
 use std::any::Any;
 use std::rc::Rc;
@@ -34,19 +36,17 @@ use crate::options::Options;
 use crate::trace::Seq;
 use crate::view::Counters;
 use handles::Handles;
-use longrun::Longrun;
 use ready::ReadyQueue;
-use run::Run;
+use state::{Longrun, Run, Skipped, Wakeup};
 use tasks::Tasks;
 use timers::{Service, Timers};
-use turn::Skipped;
 use wake_queue::WakeQueue;
-use wakers::{Inbox, SpareWaker};
-use wakeup::{Message, Wakeup};
+use wakers::{Inbox, Message, SpareWaker};
 
 pub(crate) mod ends;
 pub(crate) mod handles;
 pub(crate) mod hook;
+mod injection;
 pub(crate) mod interrupts;
 pub(crate) mod io;
 pub(crate) mod longrun;
@@ -54,6 +54,7 @@ pub(crate) mod posts;
 pub(crate) mod queues;
 pub(crate) mod ready;
 pub(crate) mod run;
+pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod tasks;
 pub(crate) mod timers;

@@ -4,7 +4,7 @@
 //! no longer exist.
 
 use traps::Time;
-use traps::core::names::{ScopeId, TaskId};
+use traps::core::names::{ScopeId, Site, TaskId};
 use traps::core::protocol::{
     ClosedScope, DeadlineEvent, Left, NewTask, Note, OpenedScope, Post, Reply, ScopeKind,
 };
@@ -144,13 +144,11 @@ impl<M: Machine> Core<M> {
         let acting = self.run.task;
         let event = match note {
             Note::Warning(text) => {
-                let event = Event::Warn { text: text.as_ref().into() };
-                announce!(self, self.tasks.label_of(acting), event);
+                announce!(self, self.tasks.label_of(acting), Event::Warn { text });
                 return;
             }
             Note::Cap(text) => {
-                let event = Event::Cap { text: text.as_ref().into() };
-                announce!(self, self.tasks.label_of(acting), event);
+                announce!(self, self.tasks.label_of(acting), Event::Cap { text });
                 return;
             }
             Note::PutBack(task, interrupt) => {
@@ -160,7 +158,7 @@ impl<M: Machine> Core<M> {
                 return;
             }
             Note::Deadline(number, what, site) => {
-                return self.log_deadline(number, what, Some(log::site(site)));
+                return self.log_deadline(number, what, site);
             }
             Note::Moved(handle, direction, bytes) => {
                 Event::Io { alias: self.alias(handle), direction, bytes: bytes as u64 }
@@ -175,19 +173,14 @@ impl<M: Machine> Core<M> {
         emit_for!(self, self.tasks.label_of(acting), event);
     }
 
-    fn log_deadline(
-        &mut self,
-        number: u32,
-        what: DeadlineEvent,
-        at: Option<crate::trace::Site<'static>>,
-    ) {
+    fn log_deadline(&mut self, number: u32, what: DeadlineEvent, site: Site) {
         let timer = Timer::Deadline(u64::from(number));
         let event = match what {
             DeadlineEvent::Made => {
                 let outcome = Outcome::Deadline(u64::from(number));
                 Event::Trap { op: Op::ConnectionDeadline, outcome, cause: None, at: None }
             }
-            DeadlineEvent::Armed(until) => Event::Arm { timer, until, at },
+            DeadlineEvent::Armed(until) => Event::Arm { timer, until, at: Some(log::site(site)) },
             DeadlineEvent::Disarmed => Event::Disarm { timer },
         };
         emit_for!(self, self.tasks.label_of(self.run.task), event);

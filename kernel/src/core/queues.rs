@@ -37,36 +37,31 @@ impl<M: Machine> Core<M> {
         let home = queue.home.get();
         if queue.len.get() > 0 && home != self.shared.epoch {
             // Tasks of another kernel have come since this was posted.
-            self.gate.post_later(home, Post::Wake(queue.clone(), n));
+            self.gate.post_to(home, Post::Wake(queue.clone(), n));
             return 0;
         }
         // The bound excludes a task that is woken here and waits again.
         let most = n.min(queue.len.get());
         for _ in 0..most {
             let Some(first) = queue.line.get().first() else { break };
-            let records = self.gate.records();
+            let mut records = self.gate.records();
             let ticket = records.waits.key(first);
             let keep = match records.waits[first].state {
                 WaitState::Parked(On::Queue(_, keep)) => keep,
                 _ => unreachable!("rule: who stands in a queue is parked there"),
             };
+            records.leave(queue, ticket);
             drop(records);
-            self.gate.records().leave(queue, ticket);
             self.complete(ticket, Reply::Permit(queue.clone(), keep), cause);
         }
         most
-    }
-
-    /// Wakes the next wait in the queue, also one that is filed behind this.
-    pub(crate) fn wake_next(&mut self, queue: &Rc<Queue>, cause: Seq) {
-        self.give_permit(queue, true, cause);
     }
 
     /// Gives a permit to the first wait in the queue, or stores it.
     pub(crate) fn give_permit(&mut self, queue: &Rc<Queue>, keep: bool, cause: Seq) {
         let home = queue.home.get();
         if queue.len.get() > 0 && home != self.shared.epoch {
-            self.gate.post_later(home, Post::Permit(queue.clone(), keep));
+            self.gate.post_to(home, Post::Permit(queue.clone(), keep));
         } else if self.wake(queue, 1, cause) == 0 && keep {
             queue.keep_permit();
         }

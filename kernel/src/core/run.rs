@@ -6,10 +6,8 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll};
 
-use traps::Time;
 use traps::core::gate::Filed;
 use traps::core::kernel_side::is_running;
-use traps::core::names::{Site, Ticket};
 use traps::core::protocol::{End, Reply};
 use traps::core::records::{On, WaitState};
 
@@ -20,29 +18,6 @@ use super::{Core, MainPoll, Services};
 use crate::log::emit;
 use crate::machine::Machine;
 use crate::trace::{Event, Op, Seq, Timed, Why};
-
-/// The run of a task: what only the task that has the CPU needs.
-#[derive(Default)]
-pub(crate) struct Run {
-    /// The task that runs.
-    pub(crate) task: Option<u32>,
-    /// When it got the CPU, as far as the clock was read.
-    pub(crate) since: Time,
-    /// What it came back from.
-    pub(crate) from: (&'static str, Option<Site>),
-    /// It has a reply: it is to be polled again.
-    pub(crate) again: bool,
-    /// Its waker was called: it goes to the end of the ready queue.
-    pub(crate) woken: bool,
-    /// It has parked a wait.
-    pub(crate) parked: bool,
-    /// The waits that end when it leaves the CPU.
-    pub(crate) yields: Vec<Ticket>,
-    /// Its future is being polled: a panic belongs to the task.
-    is_polling: bool,
-    /// Somebody watches each run: a log, a hook or a watchdog.
-    pub(crate) is_watched: bool,
-}
 
 /// Step 5 of a turn.
 impl<M: Machine> Core<M> {

@@ -46,7 +46,10 @@ impl<M: Machine> Core<M> {
             return self.answer(task, ticket, Reply::Interrupt(interrupt), op, Some(cause));
         }
         let verdict = match trap {
-            Trap::Clock => Verdict::Answer(Reply::Time(self.read_clock())),
+            Trap::Clock => {
+                self.now = self.machine.now();
+                Verdict::Answer(Reply::Time(self.now))
+            }
             // An interrupt that was pending has been given above.
             Trap::Check => Verdict::Answer(self.held(ticket).map_or(Reply::Done, Reply::Held)),
             Trap::Yield { spent } => {
@@ -147,11 +150,5 @@ impl<M: Machine> Core<M> {
         if let Some(queue) = queue {
             self.serve_newcomer(&queue);
         }
-    }
-
-    /// Reads the clock for a trap.
-    fn read_clock(&mut self) -> traps::Time {
-        self.now = self.machine.now();
-        self.now
     }
 }

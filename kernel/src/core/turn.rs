@@ -43,14 +43,6 @@ pub(crate) enum Failure {
     Hang,
 }
 
-/// How many turns passed since the last look at the machine.
-#[derive(Default)]
-pub(crate) struct Skipped {
-    turns: u32,
-    /// The machine's mark at that look.
-    since: u64,
-}
-
 impl<M: Machine> Core<M> {
     /// Makes the task of main.
     pub(crate) fn add_main(&mut self, site: Site) -> u32 {

@@ -210,7 +210,7 @@ impl<M: Machine> Core<M> {
 
     /// Posts to the services of this kernel, which may be dropped in a task of another one.
     fn post_to_services(&self, post: ServicePost) {
-        self.gate.post_later(self.shared.epoch, Post::Service(post));
+        self.gate.post_to(self.shared.epoch, Post::Service(post));
     }
 
     /// The parked waits of a task, in the order in which they were filed.

@@ -1,20 +1,53 @@
-//! The wakers of tasks, and of waits that other threads end.
+//! What other threads send to a kernel: messages, and calls of the wakers of tasks.
 //!
 //! Most tasks never have their waker cloned, so they are polled with a spare waker that names the
 //! task of that poll. If a poll keeps a clone of the spare, the spare belongs to that task for
 //! good, and the kernel makes a new one for the other tasks.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 
 use traps::core::gate::Outside;
 use traps::core::kernel_side as gate;
-use traps::core::names::{TaskRef, Ticket};
+use traps::core::names::{Site, TaskRef, Ticket};
+use traps::core::protocol::Body;
 use traps::threads::is_in_job;
 
 use super::wake_queue::WakeQueue;
-use super::wakeup::Message;
+
+/// A message of another thread to the kernel.
+pub(crate) enum Message {
+    /// The task's waker was called.
+    Wake(TaskRef),
+    /// The wait of that ticket was ended from outside.
+    Unpark(Ticket),
+    /// The job of that number has ended.
+    Done(u64),
+    /// A task is to be made.
+    Spawn(Order),
+    /// A task that another thread asked for is to be cancelled, for this reason.
+    Cancel(Arc<OnceLock<TaskRef>>, &'static str),
+    /// The kernel is to shut down, for this reason.
+    ShutDown(&'static str),
+    /// The kernel is to take a turn.
+    Turn,
+}
+
+/// Makes the body of a task of that name, on the kernel's thread.
+type Build = dyn FnOnce(Cow<'static, str>) -> Pin<Box<dyn Body>> + Send;
+
+/// A request for a new task.
+pub(crate) struct Order {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) site: Site,
+    /// Makes its body, on the kernel's thread.
+    pub(crate) build: Box<Build>,
+    /// The task's name in the kernel, once it has one.
+    pub(crate) task: Arc<OnceLock<TaskRef>>,
+}
 
 /// Sends wakes to a kernel, from any thread.
 #[derive(Clone)]

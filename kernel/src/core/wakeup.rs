@@ -1,60 +1,15 @@
 //! Task 1, `wakeup`: it handles the messages of other threads.
 
-use std::borrow::Cow;
 use std::mem;
-use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
 
-use traps::core::names::{Direction, Site, TaskRef, Ticket};
-use traps::core::protocol::{Body, Reply};
+use traps::core::names::Direction;
+use traps::core::protocol::Reply;
 
+use super::wakers::Message;
 use super::{Core, Services};
 use crate::log::{self, KERNEL, WAKEUP, emit_for};
 use crate::machine::Machine;
-use crate::trace::{Arrival, Event, Op, Seq, WakeOp};
-
-/// A message of another thread to the kernel.
-pub(crate) enum Message {
-    /// The task's waker was called.
-    Wake(TaskRef),
-    /// The wait of that ticket was ended from outside.
-    Unpark(Ticket),
-    /// The job of that number has ended.
-    Done(u64),
-    /// A task is to be made.
-    Spawn(Order),
-    /// A task that another thread asked for is to be cancelled, for this reason.
-    Cancel(Arc<OnceLock<TaskRef>>, &'static str),
-    /// The kernel is to shut down, for this reason.
-    ShutDown(&'static str),
-    /// The kernel is to take a turn.
-    Turn,
-}
-
-/// Makes the body of a task of that name, on the kernel's thread.
-type Build = dyn FnOnce(Cow<'static, str>) -> Pin<Box<dyn Body>> + Send;
-
-/// A request for a new task.
-pub(crate) struct Order {
-    pub(crate) name: Cow<'static, str>,
-    pub(crate) site: Site,
-    /// Makes its body, on the kernel's thread.
-    pub(crate) build: Box<Build>,
-    /// The task's name in the kernel, once it has one.
-    pub(crate) task: Arc<OnceLock<TaskRef>>,
-}
-
-/// The state of task 1.
-#[derive(Default)]
-pub(crate) struct Wakeup {
-    /// Whether it exists: the kernel has begun its first run.
-    has_begun: bool,
-    /// Whether it has run once and waits for the bell.
-    is_parked: bool,
-    /// The number of its last line.
-    line: Seq,
-    messages: Vec<Message>,
-}
+use crate::trace::{Arrival, Event, Op, WakeOp};
 
 impl<M: Machine> Core<M> {
     /// Step 3 of a turn.

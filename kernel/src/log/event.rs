@@ -10,13 +10,8 @@ use traps::time::Time;
 
 use super::form::*;
 use super::op::{Arrival, Effect, Exit, Need, Op, Outcome, Phase, Reg, Timer, WakeOp, Why};
-use super::place::{Alias, Site, Stop};
-
-/// Text that is borrowed where the kernel has it, and owned where it makes it.
-pub type Text<'a> = Cow<'a, str>;
-
-/// The number of an event: gapless, from 1, in the order of the log.
-pub type Seq = u64;
+use super::place::{Alias, Seq, Site, Stop};
+use super::words::Text;
 
 table! {
     /// What happened. One variant a verb; the fields stand in the order in which they are printed.

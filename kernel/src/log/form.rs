@@ -10,9 +10,8 @@ use traps::Kind;
 use traps::core::names::Direction;
 use traps::time::Time;
 
-use super::event::Text;
 pub(super) use super::table::{display, given, table};
-use super::words::{Span, phrase, sentence, signal, word};
+use super::words::{KINDS, Span, Text, phrase, sentence, signal, word};
 
 /// How a value of type `T` stands in a line.
 pub(super) trait Form<T: PartialEq> {
@@ -94,15 +93,7 @@ pub(super) const EXTERNAL: Named<'_, bool, Other> =
     Named(&[(true, "external"), (false, "")], Other);
 pub(super) const DIRECTION: Named<'_, Direction, Other> =
     Named(&[(Direction::Read, "read"), (Direction::Write, "write")], Other);
-pub(super) const KIND: Named<'_, Kind, Other> = Named(
-    &[
-        (Kind::Cancelled, "cancelled"),
-        (Kind::TaskTimeout, "timeout"),
-        (Kind::TimeoutCancellation, "timeout-cancellation"),
-        (Kind::UncaughtTimeout, "uncaught-timeout"),
-    ],
-    Other,
-);
+pub(super) const KIND: Named<'_, Kind, Other> = Named(&KINDS, Other);
 
 impl<T: Copy + PartialEq, F: Form<T>> Form<T> for Named<'_, T, F> {
     fn absent(&self) -> Option<T> {

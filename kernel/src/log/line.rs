@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use traps::time::Time;
 
-use super::event::{Event, Seq, Text};
+use super::event::Event;
 use super::form::*;
-use super::words::word;
+use super::place::Seq;
+use super::words::{Text, word};
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `event.rs` | the table of events: their types and their text in one |
 //! | `op.rs` | the tables of what stands in events |
-//! | `place.rs` | places in the source, and descriptors |
+//! | `place.rs` | places in the log and in the source, and descriptors |
 //! | `line.rs` | a line with its columns, and the head of a trace |
 //! | `form.rs` | how a value is written: the words of the tables |
 //! | `table.rs` | the macros that make types and text from a table |

@@ -6,9 +6,9 @@ use traps::Kind;
 use traps::core::names::Direction;
 use traps::time::Time;
 
-use super::event::{Seq, Text};
 use super::form::*;
-use super::place::{Alias, Site};
+use super::place::{Alias, Seq, Site};
+use super::words::Text;
 
 table! {
     /// What a trap asks for, behind `trap` and `block`.

@@ -1,8 +1,10 @@
-//! Places: in the user's source, and among the descriptors.
+//! Places: in the log, in the user's source, and among the descriptors.
 
-use super::event::Text;
 use super::form::*;
-use super::words::{stop, word};
+use super::words::{Text, stop, word};
+
+/// The number of an event: gapless, from 1, in the order of the log.
+pub type Seq = u64;
 
 /// A place in the user's source: `file:line`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,19 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use traps::Kind;
 use traps::time::Time;
 
-use super::form::KIND;
+/// Text that is borrowed where the kernel has it, and owned where it makes it.
+pub type Text<'a> = Cow<'a, str>;
+
+/// The kinds of interrupts.
+pub(super) const KINDS: [(Kind, &str); 4] = [
+    (Kind::Cancelled, "cancelled"),
+    (Kind::TaskTimeout, "timeout"),
+    (Kind::TimeoutCancellation, "timeout-cancellation"),
+    (Kind::UncaughtTimeout, "uncaught-timeout"),
+];
 
 /// A text with `_` for each character that is not kept, and for an empty text. Borrowed where there
 /// is nothing to change.
@@ -31,7 +41,7 @@ pub(crate) fn word(text: &str) -> Cow<'_, str> {
     keep(text, is_plain)
 }
 
-/// The trap of a [`Stop`](super::place::Stop): a [`word`] without `@`.
+/// The trap of a `Stop`: a [`word`] without `@`.
 pub(super) fn stop(text: &str) -> Cow<'_, str> {
     keep(text, |c| is_plain(c) && c != '@')
 }
@@ -61,7 +71,7 @@ pub(super) fn phrase(text: &str) -> Cow<'_, str> {
         text = text.replace(['=', ','], "_").into();
     }
     let first = text.split(' ').next().unwrap_or_default();
-    if KIND.0.iter().any(|(_, word)| *word == first) {
+    if KINDS.iter().any(|(_, word)| *word == first) {
         text = format!("{first}_{}", &text[first.len()..]).into();
     }
     text

@@ -181,7 +181,7 @@ impl Machine for Real {
             self.poll.registry().register(&mut SourceFd(&fd), SIGNALS, Interest::READABLE)?;
             self.signals = Some(listener);
         }
-        super::signals::watch(signal)
+        super::sys::handle_signal(super::signals::number(signal))
     }
 
     fn thread_clock(&self) -> Box<dyn Fn() -> Time + Send + Sync> {

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mio::unix::pipe::{self, Receiver, Sender};
 use traps::Signal;
 
-use super::sys;
 use crate::limits::LISTENERS;
 
 /// What the handler knows of one listener.
@@ -41,12 +40,6 @@ pub(super) fn note(signal: i32) {
             let _ = (&*sender).write(&[0]);
         }
     }
-}
-
-/// Has the signal noted instead of what would happen otherwise, until the process ends. A watched
-/// signal that nobody listens to is ignored.
-pub(super) fn watch(signal: Signal) -> io::Result<()> {
-    sys::handle_signal(number(signal))
 }
 
 /// Hears every signal that is watched. Signals of one number that come between two calls of
@@ -99,7 +92,8 @@ impl Drop for Listener {
     }
 }
 
-fn number(signal: Signal) -> i32 {
+/// The number that the system has for it.
+pub(super) fn number(signal: Signal) -> i32 {
     match signal {
         Signal::Hangup => libc::SIGHUP,
         Signal::Interrupt => libc::SIGINT,
@@ -114,7 +108,8 @@ mod tests {
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
     use std::thread;
 
-    use sys::tests::{is_readable_now, raise, set_errno};
+    use crate::machine::sys::handle_signal;
+    use crate::machine::sys::tests::{is_readable_now, raise, set_errno};
 
     /// Signals are the whole process's: one test of them at a time.
     fn alone() -> MutexGuard<'static, ()> {
@@ -126,9 +121,9 @@ mod tests {
     fn each_listener_hears_each_signal_and_a_dropped_one_leaves_the_other() {
         let _alone = alone();
         let (first, second) = (Listener::new().unwrap(), Listener::new().unwrap());
-        watch(Signal::User1).unwrap();
-        watch(Signal::User1).unwrap();
-        watch(Signal::Hangup).unwrap();
+        handle_signal(number(Signal::User1)).unwrap();
+        handle_signal(number(Signal::User1)).unwrap();
+        handle_signal(number(Signal::Hangup)).unwrap();
         assert!(!is_readable_now(first.as_raw_fd()));
         raise(libc::SIGUSR1);
         raise(libc::SIGHUP);
@@ -149,7 +144,7 @@ mod tests {
     #[test]
     fn a_handler_leaves_errno_as_it_found_it() {
         let _alone = alone();
-        watch(Signal::User1).unwrap();
+        handle_signal(number(Signal::User1)).unwrap();
         let listener = Listener::new().unwrap();
         let (sender, _) = listener.0.pipe.get().unwrap();
         while (&*sender).write(&[0; 4096]).is_ok() {}
@@ -163,7 +158,7 @@ mod tests {
     #[test]
     fn listeners_come_and_go_while_signals_fall() {
         let _alone = alone();
-        watch(Signal::User1).unwrap();
+        handle_signal(number(Signal::User1)).unwrap();
         let stays = Listener::new().unwrap();
         let done = Arc::new(AtomicBool::new(false));
         let theirs = done.clone();

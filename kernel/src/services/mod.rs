@@ -5,7 +5,7 @@ use traps::core::protocol::ServicePost;
 use traps::{Signal, Time};
 
 use crate::core::timers::Service;
-use crate::core::wakeup::Message;
+use crate::core::wakers::Message;
 use crate::core::{Core, Services};
 use crate::log::{KERNEL, emit_for};
 use crate::machine::Machine;

@@ -23,7 +23,7 @@ use traps::threads::panic_message;
 
 use crate::core::Core;
 use crate::core::wake_queue::WakeQueue;
-use crate::core::wakeup::{Message, Order};
+use crate::core::wakers::{Message, Order};
 use crate::log::{self, emit};
 use crate::machine::Machine;
 use crate::trace::{Event, Seq};

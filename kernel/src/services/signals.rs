@@ -67,7 +67,7 @@ impl Signals {
         }
         if let Err(error) = self.watch(core, line.wanted.get()) {
             line.refused.replace(Some(error));
-            core.wake_next(&line.queue, cause);
+            core.give_permit(&line.queue, true, cause);
         }
     }
 

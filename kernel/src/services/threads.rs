@@ -17,7 +17,7 @@ use crate::core::Core;
 use crate::core::tasks::Tasks;
 use crate::core::timers::{Owner, Service, TimerId};
 use crate::core::wake_queue::WakeQueue;
-use crate::core::wakeup::Message;
+use crate::core::wakers::Message;
 use crate::limits::THREAD_PAUSE;
 use crate::log::{self, KERNEL, WAKEUP, announce, emit_for};
 use crate::machine::{Deliver, JobView, Machine, Parcel};

@@ -107,16 +107,6 @@ impl Gate {
         let later = self.later.borrow();
         later.iter().filter(|(other, post)| *other == epoch && counts(post)).count()
     }
-
-    /// Posts a message to the kernel that runs.
-    pub fn post(&self, post: Post) {
-        self.post_to(self.epoch.get(), post);
-    }
-
-    /// Posts a message to that kernel, for its next run.
-    pub fn post_later(&self, epoch: u32, post: Post) {
-        self.post_to(epoch, post);
-    }
 }
 
 /// The polls of a task.

@@ -16,7 +16,7 @@ pub(crate) fn post(post: Post) {
 
 impl Gate {
     /// Posts a message to that kernel, now or before its next run.
-    pub(super) fn post_to(&self, epoch: u32, post: Post) {
+    pub fn post_to(&self, epoch: u32, post: Post) {
         if epoch == self.epoch.get() && epoch != 0 {
             if let Some(older) = self.newest.take() {
                 self.push(Filed::Trap(older));

@@ -3,6 +3,7 @@
 //! Built from spawn, cancel, the scheduling queue and a shield. The one thing that the kernel does
 //! for it alone is to drop a member whose grace is over.
 
+mod reports;
 mod spawn;
 
 pub use spawn::Member;
@@ -26,7 +27,7 @@ use crate::limits::GROUP_GRACE;
 use crate::task::{self, Task};
 use crate::timeout::IgnoreAfter;
 use crate::verbs::note_warning;
-use spawn::{Report, Reports};
+use reports::{Report, Reports};
 
 /// Tasks that belong together: [`TaskGroup::join`] gives their outputs, or the first failure after
 /// all the others have been cancelled and have ended.

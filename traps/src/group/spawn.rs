@@ -1,76 +1,20 @@
-//! How a group gets a member, what that reports to it, and the name that others have for it.
+//! How a group gets a member, and the name that others have for it.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
-use std::{fmt, thread};
 
 use super::TaskGroup;
+use super::reports::Reporter;
 use crate::core::interrupt::{Interrupt, Interruptible};
 use crate::core::names::{TaskId, TaskRef};
 use crate::core::scope::Limit;
 use crate::error::Error;
-use crate::sync::WaitQueue;
 use crate::task::spawn::Spawn;
 use crate::task::{self, Ends};
 use crate::timeout::TimeoutAfter;
 use crate::verbs::in_force;
-
-/// What members report to their group.
-///
-/// Reports are kept in a list, and a wake only says that there is one: if a wake is lost with the
-/// future that it woke, the report is still there.
-#[derive(Debug, Default)]
-pub(super) struct Reports {
-    /// How many members there were; they are numbered from 1.
-    spawned: Cell<u64>,
-    /// How many have not ended.
-    pub(super) alive: Cell<u64>,
-    /// In the order of ending; those that the group has not looked at.
-    pub(super) ended: RefCell<VecDeque<Report>>,
-    pub(super) line: WaitQueue,
-}
-
-/// A member has ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Report {
-    /// Its number in the group.
-    pub(super) member: u64,
-    /// Whether by a panic, or by an error that is not its own cancellation.
-    pub(super) failed: bool,
-}
-
-/// Reports when it is dropped: after the end, by a panic, or because the kernel drops the member's
-/// future.
-struct Reporter {
-    to: Rc<Reports>,
-    report: Report,
-}
-
-impl Reporter {
-    /// Of a new member, and its number.
-    fn new(to: &Rc<Reports>) -> (u64, Reporter) {
-        let member = to.spawned.get() + 1;
-        to.spawned.set(member);
-        to.alive.set(to.alive.get() + 1);
-        (member, Reporter { to: to.clone(), report: Report { member, failed: false } })
-    }
-
-    fn set_failed(&mut self, failed: bool) {
-        self.report.failed = failed;
-    }
-}
-
-impl Drop for Reporter {
-    fn drop(&mut self) {
-        self.report.failed |= thread::panicking();
-        self.to.alive.set(self.to.alive.get() - 1);
-        self.to.ended.borrow_mut().push_back(self.report);
-        self.to.line.wake(1);
-    }
-}
 
 impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// Makes a new task that runs `future` as a member, under the deadline in force here.

@@ -18,6 +18,7 @@ use crate::sync::Wait;
 
 pub(crate) mod local;
 pub(crate) mod spawn;
+pub(crate) mod values;
 
 /// What a task and those who wait for it share: where its output lies.
 pub(crate) struct TaskCell<T> {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::local::{any_locals, inherit_locals};
+use super::values::{any_locals, inherit_locals};
 use super::{Output, Task, TaskCell};
 use crate::core::gate;
 use crate::core::names::{Site, TaskId, TaskRef};

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{caught, drop_quietly};
+use super::panics::{caught, drop_quietly};
 use crate::core::gate;
 use crate::core::names::TaskRef;
 use crate::error::Error;
-use crate::task::local::{Crossing, crossing};
+use crate::task::values::{Crossing, crossing};
 use crate::time::Time;
 
 /// The clock of a kernel, as its jobs read it.

@@ -5,14 +5,15 @@
 //! [`Limiter`], [`thread_deadline`] and their errors; [`Work`], [`ThreadContext`] and
 //! [`ThreadClock`] are what a kernel gets.
 
-mod context;
+pub(crate) mod context;
 mod iterate;
 mod limiter;
+mod panics;
 
 use std::any::Any;
 use std::fmt;
 use std::mem;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,11 +31,12 @@ use crate::time::Time;
 use crate::verbs::in_force;
 
 pub use crate::core::protocol::Work;
-pub(crate) use context::crossed;
 pub use context::is_in_job;
 pub use context::{ThreadClock, ThreadContext, ThreadDeadline, thread_deadline};
 pub use iterate::{IterateInThread, NextItem, iterate_in_thread};
 pub use limiter::Limiter;
+pub(crate) use panics::caught;
+pub use panics::{drop_quietly, into_panic_message, panic_message, quietly};
 
 /// A job, and what comes of it: its caller and the thread that runs it share it.
 struct Job<F, T> {
@@ -198,36 +200,4 @@ fn assert_here(limiter: &LimiterCore) {
     let home = limiter.home.get();
     let here = home == 0 || home == gate::epoch() || limiter.is_unused();
     assert!(here, "rule: a limiter that has jobs of one kernel cannot be used in another");
-}
-
-/// Runs foreign code; the message of its panic, if that happens.
-pub(crate) fn caught<R>(code: impl FnOnce() -> R) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(into_panic_message)
-}
-
-/// Runs foreign code, such as a waker; a panic of it goes no further.
-pub fn quietly(code: impl FnOnce()) {
-    // The panic hook has told of it. To drop its payload may panic again.
-    let _ = catch_unwind(AssertUnwindSafe(code)).map_err(mem::forget);
-}
-
-/// Drops a foreign value; a panic of it goes no further.
-pub fn drop_quietly<T>(value: T) {
-    quietly(move || drop(value));
-}
-
-/// The message of a panic, as far as it is text.
-#[must_use]
-pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let string = || panic.downcast_ref::<String>().map(String::as_str);
-    let text = panic.downcast_ref::<&str>().copied().or_else(string);
-    text.unwrap_or("a panic without a message")
-}
-
-/// As above, of a payload that nobody else wants, and whose own drop may panic.
-#[must_use]
-pub fn into_panic_message(panic: Box<dyn Any + Send>) -> String {
-    let message = panic_message(&*panic).to_owned();
-    drop_quietly(panic);
-    message
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use super::queue::{Shared, State};
-use super::waiting::{Ended, Operation, Waiter};
+use super::line::{Ended, Operation, Shared, State, Waiter};
 use crate::error::Error;
 
 /// A generator that is the same everywhere (splitmix64).

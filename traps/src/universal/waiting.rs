@@ -1,113 +1,21 @@
 //! A put or a get under way, and how a task and a thread wait for it: the same steps on both sides.
 
 use std::fmt;
-use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 #[cfg(not(all(test, loom)))]
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use super::queue::{Shared, find, remove};
+use super::line::{Ended, Operation, Shared, Waiter};
 use crate::combine::Either;
 use crate::core::filing;
 use crate::core::gate;
 use crate::core::interrupt::Interrupt;
 use crate::error::Error;
-use crate::outside::{OutsideWaker, Wait};
+use crate::outside::Wait;
 use crate::verbs::{Budget, budget};
-
-/// Who waits, to be woken from any thread.
-#[derive(Debug)]
-pub enum Waiter {
-    Task(OutsideWaker),
-    Thread(Thread),
-}
-
-impl Waiter {
-    pub(super) fn wake(self) {
-        match self {
-            Waiter::Task(waker) => waker.wake(),
-            Waiter::Thread(thread) => thread.unpark(),
-        }
-    }
-}
-
-/// How a put or a get ended.
-pub(super) type Ended = Result<(), Error>;
-
-/// A put or a get under way.
-pub struct Operation<T> {
-    pub(super) kind: Kind,
-    /// Of a put, until it is in the queue or in the line; of a get, once it has it.
-    pub(super) item: Option<T>,
-    /// Its number, from when it joins the line until it hears of its end.
-    pub(super) number: Option<u64>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Kind {
-    Put,
-    Get,
-}
-
-impl<T> Operation<T> {
-    pub(super) fn put(item: T) -> Operation<T> {
-        Operation { kind: Kind::Put, item: Some(item), number: None }
-    }
-
-    pub(super) fn get() -> Operation<T> {
-        Operation { kind: Kind::Get, item: None, number: None }
-    }
-
-    /// Does it, or finds what has become of it. If it has to wait, it stands in line with that
-    /// waiter, if there is one.
-    pub(super) fn advance(&mut self, queue: &Shared<T>, waiter: Option<Waiter>) -> Option<Ended> {
-        // The waker that is left here is dropped after the lock is released.
-        let mut waiter = waiter;
-        queue.with(|state| {
-            let Some(number) = self.number else {
-                let ended = state.attempt(self);
-                if matches!(ended, Err(Error::Full | Error::Empty)) {
-                    state.enqueue(self, waiter.take()?);
-                    return None;
-                }
-                return Some(ended);
-            };
-            let line = state.line(self.kind);
-            if let Some(waits) = find(line, number).and_then(|place| line[place].1.as_mut()) {
-                waiter.iter_mut().for_each(|waiter| mem::swap(waits, waiter));
-                return None;
-            }
-            self.number = None;
-            Some(state.outcome(self, number))
-        })
-    }
-
-    /// Fails for that reason, unless it is a put and somebody has its item.
-    pub(super) fn give_up(&mut self, queue: &Shared<T>, why: Error) -> Ended {
-        self.leave(queue, true);
-        let is_done = self.kind == Kind::Put && self.item.is_none();
-        if is_done { Ok(()) } else { Err(why) }
-    }
-
-    /// Leaves the line; a put that waited has its item again. If its item is in, that stays in,
-    /// unless the put is to be undone and nobody has it.
-    pub(super) fn leave(&mut self, queue: &Shared<T>, undo: bool) {
-        let Some(number) = self.number.take() else { return };
-        let left = queue.with(|state| {
-            let reserved = state.reserved();
-            let left = remove(state.line(self.kind), number);
-            let is_free = find(&state.items, number).is_some_and(|place| place >= reserved);
-            if is_free && (left.is_some() || undo) {
-                self.item = remove(&mut state.items, number);
-            }
-            left
-        });
-        drop(left);
-    }
-}
 
 /// A task's wait for an operation on a queue of `T`: a [`Put`](super::Put), a [`Get`](super::Get)
 /// or a [`WaitEvent`](super::WaitEvent).
@@ -242,4 +150,4 @@ fn park(deadline: Option<Instant>) -> bool {
 }
 
 #[cfg(all(test, loom))]
-use super::model_tests::{Thread, park, thread};
+use super::model_tests::{park, thread};
