@@ -37,7 +37,7 @@ fn calls<P: AsyncFnMut()>(times: u64, mut round: P) -> u64 {
     })
 }
 
-/// As above, for rounds on one connection deadline.
+/// How many allocations so many rounds on one connection deadline make.
 fn guarded<P: AsyncFnMut(&ConnectionDeadline)>(times: u64, mut round: P) -> u64 {
     beyond_warm_up(times, |kernel, times| {
         let main = async {

@@ -216,7 +216,7 @@ fn c28_a_ready_task_is_hit_also_beside_a_scope_in_which_nobody_is() {
         queue.wake(1);
         victim.cancel_now("");
         let ended = victim.join().await.unwrap();
-        // As above, for a timeout, whose own scope the main line is in.
+        // A timeout, whose own scope the main line is in.
         let both = timeout_after(tenths(10), async {
             let mut begun = pin!(timeout_after(tenths(600), bare::<Result<(), Interrupt>>()));
             assert!(poll_once(&mut begun).await.is_none());

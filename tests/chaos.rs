@@ -56,7 +56,7 @@ struct World {
     queue: WaitQueue,
     lock: Mutex<u64>,
     event: Event,
-    /// As above, for tasks and threads, items ascending.
+    /// A queue for tasks and threads, items ascending.
     shared: UniversalQueue<u64>,
     items: Cell<u64>,
     got: RefCell<BTreeSet<u64>>,

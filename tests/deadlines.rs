@@ -387,7 +387,7 @@ fn d5_a_wait_that_outlives_its_guard_is_not_in_the_next_one() {
             (short(&first), short(&second), short(&napped), clock().await)
         });
         assert_eq!(ran.output, ("ok", "TT", "ok", Time::ZERO + 60 * SECOND), "{beside}");
-        // As above, where the wait is in a timeout, which hangs on the guard while that runs.
+        // The wait is in a timeout, which hangs on the guard while that runs.
         let ran = check_quietly("outlives", Sim::new(), async move {
             let mut others: FuturesUnordered<_> =
                 (0..beside).map(|_| sleep(3600 * SECOND)).collect();

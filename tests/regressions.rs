@@ -58,7 +58,7 @@ fn a_group_join_that_moves_with_an_unread_output_gives_all_outputs() {
     assert_eq!(outputs.unwrap(), [2, 4, 6]);
 }
 
-/// As above, where the join has read some outputs, and was given the last one alone.
+/// The join has read some outputs, and was given the last one alone.
 #[test]
 fn a_group_join_that_moves_at_any_time_gives_all_outputs() {
     for moved in 0..9 {

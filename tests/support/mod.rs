@@ -68,7 +68,7 @@ fn options() -> Options {
     Options::new().longrun(None)
 }
 
-/// As above, with other options.
+/// Checks the trace of a program that runs with those options.
 #[track_caller]
 pub fn check_with<F: Future>(name: &str, sim: Sim, options: Options, program: F) -> Ran<F::Output> {
     let ran = run(sim, options, program);
@@ -76,7 +76,7 @@ pub fn check_with<F: Future>(name: &str, sim: Sim, options: Options, program: F)
     ran
 }
 
-/// As above, without a golden trace, for programs whose trace tells nothing.
+/// Runs a program whose trace tells nothing: it has no golden trace.
 #[track_caller]
 pub fn check_quietly<F: Future>(_name: &str, sim: Sim, program: F) -> Ran<F::Output> {
     run(sim, options(), program)
@@ -148,7 +148,7 @@ fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.trace"))
 }
 
-/// As above, for a kernel that the test ran by hand: with the sites as they are.
+/// Compares the trace of a kernel that the test ran by hand, with the sites as they are.
 #[track_caller]
 pub fn compare_raw(name: &str, raw: &str) {
     compare(name, &with_own_sites(raw, Location::caller()));

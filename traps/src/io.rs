@@ -124,7 +124,7 @@ impl<S: Source> Io<S> {
         self.ready(Direction::Write, Location::caller())
     }
 
-    /// As above, for a wrapper that knows its own caller's place in the source.
+    /// Readiness in one direction, for a wrapper that knows its caller's place in the source.
     pub fn ready(&self, direction: Direction, site: Site) -> Ready<'_, S> {
         Ready { io: self, direction, call: Call::from(site) }
     }

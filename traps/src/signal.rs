@@ -43,7 +43,7 @@ async fn next(
     // The kernel may have been told before, but by a task of another one.
     posting::post(Post::Service(ServicePost::Watch(line.clone(), is_stream)));
     loop {
-        if let Some(refused) = line.refused.take() {
+        if let Some(refused) = line.take_refusal(wanted) {
             return Err(Error::Io(refused));
         }
         if let Some(signal) = line.take(wanted) {

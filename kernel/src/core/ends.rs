@@ -54,7 +54,9 @@ impl<M: Machine> Core<M> {
         let shown = match how {
             End::Panicked(_) => Exit::Panic,
             End::Dropped => Exit::Dropped,
-            End::Output if self.was_cancelled(index) => Exit::Cancelled,
+            End::Output if self.cancellation(index).is_some_and(|it| it.given > 0) => {
+                Exit::Cancelled
+            }
             End::Output => Exit::Ok,
         };
         let ran = self.ran(index);

@@ -16,6 +16,7 @@ use traps::{Delivery, Interrupt, TaskId};
 
 use super::Core;
 use super::tasks::State;
+use super::waits::call;
 use crate::log::{self, emit};
 use crate::machine::Machine;
 use crate::trace::{Effect, Event, Seq, WakeOp};
@@ -85,7 +86,8 @@ impl<M: Machine> Core<M> {
         drop(records);
         let shown = self.log.listening.then(|| log::interrupt(&interrupt));
         let reply = Reply::Interrupt(interrupt);
-        let Some((_, on, outcome)) = self.settle(ticket, reply, |_| "interrupt") else { return };
+        let outcome = self.log.listening.then(|| log::outcome(&reply));
+        let Some((_, on, waker)) = self.settle(ticket, reply, |_| "interrupt") else { return };
         // An observer of the next line may panic.
         if !matches!(on, On::Io(..)) {
             self.undo(ticket, &on);
@@ -106,7 +108,7 @@ impl<M: Machine> Core<M> {
         }
         drop(on);
         self.make_ready(task, seq);
-        self.call_waker(ticket);
+        call(waker);
     }
 
     /// Wakes a task that waits for foreign wakers alone inside `source`. False if it does not.
@@ -178,7 +180,7 @@ impl<M: Machine> Core<M> {
     ) {
         let by_number = by.map(|task| task.0);
         let event = |effect| Event::Cancel { by: by_number, reason: reason.into(), cause, effect };
-        if self.is_cancelled(index) {
+        if self.cancellation(index).is_some() {
             emit!(self, index, event(Effect::Again));
             return;
         }
@@ -202,15 +204,10 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    pub(crate) fn is_cancelled(&self, index: u32) -> bool {
+    /// The cancellation of a task, if there was one.
+    pub(crate) fn cancellation(&self, index: u32) -> Option<Fired> {
         let root = self.tasks[index].root;
-        self.gate.records().scopes[root.index].fired().is_some()
-    }
-
-    /// Whether a cancellation of the task has ended some wait of it.
-    pub(crate) fn was_cancelled(&self, index: u32) -> bool {
-        let root = self.tasks[index].root;
-        self.gate.records().scopes[root.index].fired().is_some_and(|fired| fired.given > 0)
+        self.gate.records().scopes[root.index].fired().copied()
     }
 
     /// The unread timeouts that a cancellation takes the place of, and where it is pending for
@@ -249,7 +246,7 @@ impl<M: Machine> Core<M> {
         let reply = WaitState::Done(Reply::Interrupt(cancelled));
         let wait = records.waits.get_mut(ticket).expect("found above");
         let before = std::mem::replace(&mut wait.state, reply);
-        let number = wait.number().0;
+        let (number, _) = self.log.number_of(ticket);
         drop(records);
         drop(before);
         let scope = timeout.scope().unwrap_or(0);

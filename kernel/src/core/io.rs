@@ -44,12 +44,11 @@ impl<M: Machine> Core<M> {
         }
         let changed = self.options.policy == Policy::NextSleep
             && self.keep_or_undefer(task, handle, direction);
-        let found = self.handles.get(handle).expect(rule);
-        found.waiting[side] = Some(ticket);
-        let kept = found.registered;
+        let kept = self.handles.get(handle).expect(rule).registered;
         if !kept && let Err(refused) = self.register(task, handle) {
             return Verdict::Answer(Reply::Refused(refused));
         }
+        self.handles.get(handle).expect(rule).waiting[side] = Some(ticket);
         let reg = if kept { Reg::Kept } else { Reg::New };
         Verdict::Block(On::Io(handle, direction), Some(if changed { Reg::Changed } else { reg }))
     }
@@ -80,7 +79,6 @@ impl<M: Machine> Core<M> {
                 Ok(())
             }
             Err(error) => {
-                found.waiting = [None; 2];
                 let text = error.to_string().into();
                 announce!(self, self.tasks.label(task), Event::Refuse { alias, text });
                 Err(error)

@@ -118,7 +118,7 @@ pub(crate) trait Services<M: Machine> {
     /// A timer that a service has set is due.
     fn timer(&mut self, core: &mut Core<M>, timer: Service, deadline: Time);
     /// A task has posted this.
-    fn post(&mut self, core: &mut Core<M>, post: ServicePost, cause: Seq);
+    fn post(&mut self, core: &mut Core<M>, post: ServicePost);
     /// Whether somebody watches each run.
     fn watches(&self) -> bool;
     /// A watched run begins, of the task in that place.

@@ -49,7 +49,7 @@ impl<M: Machine> Core<M> {
             }
             Post::Close(handle) => self.close_handle(handle, cause),
             Post::Release { handle, owner, sole } => self.release(handle, owner, sole, cause),
-            Post::Service(post) => services.post(self, post, cause),
+            Post::Service(post) => services.post(self, post),
             Post::Note(note) => self.log_note(note),
         }
     }

@@ -165,7 +165,7 @@ impl<M: Machine> Core<M> {
     #[cold]
     fn adopt_spare(&mut self, index: u32) {
         let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.inbox));
-        self.tasks[index].rare().waker = Some(kept.into_waker());
+        self.tasks[index].rare().waker = Some(kept.waker);
     }
 
     // ---- What a poll has filed -------------------------------------------------------------
@@ -275,13 +275,13 @@ impl<M: Machine> Core<M> {
         for ticket in yields.drain(..) {
             let records = self.gate.records();
             let Some(wait) = records.waits.get(ticket) else { continue };
-            let line = wait.number().1;
             let reply = match wait.state {
                 WaitState::Parked(On::Yield { zero: true }) => Reply::Time(self.now),
                 WaitState::Parked(On::Yield { zero: false }) => Reply::Done,
                 _ => continue,
             };
             drop(records);
+            let line = if self.log.listening { self.log.number_of(ticket).1 } else { 0 };
             self.complete(ticket, reply, line);
         }
         self.run.yields = yields;

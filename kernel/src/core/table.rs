@@ -5,10 +5,10 @@
 use traps::core::names::Ticket;
 use traps::core::protocol::{Reply, Trap};
 use traps::core::records::{On, WaitState};
-use traps::threads::quietly;
 
 use super::Core;
 use super::timers::Owner;
+use super::waits::call;
 use crate::log::{self, emit};
 use crate::machine::Machine;
 use crate::trace::{Event, Op, Reg, Seq};
@@ -96,7 +96,7 @@ impl<M: Machine> Core<M> {
         let mut records = self.gate.records();
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         let site = wait.site;
-        let waker = wait.extra.as_mut().and_then(|extra| extra.waker.take());
+        let waker = wait.waker.take();
         if let (Some(op), true) = (op, self.log.listening) {
             let fails = matches!(
                 reply,
@@ -111,9 +111,7 @@ impl<M: Machine> Core<M> {
             drop(records);
         }
         self.run.again = true;
-        if let Some(waker) = waker {
-            quietly(|| waker.wake());
-        }
+        call(waker);
     }
 
     /// Parks a trap.
@@ -135,12 +133,9 @@ impl<M: Machine> Core<M> {
         let site = wait.site;
         wait.state = WaitState::Parked(on);
         if self.log.listening {
-            let number = self.log.next_wait();
-            let extra = wait.extra.get_or_insert_default();
-            (extra.number, extra.line) = (number, self.log.seq + 1);
             drop(records);
             let ran = self.ran(task);
-            let (ticket, at) = (Some(number), Some(log::site(site)));
+            let (ticket, at) = (Some(self.log.number(ticket)), Some(log::site(site)));
             let op = op.expect("somebody listens");
             emit!(self, task, Event::Block { op, ticket, reg, at }, ran);
         } else {

@@ -74,7 +74,7 @@ impl Task {
 pub(crate) struct Tasks {
     rows: Slab<Task>,
     /// Which task is main, and the place where it was run.
-    main: Option<(u32, Site)>,
+    pub(super) main: Option<(u32, Site)>,
 }
 
 impl Index<u32> for Tasks {
@@ -113,10 +113,6 @@ impl Tasks {
             rare: None,
         });
         u32::try_from(index).expect("fewer than 2^32 tasks")
-    }
-
-    pub(crate) fn set_main(&mut self, index: u32, site: Site) {
-        self.main = Some((index, site));
     }
 
     /// The task of main, if it has not ended.
@@ -195,6 +191,6 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_task_does_not_grow() {
-        assert_eq!((size_of::<Task>(), size_of::<Scope>(), size_of::<Wait>()), (88, 96, 80));
+        assert_eq!((size_of::<Task>(), size_of::<Scope>(), size_of::<Wait>()), (88, 96, 88));
     }
 }

@@ -48,7 +48,7 @@ impl<M: Machine> Core<M> {
     pub(crate) fn add_main(&mut self, site: Site) -> u32 {
         let (root, id) = self.gate.new_task(site);
         let task = self.tasks.add(root, id.0, 0, None);
-        self.tasks.set_main(task, site);
+        self.tasks.main = Some((task, site));
         self.gate.records().scopes[root.index].task = task;
         let event = Event::Spawn { parent: None, cause: None, at: Some(log::site(site)) };
         let seq = emit!(self, task, event);
@@ -204,8 +204,8 @@ impl<M: Machine> Core<M> {
             Event::Tick { fired: due.len() as u64, armed }
         });
         for Due { deadline, number, slot, scope } in due.drain(..) {
-            let (timer, cause) = (Timer::Deadline(u64::from(number)), self.log.armed_by(number));
-            let line = self.log_fire(timer, deadline, cause);
+            let cause = self.log.armed.get(&number).copied().unwrap_or_default();
+            let line = self.log_fire(Timer::Deadline(u64::from(number)), deadline, cause);
             if let Some(found) = self.gate.records().scopes.get_mut(scope)
                 && is_on(found.kind, slot)
             {
@@ -244,8 +244,7 @@ impl<M: Machine> Core<M> {
     fn end_sleep(&mut self, ticket: Ticket, deadline: Time) {
         let mut fire = 0;
         if self.log.listening {
-            let number = self.gate.records().waits.get(ticket).map(|wait| wait.number());
-            let (number, cause) = number.unwrap_or_default();
+            let (number, cause) = self.log.number_of(ticket);
             fire = self.log_fire(Timer::Sleep(number), deadline, cause);
         }
         self.complete(ticket, Reply::Time(self.now), fire);

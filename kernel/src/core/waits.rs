@@ -2,6 +2,7 @@
 //! becomes ready.
 
 use std::mem;
+use std::task::Waker;
 
 use traps::core::names::{TaskRef, Ticket};
 use traps::core::protocol::{Parked, Post, Reply, ServicePost};
@@ -21,9 +22,8 @@ impl<M: Machine> Core<M> {
     /// already. `cause` is the line of what ended it.
     #[inline]
     pub(crate) fn complete(&mut self, ticket: Ticket, reply: Reply, cause: Seq) -> bool {
-        let Some((task, on, outcome)) = self.settle(ticket, reply, word) else {
-            return false;
-        };
+        let outcome = self.log.listening.then(|| log::outcome(&reply));
+        let Some((task, on, waker)) = self.settle(ticket, reply, word) else { return false };
         let mut seq = 0;
         if let Some(outcome) = outcome {
             let op = match (&on, &outcome) {
@@ -37,27 +37,26 @@ impl<M: Machine> Core<M> {
         }
         drop(on);
         self.make_ready(task, seq);
-        self.call_waker(ticket);
+        call(waker);
         true
     }
 
     /// Writes the reply of a parked wait into its record. Gives the task, what the wait was for,
-    /// and what the log says of the reply, if somebody listens.
+    /// and the waker that a combinator has set.
     #[inline]
     pub(super) fn settle(
         &mut self,
         ticket: Ticket,
         reply: Reply,
         word: fn(&On) -> &'static str,
-    ) -> Option<(u32, On, Option<Outcome<'static>>)> {
+    ) -> Option<(u32, On, Option<Waker>)> {
         let mut records = self.gate.records();
         let wait = records.waits.get_mut(ticket).filter(|wait| wait.is_parked())?;
-        let outcome = self.log.listening.then(|| log::outcome(&reply));
         let was = mem::replace(&mut wait.state, WaitState::Done(reply));
         let WaitState::Parked(on) = was else { unreachable!("looked at just now") };
-        let task = wait.task;
+        let (task, waker) = (wait.task, wait.waker.take());
         self.tasks[task].came = (word(&on), Some(wait.site));
-        Some((task, on, outcome))
+        Some((task, on, waker))
     }
 
     /// Notes the result of a wait for the next `run` line, and gives the number of the wait. A
@@ -68,7 +67,7 @@ impl<M: Machine> Core<M> {
         ticket: Ticket,
         outcome: Outcome<'static>,
     ) -> u64 {
-        let number = self.gate.records().waits.get(ticket).map_or(0, |wait| wait.number().0);
+        let (number, _) = self.log.number_of(ticket);
         let task = &mut self.tasks[task];
         if number != 0 && task.state != State::Running {
             let outcome = log::without_place(outcome);
@@ -97,18 +96,6 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Calls the waker that a combinator has set for a wait.
-    #[inline]
-    pub(super) fn call_waker(&mut self, ticket: Ticket) {
-        let mut records = self.gate.records();
-        let extra = records.waits.get_mut(ticket).and_then(|wait| wait.extra.as_mut());
-        let waker = extra.and_then(|extra| extra.waker.take());
-        drop(records);
-        if let Some(waker) = waker {
-            quietly(|| waker.wake());
-        }
-    }
-
     // ---- Wakers ----------------------------------------------------------------------------
 
     /// The task's own waker was called.
@@ -133,8 +120,12 @@ impl<M: Machine> Core<M> {
         if self.tasks[index].state == State::Parked {
             self.wake_by_waker(index, cause);
         }
-        let parked = self.parked(index, |ticket, _, _| ticket);
-        parked.into_iter().for_each(|ticket| self.call_waker(ticket));
+        for ticket in self.parked(index, |ticket, _, _| ticket) {
+            let mut records = self.gate.records();
+            let waker = records.waits.get_mut(ticket).and_then(|wait| wait.waker.take());
+            drop(records);
+            call(waker);
+        }
     }
 
     /// A parked wait was unparked.
@@ -159,9 +150,10 @@ impl<M: Machine> Core<M> {
     pub(crate) fn withdraw(&mut self, ticket: Ticket, cause: Seq) {
         let records = self.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };
-        let (task, number, is_parked) = (wait.task, wait.number().0, wait.is_parked());
+        let (task, is_parked) = (wait.task, wait.is_parked());
         drop(records);
         if is_parked {
+            let (number, _) = self.log.number_of(ticket);
             // An observer may panic: the wait is still whole.
             emit!(self, task, Event::Withdraw { ticket: number });
         }
@@ -225,5 +217,13 @@ impl<M: Machine> Core<M> {
             }
         });
         parked.collect()
+    }
+}
+
+/// Calls the waker that a combinator has set for a wait, if it has.
+#[inline]
+pub(super) fn call(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        quietly(|| waker.wake());
     }
 }

@@ -102,7 +102,7 @@ impl Wake for TaskWaker {
 
 /// A waker that no task has kept yet.
 pub(crate) struct SpareWaker {
-    waker: Waker,
+    pub(super) waker: Waker,
     inside: Arc<TaskWaker>,
 }
 
@@ -129,10 +129,5 @@ impl SpareWaker {
             fence(Ordering::Acquire);
             false
         }
-    }
-
-    /// Turns it into the waker of one task.
-    pub(crate) fn into_waker(self) -> Waker {
-        self.waker
     }
 }

@@ -30,7 +30,7 @@ use std::io;
 use std::time::Duration;
 
 use log::{Level, LevelFilter};
-use traps::core::names;
+use traps::core::names::{self, Ticket};
 use traps::core::protocol::{Left, Reply};
 use traps::{Interrupt, Time};
 
@@ -92,8 +92,10 @@ pub(crate) struct Log {
     pub(crate) timed: bool,
     /// The number of the last wait.
     waits: u64,
+    /// Waits by their index, with their number and their `block` line.
+    parked: Vec<(Ticket, u64, Seq)>,
     /// The lines that armed connection deadlines, by number.
-    armed: BTreeMap<u32, Seq>,
+    pub(crate) armed: BTreeMap<u32, Seq>,
     activations: Vec<Box<dyn Activation>>,
 }
 
@@ -116,10 +118,21 @@ impl Log {
         self.listening = cfg!(feature = "trace") && all;
     }
 
-    /// The number of a wait that is about to park.
-    pub(crate) fn next_wait(&mut self) -> u64 {
+    /// Numbers a wait that is about to park; the next line is its `block` line.
+    pub(crate) fn number(&mut self, ticket: Ticket) -> u64 {
         self.waits += 1;
+        let index = ticket.index as usize;
+        if index >= self.parked.len() {
+            self.parked.resize(index + 1, (ticket, 0, 0));
+        }
+        self.parked[index] = (ticket, self.waits, self.seq + 1);
         self.waits
+    }
+
+    /// The number of a wait and its `block` line; zeros if nobody listened.
+    pub(crate) fn number_of(&self, ticket: Ticket) -> (u64, Seq) {
+        let found = self.parked.get(ticket.index as usize).filter(|(of, ..)| *of == ticket);
+        found.map_or((0, 0), |&(_, number, line)| (number, line))
     }
 
     /// Remembers the line just made, which armed a connection deadline, or forgets it.
@@ -129,11 +142,6 @@ impl Log {
         } else {
             self.armed.remove(&number);
         }
-    }
-
-    /// The line that armed a connection deadline.
-    pub(crate) fn armed_by(&self, number: u32) -> Seq {
-        self.armed.get(&number).copied().unwrap_or_default()
     }
 
     /// Makes the line of an event and hands it to whoever listens. Gives its number.
@@ -189,7 +197,7 @@ macro_rules! emit {
 }
 pub(crate) use emit;
 
-/// As above, for [`KERNEL`] or [`WAKEUP`].
+/// A line for `who`: a number and a name, such as [`KERNEL`] or [`WAKEUP`].
 macro_rules! emit_for {
     ($kernel:expr, $who:expr, $event:expr) => {
         $crate::log::emit_for!($kernel, $who, $event, None)
@@ -268,7 +276,7 @@ pub(crate) fn site(site: names::Site) -> Site<'static> {
     Site { file: site.file().into(), line: site.line() }
 }
 
-/// As above, for reports: `file:line`, the file as it is called.
+/// A place in the source for a report: `file:line`.
 pub(crate) fn place_of(site: names::Site) -> String {
     format!("{}:{}", site.file(), site.line())
 }
@@ -309,7 +317,7 @@ pub(crate) fn outcome(reply: &Reply) -> Outcome<'static> {
     }
 }
 
-/// As above, for a `run` line, which follows a `deliver` line that says where.
+/// An outcome for a `run` line, without its places: the `deliver` line before it has them.
 pub(crate) fn without_place(outcome: Outcome<'static>) -> Outcome<'static> {
     match outcome {
         Outcome::Interrupt { kind, scope, by, reason, .. } => {

@@ -147,8 +147,8 @@ impl Sim {
         self.job_spans(move |_| Some(span))
     }
 
-    /// As above, for each job by itself, asked when it gets its token; `None`: it runs on a real
-    /// thread.
+    /// How long each job takes. The closure is called when the job gets its token; if it gives
+    /// `None`, the job runs on a real thread.
     #[must_use]
     pub fn job_spans(mut self, span: impl FnMut(&JobView) -> Option<Duration> + 'static) -> Sim {
         self.job_spans = Some(Box::new(span));

@@ -67,14 +67,12 @@ impl<M: Machine> Services<M> for All {
         }
     }
 
-    fn post(&mut self, core: &mut Core<M>, post: ServicePost, cause: Seq) {
+    fn post(&mut self, core: &mut Core<M>, post: ServicePost) {
         match post {
             ServicePost::Submit(job) => self.threads.submit(core, *job),
             ServicePost::Abandon(job) => self.threads.abandon(core, job),
             ServicePost::Orphan(ended) => self.threads.orphan(core, *ended),
-            ServicePost::Watch(line, is_stream) => {
-                self.signals.serve(core, &line, is_stream, cause);
-            }
+            ServicePost::Watch(line, is_stream) => self.signals.serve(core, &line, is_stream),
         }
     }
 

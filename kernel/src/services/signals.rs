@@ -38,17 +38,23 @@ impl Signals {
     pub(crate) fn watch_own<M: Machine>(&mut self, core: &mut Core<M>) -> io::Result<()> {
         let hooked = self.hooks.iter().map(|(signal, _)| *signal);
         let set = hooked.fold(core.options.shutdown_on, SignalSet::with);
-        self.watch(core, set)
+        self.watch(core, set).pop().map_or(Ok(()), |(_, refused)| Err(refused))
     }
 
-    fn watch<M: Machine>(&mut self, core: &mut Core<M>, set: SignalSet) -> io::Result<()> {
-        for signal in set.iter() {
-            if !self.watched.contains(signal) {
-                core.machine.watch_signal(signal)?;
-                self.watched = self.watched.with(signal);
+    /// Makes the machine report these signals. Gives those that it refuses.
+    fn watch<M: Machine>(
+        &mut self,
+        core: &mut Core<M>,
+        set: SignalSet,
+    ) -> Vec<(Signal, io::Error)> {
+        let (mut refused, watched) = (Vec::new(), self.watched);
+        for signal in set.iter().filter(|signal| !watched.contains(*signal)) {
+            match core.machine.watch_signal(signal) {
+                Ok(()) => self.watched = self.watched.with(signal),
+                Err(error) => refused.push((signal, error)),
             }
         }
-        Ok(())
+        refused
     }
 
     /// A task waits in a line: its signals are to be reported. If the system refuses, those who
@@ -58,16 +64,23 @@ impl Signals {
         core: &mut Core<M>,
         line: &Rc<SignalLine>,
         is_stream: bool,
-        cause: Seq,
     ) {
         let its = Rc::downgrade(line);
         if is_stream && !self.streams.iter().any(|known| known.ptr_eq(&its)) {
             self.streams.retain(|known| known.strong_count() > 0);
             self.streams.push(its);
         }
-        if let Err(error) = self.watch(core, line.wanted.get()) {
-            line.refused.replace(Some(error));
-            core.give_permit(&line.queue, true, cause);
+        let refused = self.watch(core, line.wanted.get());
+        if !refused.is_empty() {
+            if !is_stream {
+                // Who waits for it next asks again.
+                let wanted =
+                    refused.iter().fold(line.wanted.get(), |set, (it, _)| set.without(*it));
+                line.wanted.set(wanted);
+            }
+            line.refused.borrow_mut().extend(refused);
+            // The one who asked waits behind this post.
+            line.queue.keep_permit();
         }
     }
 

@@ -53,8 +53,14 @@ impl TaskView {
 
     fn of<M: Machine>(core: &Core<M>, index: u32) -> TaskView {
         let task = &core.tasks[index];
-        let parked = core.parked(index, |_, wait, on| {
-            (wait.number().0, core.parked_in(on), sleeps_until(core, on), wait.scope, wait.site)
+        let parked = core.parked(index, |ticket, wait, on| {
+            (
+                core.log.number_of(ticket).0,
+                core.parked_in(on),
+                sleeps_until(core, on),
+                wait.scope,
+                wait.site,
+            )
         });
         let parked = parked.into_iter().map(|(ticket, trap, sleep, scope, site)| {
             let records = core.gate.records();

@@ -64,7 +64,7 @@ impl Entrance {
         self.enter_in(Form::Text)
     }
 
-    /// As above, for a request that is answered in that [form](Request::form).
+    /// Enters for a request that is answered in that [form](Request::form).
     ///
     /// # Errors
     ///

@@ -249,7 +249,7 @@ mod tests {
         decode_all(bytes, step).map(|(data, _, after)| (data, after))
     }
 
-    /// As above, with the trailer lines.
+    /// The data, the trailer lines and what follows the body, or the status that refuses it.
     fn decode_all(mut bytes: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>, usize), u16> {
         let (mut chunks, mut data, mut lines) = (Chunks::new(), Vec::new(), Vec::new());
         loop {

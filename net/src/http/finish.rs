@@ -36,8 +36,8 @@ impl<S: Stream> Request<'_, S> {
         Ok(self.after(doubt))
     }
 
-    /// As above, where nothing is to be waited for: the answer is small, the date is right, and
-    /// nothing of a body is left.
+    /// Finishes without a wait: the answer is small, the date is right, and nothing of a body is
+    /// left.
     #[inline]
     pub(super) fn finish_now(&mut self, response: &Response) -> After {
         let doubt = self.decide(response);

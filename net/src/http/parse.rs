@@ -44,7 +44,7 @@ pub(crate) fn within<'b>(bytes: &'b [u8], config: &Config) -> &'b [u8] {
     &bytes[..bytes.len().min(config.limits.head)]
 }
 
-/// As above, for any head, or for what is none.
+/// Parses any head, and refuses what is none.
 pub(crate) fn parse_any(window: &[u8], config: &Config) -> Parsed {
     let limits = &config.limits;
     let mut lines = [const { MaybeUninit::uninit() }; FIELDS];

@@ -164,7 +164,7 @@ fn below(word: u64, bound: u8) -> u64 {
     word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGH
 }
 
-/// As above, for bytes that are `byte`.
+/// Marks the first byte of a word that is `byte`, and perhaps some after it.
 #[inline]
 fn equal(word: u64, byte: u8) -> u64 {
     below(word ^ (ONES * u64::from(byte)), 1)

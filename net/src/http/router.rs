@@ -191,7 +191,7 @@ impl<T> Router<T> {
         self.begun.iter().find(begins_it).map(|path| (path, path.named.len()))
     }
 
-    /// As above, for one with percent signs: a longer one than it plainly is may be written so.
+    /// The path of a target with percent signs: decoded, it may begin with a longer path.
     #[cold]
     fn path_written(&self, asked: &[u8]) -> Option<(&Path<T>, usize)> {
         let end_of = |path: &Path<T>| decoded(path.named.as_bytes(), asked);

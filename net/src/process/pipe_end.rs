@@ -95,7 +95,7 @@ impl PipeReader {
         self.read_to_end_from(into, limit, Location::caller())
     }
 
-    /// As above, for a wrapper that knows its own caller's place in the source.
+    /// Reads to the end, for a wrapper that knows its caller's place in the source.
     #[track_caller]
     pub(super) fn read_to_end_from<'a>(
         &'a mut self,
@@ -176,7 +176,7 @@ impl PipeWriter {
         self.write_all_from(bytes, Location::caller())
     }
 
-    /// As above, for a wrapper that knows its own caller's place in the source.
+    /// Writes all, for a wrapper that knows its caller's place in the source.
     #[track_caller]
     pub(super) fn write_all_from<'a, 'b>(
         &'a mut self,

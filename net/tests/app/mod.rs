@@ -46,7 +46,7 @@ pub fn get(line: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
-/// As above, with more fields.
+/// A request line made whole, with more fields.
 pub fn with(line: &str, fields: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")
 }

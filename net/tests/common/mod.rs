@@ -145,8 +145,8 @@ pub fn talk_in_pieces(config: Config, capacity: usize, most: usize, acts: &[Act<
     talk_to(App, config, capacity, most, acts)
 }
 
-/// As above, with another handler; over a stream that is waited for first, and over one that is
-/// read from first: what is seen is the same.
+/// Talks to a server with that handler: once over a stream that is waited for first, and once over
+/// one that is read from first. What is seen is the same.
 pub fn talk_to(
     handler: impl Handler + Clone + 'static,
     config: Config,

@@ -211,7 +211,7 @@ impl Load {
         self.run_from(0, requests, span)
     }
 
-    /// As above, with the clients from this one on.
+    /// Runs the load with the clients from this one on.
     ///
     /// # Errors
     ///

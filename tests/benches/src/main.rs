@@ -54,7 +54,7 @@ fn value<T: FromStr>(option: &str, expected: &str, words: &mut Words<'_>) -> Res
     word.parse().map_err(|_| format!("{option}: expected {expected}, not `{word}`"))
 }
 
-/// As above, for a number that is not 0.
+/// The number after an option; 0 is an error.
 fn number(option: &str, words: &mut Words<'_>) -> Result<u64, String> {
     let expected = "a number, 1 or more";
     match value(option, expected, words)? {

@@ -59,7 +59,7 @@ impl Occasion {
         )
     }
 
-    /// As above, as a JSON object; all values are strings.
+    /// The occasion as a JSON object; all values are strings.
     #[must_use]
     pub fn json(&self) -> String {
         let facts =

@@ -175,7 +175,7 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// As above, as JSON: an object of what the run was, which is JSON already, and of the rows.
+/// The report as JSON: an object of what the run was, which is JSON already, and of the rows.
 #[must_use]
 pub fn json(run: &str, rows: &[Row]) -> String {
     let rows: Vec<String> = rows.iter().map(json_row).collect();

@@ -27,7 +27,7 @@ pub(crate) fn file(trap: Trap, site: Site, cx: &Context<'_>) -> Ticket {
     let (scope, index) = (gate.scope.get(), gate.index.get());
     let mut wait = Wait::new(scope, index, WaitState::Filed(trap), site);
     if !gate.is_own(cx.waker()) {
-        wait.extra.get_or_insert_default().waker = Some(cx.waker().clone());
+        wait.waker = Some(cx.waker().clone());
     }
     let ticket = gate.records.borrow_mut().add(wait);
     gate.files.set(gate.files.get().wrapping_add(1));
@@ -44,13 +44,20 @@ pub(crate) fn collect(ticket: Ticket, site: Site, cx: &Context<'_>) -> Look {
     let mut records = gate.records.borrow_mut();
     match records.waits.get(ticket) {
         Some(Wait { state: WaitState::Done(_), .. }) => {
-            let taken = records.take_reply(ticket, gate.scope.get());
+            let taken = records.take(ticket);
+            let Some(Wait { state: WaitState::Done(mut reply), scope, waker, .. }) = taken else {
+                unreachable!("it was done just now")
+            };
+            let reader = gate.scope.get();
+            if let Reply::Interrupt(interrupt) = &mut reply
+                && scope != reader
+            {
+                records.move_interrupt(interrupt, reader);
+            }
             drop(records);
             // A combinator's waker, if there is one, is dropped here.
-            match taken {
-                Some(Wait { state: WaitState::Done(reply), .. }) => Look::Reply(reply),
-                _ => unreachable!("it was done just now"),
-            }
+            drop(waker);
+            Look::Reply(reply)
         }
         Some(wait) if records.root_of(wait) == task.index => {
             drop(records);
@@ -104,7 +111,7 @@ impl Gate {
         if !self.is_own(waker) {
             let mut waker = Some(waker.clone());
             if let Some(wait) = self.records.borrow_mut().waits.get_mut(ticket) {
-                mem::swap(&mut wait.extra.get_or_insert_default().waker, &mut waker);
+                mem::swap(&mut wait.waker, &mut waker);
             }
             drop(waker);
         }

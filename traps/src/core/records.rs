@@ -26,19 +26,8 @@ pub struct Wait {
     pub(crate) beside: Links,
     /// Its place in the queue in which it stands.
     pub in_queue: Links,
-    /// What few waits need.
-    pub extra: Option<Box<Extra>>,
-}
-
-/// What only waits in combinators have, and waits that a log shows.
-#[derive(Debug, Default)]
-pub struct Extra {
     /// A combinator's waker, to be called when the wait ends.
     pub waker: Option<Waker>,
-    /// Its number in the log, as in `k=3`; 0 if nobody listened.
-    pub number: u64,
-    /// Its `block` line.
-    pub line: u64,
 }
 
 /// How far a wait is.
@@ -76,12 +65,6 @@ impl Wait {
     #[must_use]
     pub fn is_parked(&self) -> bool {
         matches!(self.state, WaitState::Parked(_))
-    }
-
-    /// Its number in the log and its `block` line; zeros if nobody listened.
-    #[must_use]
-    pub fn number(&self) -> (u64, u64) {
-        self.extra.as_ref().map_or((0, 0), |extra| (extra.number, extra.line))
     }
 
     /// The interrupt that it ended with, if it did.
@@ -130,7 +113,7 @@ pub struct Scope {
     pub(crate) interrupts: Option<Box<Interrupts>>,
 }
 
-/// What few scopes ever need.
+/// What only a scope has that fired, or a branch inside one.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     /// It is a source: it has fired.
@@ -161,7 +144,7 @@ impl Scope {
         self.interrupts.as_ref()?.fired.as_ref()
     }
 
-    /// As above, to be changed.
+    /// How it fired, to be changed.
     pub fn fired_mut(&mut self) -> Option<&mut Fired> {
         self.interrupts.as_mut()?.fired.as_mut()
     }

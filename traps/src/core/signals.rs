@@ -92,8 +92,8 @@ pub struct SignalLine {
     pub wanted: Cell<SignalSet>,
     /// Arrived, and not taken yet: of each signal at most one.
     pub kept: Cell<SignalSet>,
-    /// Why the system refused to report a signal.
-    pub refused: RefCell<Option<io::Error>>,
+    /// Signals that the system refused to report, and why: one entry for each wait.
+    pub refused: RefCell<Vec<(Signal, io::Error)>>,
     /// Those who wait.
     pub queue: Rc<Queue>,
 }
@@ -108,6 +108,14 @@ impl SignalLine {
             refused: RefCell::default(),
             queue: Rc::new(Queue::labelled(Label::Signal)),
         }
+    }
+
+    /// Takes the reason why one of `wanted` was refused.
+    #[must_use]
+    pub fn take_refusal(&self, wanted: SignalSet) -> Option<io::Error> {
+        let mut refused = self.refused.borrow_mut();
+        let place = refused.iter().position(|(signal, _)| wanted.contains(*signal))?;
+        Some(refused.remove(place).1)
     }
 
     /// Takes the lowest number of `wanted` that has arrived.

@@ -119,18 +119,6 @@ impl<K, T> Table<K, T> {
         Key::new(index, self.rows[index as usize].0)
     }
 
-    /// How many rows there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether there is no row.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// All rows, in no order that means anything.
     pub fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
         self.rows.iter().map(|(index, (serial, row))| (Key::new(index as u32, *serial), row))
@@ -200,12 +188,14 @@ impl List {
         index: u32,
         links: fn(&mut T) -> &mut Links,
     ) {
-        let first = if self.0 == NONE { index } else { self.0 };
-        let last = if self.0 == NONE { index } else { links(&mut rows[first]).before };
+        let Some(first) = self.first() else {
+            *links(&mut rows[index]) = Links { before: index, after: index };
+            self.0 = index;
+            return;
+        };
+        let last = std::mem::replace(&mut links(&mut rows[first]).before, index);
         *links(&mut rows[index]) = Links { before: last, after: first };
         links(&mut rows[last]).after = index;
-        links(&mut rows[first]).before = index;
-        self.0 = first;
     }
 
     /// Removes a row that is in this list. O(1).

@@ -3,8 +3,9 @@
 //! A pure structure: it answers questions about the tree, calls nothing foreign and reads no clock.
 //! The paragraph that it follows is at the head of the kernel's `interrupts.rs`.
 
+use super::interrupt::Interrupt;
 use super::names::{ScopeId, Site, Ticket};
-use super::protocol::{Reply, ScopeKind};
+use super::protocol::ScopeKind;
 use super::queue::Queue;
 use super::records::{On, Records, Scope, Wait, WaitState};
 use super::table::{Links, List, NONE};
@@ -21,8 +22,8 @@ impl Records {
         site: Site,
     ) -> ScopeId {
         let root = self.scopes[parent].root;
-        let scope = self.scopes.insert(Scope::new(kind, number, deadline, site));
-        self.scopes[scope.index].root = root;
+        let new = Scope::new(kind, number, deadline, site);
+        let scope = self.scopes.insert(Scope { root, ..new });
         self.attach(scope.index, parent);
         scope
     }
@@ -122,18 +123,11 @@ impl Records {
         self.waits.remove(ticket)
     }
 
-    /// Takes a wait that is done, to be read in that scope.
-    #[inline]
-    pub(crate) fn take_reply(&mut self, ticket: Ticket, reader: u32) -> Option<Wait> {
-        let mut wait = self.take(ticket)?;
-        if let WaitState::Done(Reply::Interrupt(interrupt)) = &mut wait.state
-            && wait.scope != reader
-        {
-            let source = interrupt.delivery().source;
-            let is_around = self.around(reader).any(|(index, _)| self.scopes.key(index) == source);
-            interrupt.move_to(self.nearest_timeout(reader), !is_around);
-        }
-        Some(wait)
+    /// An interrupt is read in another scope than the one of its wait.
+    pub(crate) fn move_interrupt(&self, interrupt: &mut Interrupt, reader: u32) {
+        let source = interrupt.delivery().source;
+        let is_around = self.around(reader).any(|(index, _)| self.scopes.key(index) == source);
+        interrupt.move_to(self.nearest_timeout(reader), !is_around);
     }
 
     /// Takes a wait out of a queue, wherever it stands.
@@ -259,6 +253,6 @@ impl Wait {
     #[inline]
     pub(crate) fn new(scope: u32, task: u32, state: WaitState, site: Site) -> Wait {
         let (beside, in_queue) = (Links::default(), Links::default());
-        Wait { scope, task, state, site, beside, in_queue, extra: None }
+        Wait { scope, task, state, site, beside, in_queue, waker: None }
     }
 }

@@ -260,11 +260,11 @@ impl fmt::Debug for ConnectionDeadline {
 
 impl Drop for ConnectionDeadline {
     fn drop(&mut self) {
-        opening::close_scope(self.scope, Left::Other);
         // A guard that was leaked still names the slot.
         if !self.guards.get() {
             self.disarm();
             self.kernel.deadlines.release(self.slot);
         }
+        opening::close_scope(self.scope, Left::Other);
     }
 }

@@ -62,16 +62,15 @@ impl<T> TaskCell<T> {
     /// Takes the output of a task that has ended.
     fn take(&self) -> Result<T, Error> {
         let mut output = self.output.borrow_mut();
-        match &mut *output {
-            Output::Value(_) => {}
-            Output::Panicked(message) => return Err(Error::Panicked(message.clone())),
-            Output::Dropped => return Err(Error::Dropped),
-            Output::Taken | Output::Running => return Err(Error::Taken),
-        }
         match std::mem::replace(&mut *output, Output::Taken) {
-            Output::Value(value) => Ok(value),
-            _ => unreachable!("looked at just now"),
+            Output::Value(value) => return Ok(value),
+            other => *output = other,
         }
+        Err(match &*output {
+            Output::Panicked(message) => Error::Panicked(message.clone()),
+            Output::Dropped => Error::Dropped,
+            _ => Error::Taken,
+        })
     }
 }
 

@@ -47,7 +47,7 @@ fn instructions_each(target: Target, load: &Workload) -> io::Result<f64> {
     Ok((most.all as f64 - least.all as f64) / (long - short) as f64)
 }
 
-/// As above, for system calls: by name, and in all.
+/// System calls of one request: by name, and in all.
 fn calls_each(target: Target, load: &Workload) -> io::Result<BTreeMap<String, f64>> {
     let [short, long] = lengths(load);
     let [least, most] = both_lengths(Tool::Strace, target, load)?;

@@ -18,7 +18,7 @@ pub fn tokio<F: Future>(main: F) -> F::Output {
     runtime.expect("the system gives a poller").block_on(main)
 }
 
-/// As above, with tasks that stay on this thread: `tokio::task::spawn_local`.
+/// tokio with tasks that stay on this thread: `tokio::task::spawn_local`.
 pub fn tokio_local<F: Future>(main: F) -> F::Output {
     tokio(tokio::task::LocalSet::new().run_until(main))
 }

@@ -211,7 +211,7 @@ fn ends(tasks: u64, count: u64) -> f64 {
     figure
 }
 
-/// As above, with a `oneshot` for each wait.
+/// The ends of waits in tokio, with a `oneshot` for each wait.
 fn ends_tokio(tasks: u64, count: u64) -> f64 {
     use tokio::sync::oneshot::{Sender, channel};
     let waiting: Arc<Mutex<Vec<Sender<()>>>> = Arc::default();

@@ -101,7 +101,7 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     })
 }
 
-/// As above, for a scope.
+/// The step of a scope.
 fn scope_step(line: &Line<'_>) -> Option<Step> {
     let scope = |word| ("scope", Name::of(word));
     match line.word(0) {
@@ -117,7 +117,7 @@ fn scope_step(line: &Line<'_>) -> Option<Step> {
     }
 }
 
-/// As above, for a registration, a timer or a job.
+/// The step of a registration, a timer or a job.
 fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     let life = |rule| (rule, Name::of(line.word(0)));
     let is = |key, value| line.key(key) == Some(value);
