@@ -4,14 +4,15 @@
 mod support;
 
 use std::io;
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Method, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
 use support::{Ran, check, check_quietly};
-use traps::{clock, connection_deadline, sleep, spawn, timeout_after};
+use traps::{Time, clock, connection_deadline, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -108,8 +109,38 @@ fn d33_a_keep_alive_get_makes_one_trap() {
         kernel.run(main).unwrap();
         kernel.counters().traps
     };
-    // The connection's is the wait for a request; the date is read once a second.
+    // The connection's is the wait for a request.
     assert_eq!(traps(110) - traps(10), 100 * (1 + 1));
+}
+
+#[test]
+fn the_time_of_day_is_read_once_a_second_for_all_connections() {
+    let half_past_one = Time::from_micros(1_500_000);
+    let set = UNIX_EPOCH + Duration::from_secs(784_111_777);
+    let ran = check_quietly("date", Sim::new().wall_set_at(half_past_one, set), async {
+        let config = Rc::new(Config::default());
+        let mut clients: Vec<PipeEnd> = Vec::new();
+        for _ in 0..3 {
+            let ((server, client), config) = (pipe(), config.clone());
+            let serve = async move { serve_connection(server, &App, &config).await };
+            spawn("conn", serve).detached().await;
+            clients.push(client);
+        }
+        let mut years = Vec::new();
+        // The clock is set between the third time and the fourth, which are in one second.
+        for _ in 0..5 {
+            sleep(SECOND * 4 / 10).await.unwrap();
+            for client in &mut clients {
+                client.write_all(GET).await.unwrap();
+                let (answer, _) = read_for(client, SECOND / 1000).await;
+                let date = answer.split("Date: ").nth(1).unwrap();
+                years.push(date[12..16].to_owned());
+            }
+        }
+        years
+    });
+    let years: Vec<&str> = ran.output.iter().map(String::as_str).collect();
+    assert_eq!(years, [vec!["2026"; 4 * 3], vec!["1994"; 3]].concat());
 }
 
 #[test]

@@ -56,8 +56,7 @@ impl<S: Stream> Busy<'_, S> {
                 return Ok(Some(Step::Read));
             };
             let has_turn = transport.answered + 1 < config.limits.pipelined;
-            let is_quick = has_turn && !transport.is_full() && !entry.is_date_old(config);
-            if head.framing != Framing::Length(0) || !is_quick {
+            if head.framing != Framing::Length(0) || !has_turn || transport.is_full() {
                 return Ok(Some(Step::Read));
             }
             self.begin(head);

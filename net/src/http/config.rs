@@ -59,17 +59,14 @@ impl Config {
 
 /// What a connection does with what it shares.
 impl Entry {
-    /// Whether the date that was read last is no longer right.
+    /// Reads the date for all connections, once a second. So after the time of day was set, the
+    /// old one is shown for less than a second.
     #[inline]
-    pub(crate) fn is_date_old(&self, config: &Config) -> bool {
-        !config.date.is_right(self.now())
-    }
-
-    /// Reads the date for all connections. A trap, needed once a second; when the time of day is
-    /// set, what it says is late by less than that.
-    pub(crate) async fn read_date(&self, config: &Config) {
-        config.date.ask(self.now());
-        config.date.tell(wall_clock());
+    pub(crate) fn refresh_date(&self, config: &Config) {
+        let now = self.now();
+        if !config.date.is_right(now) {
+            config.date.tell(wall_clock(), now);
+        }
     }
 
     /// The deadline of that phase passed.

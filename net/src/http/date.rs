@@ -55,24 +55,18 @@ impl Date {
         self.span.set(0);
     }
 
-    /// The time of day is asked for at that time of the kernel.
-    pub(crate) fn ask(&self, now: Time) {
-        self.asked.set(now);
-        self.span.set(0);
-    }
-
-    /// Takes the time of day that was asked for. Costs a comparison unless a second has passed.
-    pub(crate) fn tell(&self, time: SystemTime) {
+    /// Takes the time of day at that time of the kernel.
+    pub(crate) fn tell(&self, time: SystemTime, now: Time) {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         let second = since.as_secs();
         if second != self.second.get() {
             self.write(second.min(LAST_SECOND));
             self.second.set(second);
         }
-        // Rounded down: never right for too long. But at the time at which it was asked for: who
-        // asks until it is right would go on for ever on a clock that stands still meanwhile.
+        self.asked.set(now);
+        // Rounded down: never right for too long.
         let span = 1_000_000 - u64::from(since.subsec_nanos().div_ceil(1000));
-        self.span.set(span.max(1));
+        self.span.set(span);
     }
 
     #[cold]
@@ -96,9 +90,9 @@ mod tests {
     #[test]
     fn a_second_is_formatted_as_rfc_9110_shows_it() {
         let date = Date::default();
-        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900));
+        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900), Time::ZERO);
         assert_eq!(&date.tail()[DATE], b"Sun, 06 Nov 1994 08:49:37 GMT");
-        date.tell(UNIX_EPOCH + Duration::from_secs(u64::MAX / 4));
+        date.tell(UNIX_EPOCH + Duration::from_secs(u64::MAX / 4), Time::ZERO);
         assert_eq!(&date.tail()[DATE], b"Fri, 31 Dec 9999 23:59:59 GMT");
     }
 
@@ -107,17 +101,14 @@ mod tests {
         let at = |millis: u64| Time::from_micros(millis * 1000);
         let date = Date::default();
         assert!(!date.is_right(at(0)));
-        date.ask(at(5_000));
-        assert!(!date.is_right(at(5_000)), "it is not told yet");
-        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900));
+        date.tell(UNIX_EPOCH + Duration::from_millis(784_111_777_900), at(5_000));
         assert!(date.is_right(at(5_000)) && date.is_right(at(5_099)));
         assert!(!date.is_right(at(5_100)));
         // The clock of a kernel that began later, or in whose turn it is again.
         assert!(!date.is_right(at(0)) && !date.is_right(at(60_000)));
         date.forget();
         assert!(!date.is_right(at(5_000)));
-        date.ask(at(0));
-        date.tell(UNIX_EPOCH + Duration::new(784_111_777, 999_999_999));
-        assert!(date.is_right(at(0)) && !date.is_right(Time::from_micros(1)));
+        date.tell(UNIX_EPOCH + Duration::new(784_111_777, 999_000_000), at(0));
+        assert!(date.is_right(Time::from_micros(999)) && !date.is_right(at(1)));
     }
 }

@@ -21,9 +21,7 @@ impl<S: Stream> Request<'_, S> {
                 let flushed = self.writer.flush().await;
                 flushed.map_err(|error| self.trouble(error))?;
             }
-            if self.writer.is_date_old() {
-                self.writer.read_date().await;
-            }
+            self.writer.refresh_date();
             let large = self.gather(response);
             if !large.is_empty() {
                 let sent = self.writer.write_large(large).await;
@@ -36,11 +34,11 @@ impl<S: Stream> Request<'_, S> {
         Ok(self.after(doubt))
     }
 
-    /// Finishes without a wait: the answer is small, the date is right, and nothing of a body is
-    /// left.
+    /// Finishes without a wait: the answer is small, and nothing of a body is left.
     #[inline]
     pub(super) fn finish_now(&mut self, response: &Response) -> After {
         let doubt = self.decide(response);
+        self.writer.refresh_date();
         self.gather(response);
         self.after(doubt)
     }

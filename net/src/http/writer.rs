@@ -178,9 +178,7 @@ impl<S: Stream> Writer<'_, S> {
         self.keep_alive &= !response.close && streamed != Streamed::UntilClose && goes_on;
         // Whether the body of a client comes that waits yet nobody can say.
         self.keep_alive &= is_read || !self.expects;
-        if self.is_date_old() {
-            self.read_date().await;
-        }
+        self.refresh_date();
         let version = (self.keep_alive, head.version);
         response.write_head(&mut self.kept, &self.config.date, field, version);
         self.streamed = if head.no_body { nothing } else { streamed };
@@ -200,15 +198,10 @@ impl<S: Stream> Writer<'_, S> {
         self.transport.borrow().entry.until_close.set(state);
     }
 
-    /// Whether the date is to be read before a head is written.
+    /// Before a head is written.
     #[inline]
-    pub(crate) fn is_date_old(&self) -> bool {
-        self.transport.borrow().entry.is_date_old(self.config)
-    }
-
-    pub(crate) async fn read_date(&mut self) {
-        let transport = self.transport.borrow();
-        transport.entry.read_date(self.config).await;
+    pub(crate) fn refresh_date(&self) {
+        self.transport.borrow().entry.refresh_date(self.config);
     }
 
     /// Gathers the head of the answer, and what is to follow it at once.
