@@ -112,6 +112,20 @@ fn the_head_of_the_kernel_names_each_of_its_files() {
     }
 }
 
+#[test]
+fn services_reach_the_core_through_a_dozen_methods() {
+    let mut called = BTreeSet::new();
+    for (_, text) in sources("kernel/src/services") {
+        for call in code(&text).split("core.").skip(1) {
+            let end = call.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap();
+            if call[end..].starts_with('(') {
+                called.insert(call[..end].to_owned());
+            }
+        }
+    }
+    assert!((5..=12).contains(&called.len()), "{called:?}");
+}
+
 /// The crates no two of whose files import each other in a circle.
 const WITHOUT_CIRCLES: [&str; 3] = ["traps", "kernel", "net"];
 
