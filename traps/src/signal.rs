@@ -3,6 +3,7 @@
 //! A signal sets a bit in the lines that want it and wakes those who wait in their queues. Whoever
 //! is woken looks for its bit, so a wait that is dropped unread takes no signal with it.
 
+use std::future::poll_fn;
 use std::panic::Location;
 use std::rc::Rc;
 
@@ -25,12 +26,19 @@ pub use crate::core::signals::{Signal, SignalSet};
 #[track_caller]
 pub fn wait_signal(signals: &[Signal]) -> impl Future<Output = Result<Signal, Error>> + use<> {
     let (wanted, site): (SignalSet, _) = (signals.iter().copied().collect(), Location::caller());
-    async move {
+    let begin = move || {
         let Some(kernel) = gate::shared() else { gate::refuse_outside_a_task(site) };
         let line = kernel.signals.clone();
         line.wanted.set(wanted.iter().fold(line.wanted.get(), SignalSet::with));
-        next(&line, wanted, false, site).await
-    }
+        Box::pin(async move { next(&line, wanted, false, site).await })
+    };
+    let mut wait = None;
+    poll_fn(move |cx| {
+        // In another kernel it waits in the line of that.
+        wait.take_if(|(epoch, _)| *epoch != gate::epoch());
+        let (_, wait) = wait.get_or_insert_with(|| (gate::epoch(), begin()));
+        wait.as_mut().poll(cx)
+    })
 }
 
 /// Waits in a line until a signal is there.

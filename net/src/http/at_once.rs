@@ -59,6 +59,7 @@ impl<S: Stream> Busy<'_, S> {
             if head.framing != Framing::Length(0) || !has_turn || transport.is_full() {
                 return Ok(Some(Step::Read));
             }
+            entry.refresh_date(config);
             self.begin(head);
             match self.answer_at_once(handler) {
                 Some(After::Next) => self.transport.get_mut().answered += 1,

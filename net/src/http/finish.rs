@@ -34,11 +34,11 @@ impl<S: Stream> Request<'_, S> {
         Ok(self.after(doubt))
     }
 
-    /// Finishes without a wait: the answer is small, and nothing of a body is left.
+    /// Finishes without a wait: the answer is small, the date is right, and nothing of a body is
+    /// left.
     #[inline]
     pub(super) fn finish_now(&mut self, response: &Response) -> After {
         let doubt = self.decide(response);
-        self.writer.refresh_date();
         self.gather(response);
         self.after(doubt)
     }

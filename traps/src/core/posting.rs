@@ -14,6 +14,13 @@ pub(crate) fn post(post: Post) {
     }
 }
 
+/// Posts a message to that kernel of this thread, for now or for its next run.
+pub(crate) fn post_to(epoch: u32, post: Post) {
+    if let Some(gate) = GATE.get() {
+        gate.post_to(epoch, post);
+    }
+}
+
 impl Gate {
     /// Posts a message to that kernel, now or before its next run.
     pub fn post_to(&self, epoch: u32, post: Post) {

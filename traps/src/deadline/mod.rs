@@ -145,7 +145,8 @@ impl ConnectionDeadline {
     #[inline]
     fn note(&self, what: DeadlineEvent, site: Site) {
         if gate::is_listening() {
-            posting::post(Post::Note(Note::Deadline(self.number, what, site)));
+            let note = Note::Deadline(self.number, what, site);
+            posting::post_to(self.kernel.epoch, Post::Note(note));
         }
     }
 
