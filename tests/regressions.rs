@@ -6,6 +6,7 @@ mod common_kernel;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use kernel::{Kernel, Sim};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Mutex};
 use traps::{
-    Signal, Task, TaskGroup, Time, WaitQueue, clock, connection_deadline, ignore_after, join_all,
-    run_in_thread, shield, signals, sleep, spawn, timeout_after, wait_signal, yield_now,
+    Either, Interrupt, Signal, Task, TaskGroup, Time, WaitQueue, clock, connection_deadline,
+    ignore_after, join, join_all, race, run_in_thread, shield, signals, sleep, spawn,
+    timeout_after, wait_signal, yield_now,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -701,4 +703,111 @@ fn an_interrupt_that_a_moved_timeout_has_read_is_still_its_own() {
         end_elsewhere(&both).await
     });
     assert!(matches!(ends, Ok(None)), "{ends:?}\n{trace}");
+}
+
+// ---- An interrupt that nobody has read ---------------------------------------------------------
+
+#[test]
+fn a_timeout_that_a_dropped_branch_has_not_read_ends_the_next_wait_around_it() {
+    let ((ends, at), trace) = on_sim(async {
+        let first = async {
+            // It ends with its left side in the turn in which the right one is interrupted.
+            let _ = race(sleep(5 * MS), sleep(50 * MS)).await;
+            sleep(100 * MS).await
+        };
+        let both = async { Ok::<_, Interrupt>(join(first, sleep(50 * MS)).await) };
+        let (first, second) = timeout_after(5 * MS, both).await.unwrap();
+        ((first.is_err(), second.is_err()), clock().await)
+    });
+    assert_eq!((ends, at), ((true, true), Time::ZERO + 5 * MS), "{trace}");
+}
+
+#[test]
+fn a_cancellation_that_a_dropped_branch_has_not_read_reaches_the_branch_around_it() {
+    let (heard, trace) = on_sim(async {
+        let queue = WaitQueue::new();
+        let (theirs, heard) = (queue.clone(), Rc::new(Cell::new(0)));
+        let hears = heard.clone();
+        let connection = async move {
+            let reader = async {
+                let first = race(theirs.wait(), sleep(secs(30))).await;
+                assert!(matches!(first, Either::Left(Ok(()))));
+                sleep(secs(30)).await
+            };
+            let (read, wrote) = join(reader, sleep(secs(90))).await;
+            hears.set(u32::from(read.is_err()) + u32::from(wrote.is_err()));
+        };
+        let mut connection = spawn("connection", connection).await;
+        yield_now().await.unwrap();
+        // In one turn the reader's wait ends, and then the task is cancelled.
+        queue.wake(1);
+        connection.cancel_now("enough");
+        connection.join().await.unwrap();
+        assert_eq!(clock().await, Time::ZERO);
+        heard.get()
+    });
+    assert_eq!(heard, 2, "{trace}");
+}
+
+#[test]
+fn a_timeout_ends_a_bare_wait_beside_traps_that_each_poll_drops() {
+    let (ended, trace) = on_sim(async {
+        let queue = WaitQueue::new();
+        let bare = poll_fn(|cx| {
+            // A trap that is filed and dropped in this poll, beside a wait on a waker that nobody
+            // calls.
+            assert!(pin!(queue.wait()).poll(cx).is_pending());
+            Poll::<Result<(), Interrupt>>::Pending
+        });
+        timeout_after(5 * MS, bare).await
+    });
+    assert!(ended.is_err(), "{trace}");
+}
+
+#[test]
+fn a_task_that_parks_bare_after_a_wait_that_was_over_at_once_has_a_line() {
+    let (_, trace) = on_sim(async {
+        let queue = WaitQueue::with_permits(1);
+        let waits = async move {
+            queue.wait().await.unwrap();
+            never::<()>().await;
+        };
+        let waits = spawn("waits", waits).await;
+        yield_now().await.unwrap();
+        drop(waits);
+    });
+    // The second one when the shutdown has cancelled it.
+    assert_lines(&trace, " waits    block    waker", 2);
+}
+
+#[test]
+fn a_task_whose_reply_was_laid_down_when_an_observer_panicked_reads_it_in_the_next_run() {
+    let late = (1..40).filter(|panics_at| {
+        let (lines, panics_at) = (Cell::new(0), *panics_at);
+        let read = Rc::new(Cell::new(false));
+        let mut kernel = Kernel::new(Sim::new());
+        kernel.observe(move |_: &Line<'_>| {
+            lines.set(lines.get() + 1);
+            if lines.get() == panics_at {
+                std::panic::resume_unwind(Box::new("the observer's"));
+            }
+        });
+        let (begun, reads) = (Rc::new(Cell::new(false)), read.clone());
+        let begins = begun.clone();
+        let task = async move {
+            begins.set(true);
+            clock().await;
+            reads.set(true);
+        };
+        let main = async {
+            spawn("reads", task).detached().await;
+            let _ = sleep(MS).await;
+        };
+        let failed = catch_unwind(AssertUnwindSafe(|| kernel.run(main))).is_err();
+        let _ = catch_unwind(AssertUnwindSafe(|| kernel.run(sleep(MS))));
+        let is_late = failed && begun.get() && !read.get();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(kernel)));
+        is_late
+    });
+    assert_eq!(late.collect::<Vec<_>>(), []);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lines of code in `traps` and `kernel`.
-const TRAPS_AND_KERNEL: usize = 11_800;
+const TRAPS_AND_KERNEL: usize = 11_850;
 /// Lines of code in the two cores.
 const CORES: usize = 4_910;
 /// Lines of code in `net`.

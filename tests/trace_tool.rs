@@ -49,6 +49,12 @@ fn why_ends_outside_from_every_line_of_every_golden() {
 }
 
 #[test]
+fn why_ends_where_a_cause_is_no_earlier_line() {
+    let text = golden("hello").replace("cause=#0012", "cause=#0013");
+    assert!(why(&read(&text), 13).ends_with("(the trace does not say what is behind that)\n"));
+}
+
+#[test]
 fn why_says_in_a_sentence_what_came_and_since_when_the_task_had_waited_for_it() {
     let said = why(&named("hello"), 13);
     let first = "Task 3 `child` ran because its sleep of 0.5s, begun at 0.000000 s at \

@@ -174,11 +174,12 @@ fn read(file: Option<&Path>) -> io::Result<Trace> {
     let trace = Trace::read(input, seen)?;
     bar.finish_and_clear();
     report(&trace.bad);
-    if trace.lines.is_empty() {
-        let what = "there is no line of a trace in it; record one with `--trace FILE`";
-        return Err(io::Error::new(ErrorKind::InvalidData, what));
-    }
-    Ok(trace)
+    if trace.lines.is_empty() { Err(no_line()) } else { Ok(trace) }
+}
+
+fn no_line() -> io::Error {
+    let what = "there is no line of a trace in it; record one with `--trace FILE`";
+    io::Error::new(ErrorKind::InvalidData, what)
 }
 
 fn print(text: &str) -> io::Result<ExitCode> {
@@ -218,6 +219,9 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     read_lines(text, good, |each| bad.push(each))?;
     bar.finish_and_clear();
     report(&bad);
+    if count == 0 {
+        return Err(no_line());
+    }
     match checker.end() {
         Ok(()) if bad.is_empty() => print(&format!("{count} events, every promise is kept\n")),
         Ok(()) => Ok(ExitCode::FAILURE),

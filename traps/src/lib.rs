@@ -12,8 +12,9 @@
 //!
 //! Read in this order: [`core::protocol`] (what can be asked), [`core::records`] (a wait, a scope),
 //! [`core::gate`] and [`core::kernel_side`] (how traps and replies travel), `core/call.rs` (the one
-//! future that traps), [`core::tree`] (what is pending in which scope). Then read any verb:
-//! [`sleep()`], [`spawn()`], [`timeout_after`]. The kernel's `core/` answers them.
+//! future that traps), [`core::tree`] (scopes and the waits in them), [`core::pending`] (which
+//! interrupt a wait gets). Then read any verb: [`sleep()`], [`spawn()`], [`timeout_after`]. The
+//! kernel's `core/` answers them.
 //!
 //! | for | there is |
 //! |---|---|

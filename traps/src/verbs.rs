@@ -113,8 +113,8 @@ pub fn remaining() -> Option<Duration> {
 /// *Blocks.*
 ///
 /// The span counts from the first poll and is rounded up to a microsecond. The sleep never ends
-/// early. A span of zero gives way for one turn and completes even under a deadline that has
-/// passed. A span of [`Duration::MAX`] never ends.
+/// early. A span of zero gives way for one turn, and completes though a deadline passes meanwhile.
+/// A span of [`Duration::MAX`] never ends.
 ///
 /// # Errors
 ///

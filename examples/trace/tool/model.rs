@@ -179,10 +179,10 @@ impl Trace {
         self.lines.binary_search_by_key(&seq, |line| line.seq).ok()
     }
 
-    /// The cause of a line, if that is a line too.
+    /// The cause of a line, if that is an earlier line.
     pub fn cause(&self, place: usize) -> Option<usize> {
         match self.behind[place] {
-            Behind::Line(seq) => self.place(seq),
+            Behind::Line(seq) => self.place(seq).filter(|cause| *cause < place),
             Behind::Outside | Behind::Nothing => None,
         }
     }

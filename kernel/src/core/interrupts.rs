@@ -3,11 +3,12 @@
 //! A source is a scope that fired: a timeout, a connection deadline, or the scope around a task
 //! that was cancelled. **A scope that fires is pending at itself and at every branch open inside
 //! it. A wait takes it at the first such place on its way out, unless a shield is on that way.
-//! Taking it removes it from the way. Unread, it goes back.** When a timeout closes, enclosing
-//! deadlines that have passed are pending again. Of several sources a cancellation comes first,
-//! then the one that fired first.
+//! Taking it removes it from the way. Unread, it goes back.** It goes back to the place where it
+//! was taken, and to each place further out unless another wait inside that has it. When a timeout
+//! closes, enclosing deadlines that have passed are pending again. Of several sources a
+//! cancellation comes first, then the one that fired first.
 //!
-//! The tree itself is in the crate `traps`, `core/tree.rs`.
+//! The tree is in the crate `traps`, `core/tree.rs`; this rule is in `core/pending.rs` there.
 
 use traps::core::names::{ScopeId, TaskRef, Ticket};
 use traps::core::protocol::{Reply, ScopeKind, Trap};
@@ -258,7 +259,7 @@ impl<M: Machine> Core<M> {
         answered.filter(|it| it.ticket == number).for_each(|it| it.outcome = outcome.clone());
     }
 
-    /// An interrupt was delivered to a task that has ended unread: it is pending again.
+    /// A task has ended with an interrupt that it did not read: that is pending again.
     pub(super) fn put_back(&mut self, task: u32, interrupt: &Interrupt) {
         let Delivery { source, place, order, .. } = *interrupt.delivery();
         if self.gate.records().put_back(source, place, order) {

@@ -154,7 +154,7 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// An event that no task waited for. Too many of them end the found.
+    /// An event that no task waited for. Too many of them end the registration.
     fn remember(&mut self, handle: HandleId, arrival: Arrival, news: bool) {
         let read = arrival.readable;
         let direction = if read { Direction::Read } else { Direction::Write };

@@ -91,7 +91,8 @@ pub(crate) struct Core<M: Machine> {
     pub(crate) counts: Counters,
     /// The last scan of the deadline table.
     pub(crate) scanned: Time,
-    /// A time at which a wait of the machine has to end although no timer is due.
+    /// A time at which a wait of the machine has to end although no timer is due. Set by
+    /// `run_until_quiescent`.
     pub(crate) bound: Option<Time>,
     /// How many waits something outside the kernel will end.
     pub(crate) external: usize,

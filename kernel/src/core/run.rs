@@ -55,6 +55,7 @@ impl<M: Machine> Core<M> {
             let polled = self.poll(index, main);
             // The task may have read the clock.
             self.now = self.now.max(self.gate.now());
+            self.run.has_ended = polled.is_ready();
             if polled.is_ready() {
                 self.gate.end();
             }
@@ -209,13 +210,20 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// Ends a run in which an observer has panicked: the task may be polled again. Main may not:
-    /// its future is gone.
+    /// Ends a run in which an observer has panicked: the task is polled again, unless it has ended.
+    /// Main is not: its future is gone.
     pub(crate) fn abort_run(&mut self) {
         if let Some(index) = self.run.task.take() {
             self.run.yields.clear();
             if self.tasks.state(index) == Some(State::Running) {
                 self.tasks[index].state = State::Parked;
+                let cause = self.log.seq.max(1);
+                if !self.run.has_ended {
+                    // Its reply may lie at the gate.
+                    self.wake_by_waker(index, cause);
+                } else if !self.tasks.is_main(index) {
+                    self.end_task(index, End::Output, cause);
+                }
             }
         }
         if let Some(main) = self.tasks.main() {

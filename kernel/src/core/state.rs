@@ -21,6 +21,8 @@ pub(crate) struct Run {
     pub(crate) again: bool,
     /// Its waker was called: it goes to the end of the ready queue.
     pub(crate) woken: bool,
+    /// Its future was ready.
+    pub(super) has_ended: bool,
     /// It has parked a wait.
     pub(crate) parked: bool,
     /// The waits that end when it leaves the CPU.

@@ -4,7 +4,7 @@
 
 use traps::core::names::Ticket;
 use traps::core::protocol::{Reply, Trap};
-use traps::core::records::{On, WaitState};
+use traps::core::records::{On, Wait, WaitState};
 
 use super::Core;
 use super::timers::Owner;
@@ -28,6 +28,8 @@ impl<M: Machine> Core<M> {
         let mut records = self.gate.records();
         // It is gone if its future was dropped in the same poll.
         let Some(wait) = records.waits.get_mut(ticket) else { return };
+        // A placeholder until it is answered or parked. What fires meanwhile finds no parked wait
+        // here, and `pending_for` takes it.
         let filed = std::mem::replace(&mut wait.state, WaitState::Done(Reply::Done));
         let WaitState::Filed(trap) = filed else { unreachable!("rule: a trap is filed once") };
         let site = wait.site;
@@ -141,9 +143,10 @@ impl<M: Machine> Core<M> {
         } else {
             drop(records);
         }
-        self.run.parked = true;
-        if let Some(queue) = queue {
+        self.run.parked |= queue.is_none_or(|queue| {
+            // What it waits for may have come already.
             self.serve_newcomer(&queue);
-        }
+            self.gate.records().waits.get(ticket).is_some_and(Wait::is_parked)
+        });
     }
 }

@@ -35,7 +35,7 @@ impl Drop for Running {
     }
 }
 
-/// Why a turn was not the last of its kind.
+/// Why a turn failed.
 pub(crate) enum Failure {
     /// The machine failed.
     Machine(std::io::Error),
@@ -85,7 +85,7 @@ impl<M: Machine> Core<M> {
         self.wait(services)?;
         // Step 3.
         self.run_wakeup(services);
-        // Step 4, and what foreign wakers posted in it.
+        // Step 4, and what foreign wakers posted in the steps so far.
         self.fire_timers(services);
         self.serve(services);
         // Step 5.
@@ -104,6 +104,7 @@ impl<M: Machine> Core<M> {
     }
 
     /// Steps 1 and 2: waits for the machine, and makes the tasks ready that its arrivals concern.
+    /// While tasks are ready, many turns leave this out: see [`skips`](Self::skips).
     fn wait(&mut self, services: &mut impl Services<M>) -> Result<(), Failure> {
         let busy = !self.ready.is_empty();
         if busy && self.skips() {

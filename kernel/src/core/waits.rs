@@ -146,7 +146,8 @@ impl<M: Machine> Core<M> {
 
     // ---- Futures that are gone -------------------------------------------------------------
 
-    /// The one place where a wait is undone, or its unread reply given back.
+    /// Withdraws a wait: undoes it if it is parked, and gives back its reply if that is unread. The
+    /// gate withdraws by itself what the kernel need not hear of.
     pub(crate) fn withdraw(&mut self, ticket: Ticket, cause: Seq) {
         let records = self.gate.records();
         let Some(wait) = records.waits.get(ticket) else { return };

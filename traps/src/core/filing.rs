@@ -3,7 +3,7 @@
 use std::mem;
 use std::task::{Context, Waker};
 
-use super::gate::{Filed, GATE, Gate, identity, in_task, is_listening, with};
+use super::gate::{Filed, GATE, Gate, identity, in_task, is_listening};
 use super::interrupt::{Delivery, Interrupt};
 use super::names::{Site, TaskRef, Ticket};
 use super::posting::post;
@@ -30,7 +30,6 @@ pub(crate) fn file(trap: Trap, site: Site, cx: &Context<'_>) -> Ticket {
         wait.waker = Some(cx.waker().clone());
     }
     let ticket = gate.records.borrow_mut().add(wait);
-    gate.files.set(gate.files.get().wrapping_add(1));
     if let Some(older) = gate.newest.replace(Some(ticket)) {
         gate.push(Filed::Trap(older));
     }
@@ -146,10 +145,4 @@ pub(crate) fn is_here(ticket: Ticket) -> bool {
     let Some(wait) = records.waits.get(ticket) else { return false };
     let root = records.scopes.key(records.root_of(wait));
     matches!(wait.state, WaitState::Done(_)) || gate.task.get() == Some(root)
-}
-
-/// How much the tasks have filed so far.
-#[inline]
-pub(crate) fn files() -> u32 {
-    with(|gate| gate.files.get()).unwrap_or(0)
 }

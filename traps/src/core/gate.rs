@@ -43,8 +43,9 @@ pub struct Gate {
     /// Identifies the waker of the current task without touching its reference count.
     pub(super) waker: Cell<(*const (), *const ())>,
     pub(super) budget: Cell<u32>,
-    /// Counts what the tasks have filed; a task that woke itself counts too.
-    pub(super) files: Cell<u32>,
+    /// How often tasks woke themselves in a poll of theirs. Such a task has something to do: it
+    /// does not wait for foreign wakers alone.
+    pub(super) self_wakes: Cell<u32>,
     /// The waits and the scopes.
     pub(super) records: RefCell<Records>,
     /// Names of handles, and the kernel that knows them.

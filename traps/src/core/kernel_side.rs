@@ -19,8 +19,7 @@ static EPOCHS: AtomicU32 = AtomicU32::new(1);
 pub fn post_woken(task: TaskRef) {
     with(|gate| {
         if gate.task.get() == Some(task) {
-            // A task that woke itself in its poll has something to do: it does not wait bare.
-            gate.files.set(gate.files.get().wrapping_add(1));
+            gate.self_wakes.set(gate.self_wakes.get().wrapping_add(1));
         }
     });
     super::posting::post(Post::Woken(task));

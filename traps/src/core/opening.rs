@@ -76,13 +76,19 @@ impl Drop for ScopeGuard {
     }
 }
 
-/// The interrupt of `scope`, if it has fired and what is inside has filed nothing since `before`
-/// and waits for foreign wakers alone.
+/// How often tasks woke themselves so far.
+#[inline]
+pub(crate) fn self_wakes() -> u32 {
+    with(|gate| gate.self_wakes.get()).unwrap_or(0)
+}
+
+/// The interrupt of `scope`, if it has fired and what is inside waits for foreign wakers alone: it
+/// is in no trap, and the task has not woken itself since `before`.
 #[inline]
 pub(crate) fn take_bare(scope: ScopeId, before: u32) -> Option<Interrupt> {
     let gate = GATE.get()?;
     let mut records = gate.records.borrow_mut();
-    if records.fired == 0 || gate.files.get() != before {
+    if records.fired == 0 || gate.self_wakes.get() != before {
         return None;
     }
     records.take_bare(scope, gate.now.get())

@@ -6,7 +6,7 @@ use super::deadlines::DeadlineTable;
 use super::interrupt::{Delivery, Interrupt, Kind};
 use super::names::{ScopeId, Site, Ticket};
 use super::protocol::ScopeKind;
-use super::records::{Fired, Records};
+use super::records::{Fired, Records, Scope};
 use super::table::NONE;
 use crate::time::Time;
 
@@ -43,7 +43,7 @@ impl Records {
             self.fired -= 1;
             let mut next = Some(source.index);
             while let Some(inside) = next {
-                self.scopes[inside].remove_pending(source);
+                self.scopes[inside].forget(source);
                 next = self.next_inside(source.index, inside);
             }
         }
@@ -82,18 +82,14 @@ impl Records {
 
     /// Takes a source off the whole way from `from`.
     pub fn take_pending(&mut self, source: ScopeId, from: u32) {
-        let mut at = from;
-        while at != NONE {
-            self.scopes[at].remove_pending(source);
-            at = if at == source.index { NONE } else { self.scopes[at].parent };
-        }
+        self.on_the_way(source, from, |scope| scope.take_pending(source));
         if let Some(fired) = self.scopes[source.index].fired_mut() {
             fired.given += 1;
         }
     }
 
-    /// An interrupt of `source` that was taken at `place` was not read: it is pending again. False
-    /// if the source has gone, or was armed anew.
+    /// An interrupt of `source` that was taken at `place` was not read: it is pending again there,
+    /// and further out wherever nobody else has it. False if it is pending nowhere.
     pub fn put_back(&mut self, source: ScopeId, place: ScopeId, order: u64) -> bool {
         let Some(scope) = self.scopes.get_mut(source) else { return false };
         let Some(fired) = scope.fired_mut().filter(|fired| fired.order == order) else {
@@ -101,18 +97,24 @@ impl Records {
         };
         fired.given = fired.given.saturating_sub(1);
         let nobody = fired.given == 0;
-        if nobody {
-            scope.add_pending(source);
+        let is_open = self.scopes.get_mut(place).map(|place| place.add_pending(source)).is_some();
+        let from = if is_open { place.index } else { source.index };
+        self.on_the_way(source, from, |scope| scope.put_back(source));
+        is_open || nobody
+    }
+
+    /// Each scope from `from` out to `source`.
+    fn on_the_way(&mut self, source: ScopeId, from: u32, mut change: impl FnMut(&mut Scope)) {
+        let mut at = from;
+        while at != NONE {
+            let scope = &mut self.scopes[at];
+            change(scope);
+            at = if at == source.index { NONE } else { scope.parent };
         }
-        match self.scopes.get_mut(place) {
-            Some(place) => place.add_pending(source),
-            None => return nobody,
-        }
-        true
     }
 
     /// After a timeout has closed: enclosing deadlines that have passed are pending again, in the
-    /// nearest branch inside each.
+    /// first branch on the way out, or at themselves if there is none.
     pub(super) fn make_pending_again(&mut self, from: u32) {
         let (mut at, mut branch) = (from, None);
         while at != NONE && self.scopes[at].kind != ScopeKind::Shield {

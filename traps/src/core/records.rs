@@ -67,6 +67,12 @@ impl Wait {
         matches!(self.state, WaitState::Parked(_))
     }
 
+    /// Whether it has its result.
+    #[must_use]
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.state, WaitState::Done(_))
+    }
+
     /// The interrupt that it ended with, if it did.
     #[must_use]
     pub fn interrupt(&self) -> Option<&Interrupt> {
@@ -118,8 +124,19 @@ pub struct Scope {
 pub(crate) struct Interrupts {
     /// It is a source: it has fired.
     pub(crate) fired: Option<Fired>,
-    /// The sources that are pending here: the scope itself, or scopes around it if it is a branch.
-    pub(crate) pending: Vec<ScopeId>,
+    /// The sources that were pending here since they fired: the scope itself, or scopes around it
+    /// if it is a branch.
+    pub(crate) sources: Vec<Source>,
+}
+
+/// A source in one place.
+#[derive(Debug)]
+pub(crate) struct Source {
+    scope: ScopeId,
+    /// It is pending here now.
+    is_pending: bool,
+    /// How many waits inside have taken it, without those that nobody read.
+    taken: u32,
 }
 
 /// A source of interrupts: a scope that fired.
@@ -149,19 +166,43 @@ impl Scope {
         self.interrupts.as_mut()?.fired.as_mut()
     }
 
+    fn source(&mut self, source: ScopeId) -> Option<&mut Source> {
+        self.interrupts.as_mut()?.sources.iter_mut().find(|it| it.scope == source)
+    }
+
     pub(crate) fn has_pending(&self, source: ScopeId) -> bool {
-        self.interrupts.as_ref().is_some_and(|it| it.pending.contains(&source))
+        let has = |it: &Source| it.scope == source && it.is_pending;
+        self.interrupts.as_ref().is_some_and(|it| it.sources.iter().any(has))
     }
 
     pub(crate) fn add_pending(&mut self, source: ScopeId) {
-        if !self.has_pending(source) {
-            self.interrupts.get_or_insert_default().pending.push(source);
+        if let Some(it) = self.source(source) {
+            it.is_pending = true;
+            return;
+        }
+        let it = Source { scope: source, is_pending: true, taken: 0 };
+        self.interrupts.get_or_insert_default().sources.push(it);
+    }
+
+    /// A wait inside takes it.
+    pub(crate) fn take_pending(&mut self, source: ScopeId) {
+        if let Some(it) = self.source(source) {
+            it.is_pending = false;
+            it.taken += 1;
         }
     }
 
-    pub(crate) fn remove_pending(&mut self, source: ScopeId) {
+    /// A wait inside has not read it: it is pending again if nobody else inside has it.
+    pub(crate) fn put_back(&mut self, source: ScopeId) {
+        if let Some(it) = self.source(source) {
+            it.taken = it.taken.saturating_sub(1);
+            it.is_pending |= it.taken == 0;
+        }
+    }
+
+    pub(crate) fn forget(&mut self, source: ScopeId) {
         if let Some(it) = &mut self.interrupts {
-            it.pending.retain(|other| *other != source);
+            it.sources.retain(|other| other.scope != source);
         }
     }
 }

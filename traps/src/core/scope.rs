@@ -12,7 +12,6 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 
-use super::filing;
 use super::gate;
 use super::interrupt::{Interrupt, Interruptible};
 use super::names::{ScopeId, Site, TaskRef};
@@ -131,7 +130,7 @@ pub(crate) fn poll_inside<F: Future>(
     scope: ScopeId,
     cx: &mut Context<'_>,
 ) -> Poll<Inner<F::Output>> {
-    let before = filing::files();
+    let before = opening::self_wakes();
     let polled = {
         let _scope = opening::enter_scope(scope);
         let inner = inner.as_mut().as_pin_mut();

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use slab::Slab;
 
 /// Names a row of a table: its index, and a serial number. A key of a row that is gone matches
-/// nothing. Serial numbers repeat after 2^32 rows; no key is kept that long.
+/// nothing. Serial numbers repeat after 2^32 rows; whoever keeps a key longer may name another row.
 pub struct Key<K> {
     /// The place of the row. It is used again.
     pub index: u32,

@@ -1,4 +1,4 @@
-//! The tree of scopes, and what is pending in it.
+//! The tree of scopes, and the waits in it.
 //!
 //! A pure structure: it answers questions about the tree, calls nothing foreign and reads no clock.
 //! The paragraph that it follows is at the head of the kernel's `interrupts.rs`.
@@ -64,8 +64,8 @@ impl Records {
         self.scopes[scope].parent = NONE;
     }
 
-    /// Closes a scope. What is still inside it moves to its parent. Enclosing deadlines that have
-    /// passed are pending again where a timeout closes.
+    /// Closes a scope. What is still inside it moves to its parent, and what is pending at it alone
+    /// is gone. Enclosing deadlines that have passed are pending again where a timeout closes.
     pub fn close(&mut self, scope: ScopeId) -> Option<Scope> {
         let parent = self.scopes.get(scope)?.parent;
         while let Some(child) = self.scopes[scope.index].children.first() {
@@ -217,12 +217,13 @@ impl Records {
         timeout.map(|(index, _)| self.scopes.key(index))
     }
 
-    /// Whether what is inside a scope waits for foreign wakers alone: in no trap and in no shield.
+    /// Whether what is inside a scope waits *bare*, for foreign wakers alone: in no trap and in no
+    /// shield.
     #[must_use]
     pub fn is_bare(&self, scope: u32) -> bool {
         let is_shield = |at: u32| self.scopes[at].kind == ScopeKind::Shield;
         !self.inside(scope).skip(1).any(is_shield)
-            && !self.each_wait(scope).any(|wait| self.waits[wait.index].is_parked())
+            && self.each_wait(scope).all(|wait| self.waits[wait.index].is_done())
     }
 }
 
