@@ -811,3 +811,37 @@ fn a_task_whose_reply_was_laid_down_when_an_observer_panicked_reads_it_in_the_ne
     });
     assert_eq!(late.collect::<Vec<_>>(), []);
 }
+
+// ---- Two kernels, and two runs -----------------------------------------------------------------
+
+#[test]
+fn a_wait_for_a_signal_that_moves_waits_in_the_line_of_its_new_kernel() {
+    let first = wait_signal(&[Signal::User1]);
+    let moved = Shared::new(first);
+    let mut old = sim();
+    old.go(async {
+        let stays = async { ignore_after(MS, wait_signal(&[Signal::User1])).await.map(drop) };
+        spawn("stays", stays).detached().await;
+        assert!(moved.poll_once().await.is_pending());
+        yield_now().await.unwrap();
+    });
+    let machine = Sim::new().signal_at(Time::from_micros(1_000), Signal::User1);
+    let mut new = Traced::new(machine, kernel::Options::new());
+    let heard = new.go(moved.wait());
+    assert_eq!(heard.unwrap(), Signal::User1, "{}", new.text());
+    new.end();
+    old.end();
+}
+
+#[test]
+fn a_connection_deadline_that_is_dropped_between_two_runs_is_disarmed_in_the_log() {
+    let mut kernel = sim();
+    let deadline = kernel.go(async {
+        let deadline = connection_deadline().await;
+        deadline.arm(secs(9));
+        deadline
+    });
+    drop(deadline);
+    kernel.go(async { yield_now().await.unwrap() });
+    assert_lines(&kernel.end(), " disarm   d1", 1);
+}
