@@ -15,21 +15,12 @@ use std::time::Duration;
 
 use futures_util::TryFutureExt;
 use kernel::{Kernel, Sim};
-use support::{Notes, Ran, check, check_quietly, ms, short, tenths};
+use support::{Notes, Ran, at, check, check_quietly, ms, op, short, tenths};
 use traps::sync::{Event, Mutex, Semaphore};
 use traps::{
     Interrupt, Interruptible, Kind, Task, Time, WaitQueue, check_cancellation, clock, ignore_after,
     join, remaining, shield, sleep, spawn, timeout_after, yield_now,
 };
-
-fn at(tenth: u64) -> Time {
-    Time::ZERO + tenths(tenth)
-}
-
-#[track_caller]
-fn op(n: u64) -> traps::Sleep {
-    sleep(tenths(n))
-}
 
 /// How often a line contains `text`.
 fn lines_with<T>(ran: &Ran<T>, text: &str) -> usize {

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use kernel::Sim;
-use support::{check, check_quietly, short, tenths};
+use support::{at, check, check_quietly, op, short, tenths};
 use traps::{
     Error, Interrupt, Interruptible, Kind, Time, cancellable, clock, current_deadline, remaining,
     run_in_thread, shield, sleep, timeout_after, wall_clock, yield_now,
@@ -24,15 +24,6 @@ use traps::{
 
 fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
-}
-
-fn at(tenth: u64) -> Time {
-    Time::ZERO + tenths(tenth)
-}
-
-#[track_caller]
-fn op(n: u64) -> traps::Sleep {
-    sleep(tenths(n))
 }
 
 // ---- What is in force --------------------------------------------------------------------------

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use kernel::{Options, Sim};
-use support::{Notes, check, check_quietly, check_with, ms, short, short_kind, tenths};
+use support::{Notes, at, check, check_quietly, check_with, ms, op, short, short_kind, tenths};
 use traps::io::{Direction, Io, Scripted};
 use traps::sync::{Event, Mutex};
 use traps::{
@@ -17,15 +17,6 @@ use traps::{
     current_deadline, current_task, ignore_after, join, race, run_in_thread, shield, sleep, spawn,
     timeout_after, timeout_at, yield_now,
 };
-
-fn at(tenth: u64) -> Time {
-    Time::ZERO + tenths(tenth)
-}
-
-#[track_caller]
-fn op(n: u64) -> traps::Sleep {
-    sleep(tenths(n))
-}
 
 /// A level that notes its number and what came out of it, and passes that on.
 async fn level<F, T>(notes: Notes, number: u32, inner: TimeoutAfter<F>) -> Result<T, Interrupt>

@@ -9,23 +9,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use kernel::Sim;
-use support::{check, check_quietly, short, tenths};
+use support::{at, check, check_quietly, op, short, tenths};
 use traps::{
-    Either, Interrupt, Interruptible, Time, clock, current_deadline, ignore_after, race, sleep,
-    spawn, timeout_after, yield_now,
+    Either, Interrupt, Interruptible, clock, current_deadline, ignore_after, race, sleep, spawn,
+    timeout_after, yield_now,
 };
 
 fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
-}
-
-fn at(tenth: u64) -> Time {
-    Time::ZERO + tenths(tenth)
-}
-
-#[track_caller]
-fn op(n: u64) -> traps::Sleep {
-    sleep(tenths(n))
 }
 
 // ---- The recipes -------------------------------------------------------------------------------

@@ -425,9 +425,8 @@ async fn busy() {
     }
 }
 
-/// Runs [`busy`] with an observer that panics at the line of that number. Gives what is wrong then,
-/// or `None` if the run has no such line.
-fn observed(panics_at: u64) -> Option<Result<(), String>> {
+/// A kernel whose observer panics at the line of that number, and how many lines it has seen.
+fn panicking(panics_at: u64) -> (Kernel<Sim>, Rc<Cell<u64>>) {
     let lines = Rc::new(Cell::new(0));
     let seen = lines.clone();
     let mut kernel = Kernel::new(Sim::new());
@@ -438,6 +437,13 @@ fn observed(panics_at: u64) -> Option<Result<(), String>> {
             std::panic::resume_unwind(Box::new("the observer's"));
         }
     });
+    (kernel, lines)
+}
+
+/// Runs [`busy`] with an observer that panics at the line of that number. Gives what is wrong then,
+/// or `None` if the run has no such line.
+fn observed(panics_at: u64) -> Option<Result<(), String>> {
+    let (mut kernel, lines) = panicking(panics_at);
     let _ = catch_unwind(AssertUnwindSafe(|| kernel.run(busy())));
     let has_panicked = lines.get() >= panics_at;
     let shut = catch_unwind(AssertUnwindSafe(|| kernel.shutdown()));
@@ -622,15 +628,7 @@ fn a_kernel_whose_observer_panicked_leaves_no_wait_when_it_is_dropped() {
     let left: Vec<_> = (1..60)
         .filter(|panics_at| {
             let queue = WaitQueue::new();
-            let lines = Cell::new(0);
-            let mut kernel = Kernel::new(Sim::new());
-            let panics_at = *panics_at;
-            kernel.observe(move |_: &Line<'_>| {
-                lines.set(lines.get() + 1);
-                if lines.get() == panics_at {
-                    std::panic::resume_unwind(Box::new("the observer's"));
-                }
-            });
+            let (mut kernel, _) = panicking(*panics_at);
             let program = async {
                 let wait = queue.clone();
                 let wait = async move {
@@ -650,14 +648,7 @@ fn a_kernel_whose_observer_panicked_leaves_no_wait_when_it_is_dropped() {
 #[test]
 fn a_kernel_whose_observer_panicked_runs_again_and_polls_the_new_main_alone() {
     let wrong = (1..60).filter_map(|panics_at| {
-        let lines = Cell::new(0);
-        let mut kernel = Kernel::new(Sim::new());
-        kernel.observe(move |_: &Line<'_>| {
-            lines.set(lines.get() + 1);
-            if lines.get() == panics_at {
-                std::panic::resume_unwind(Box::new("the observer's"));
-            }
-        });
+        let (mut kernel, _) = panicking(panics_at);
         let first = catch_unwind(AssertUnwindSafe(|| kernel.run(busy())));
         let tasks = Rc::new(RefCell::new(Vec::new()));
         let polled = tasks.clone();
@@ -783,15 +774,8 @@ fn a_task_that_parks_bare_after_a_wait_that_was_over_at_once_has_a_line() {
 #[test]
 fn a_task_whose_reply_was_laid_down_when_an_observer_panicked_reads_it_in_the_next_run() {
     let late = (1..40).filter(|panics_at| {
-        let (lines, panics_at) = (Cell::new(0), *panics_at);
+        let (mut kernel, _) = panicking(*panics_at);
         let read = Rc::new(Cell::new(false));
-        let mut kernel = Kernel::new(Sim::new());
-        kernel.observe(move |_: &Line<'_>| {
-            lines.set(lines.get() + 1);
-            if lines.get() == panics_at {
-                std::panic::resume_unwind(Box::new("the observer's"));
-            }
-        });
         let (begun, reads) = (Rc::new(Cell::new(false)), read.clone());
         let begins = begun.clone();
         let task = async move {

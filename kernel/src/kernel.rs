@@ -10,7 +10,6 @@ use std::time::Duration;
 use traps::Signal;
 use traps::core::names::Site;
 use traps::core::protocol::{End, ScopeKind};
-use traps::core::records::Fired;
 use traps::threads::drop_quietly;
 
 use crate::core::hook::{Injected, Trap};
@@ -284,7 +283,6 @@ impl<M: Machine> Kernel<M> {
         let is_ours = |root: u32| records.scopes[root].epoch == core.shared.epoch;
         let scopes = || records.scopes.iter().filter(|(_, scope)| is_ours(scope.root));
         let is_open = |kind: ScopeKind| !matches!(kind, ScopeKind::Task | ScopeKind::Deadline(_));
-        let is_pending = |fired: Option<&Fired>| fired.is_some_and(|fired| fired.given == 0);
         Counters {
             tasks: core.tasks.alive(),
             tickets: records.waits.iter().filter(|(_, it)| is_ours(records.root_of(it))).count(),
@@ -300,7 +298,7 @@ impl<M: Machine> Kernel<M> {
             tokens_held: tokens.held,
             abandoned: tokens.abandoned(),
             threads: services.threads.pool.threads(),
-            pending: scopes().filter(|(_, scope)| is_pending(scope.fired())).count(),
+            pending: scopes().filter(|(id, it)| it.fired().is_some() && !it.was_taken(*id)).count(),
             turns: core.turn,
             rings: core.inbox.queue.rings(),
             ..core.counts

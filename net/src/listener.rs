@@ -243,7 +243,7 @@ fn accept_stream(io: &Io<Socket>) -> io::Result<TcpStream> {
     Ok(TcpStream::from_socket(accept_with(&io.0, FLAGS)?).accepted_by(io))
 }
 
-/// The same, with the address of its peer.
+/// Accepts a connection, with the address of its peer.
 fn accept_with_address(io: &Io<Socket>) -> io::Result<(TcpStream, SocketAddr)> {
     let (stream, peer) = acceptfrom_with(&io.0, FLAGS)?;
     let peer = peer.and_then(|peer| peer.try_into().ok());

@@ -173,7 +173,7 @@ pub(crate) enum Readable<'a> {
         io: &'a Io<Socket>,
         site: Site,
     },
-    /// The same, once the budget is there. In a box, as all that few waits ever need.
+    /// It waits for its budget. In a box, because few waits do.
     Spent {
         io: &'a Io<Socket>,
         site: Site,

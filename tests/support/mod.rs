@@ -283,6 +283,17 @@ pub fn golden(name: &str) -> String {
 
 // ---- What tests have in common -------------------------------------------------------------
 
+/// So many tenths of a second after the start.
+pub fn at(tenth: u64) -> traps::Time {
+    traps::Time::ZERO + tenths(tenth)
+}
+
+/// An operation that takes so many tenths of a second.
+#[track_caller]
+pub fn op(n: u64) -> traps::Sleep {
+    traps::sleep(tenths(n))
+}
+
 /// Tenths of a second, the unit of the cases.
 pub fn tenths(n: u64) -> Duration {
     Duration::from_millis(100 * n)

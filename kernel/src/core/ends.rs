@@ -51,10 +51,11 @@ impl<M: Machine> Core<M> {
         let queue = body.and_then(|body| body.as_mut().end(how));
         // An output that nobody will take: its drop is part of the run.
         self.clear(index);
+        let root = self.tasks[index].root;
         let shown = match how {
             End::Panicked(_) => Exit::Panic,
             End::Dropped => Exit::Dropped,
-            End::Output if self.cancellation(index).is_some_and(|it| it.given > 0) => {
+            End::Output if self.gate.records().scopes[root.index].was_taken(root) => {
                 Exit::Cancelled
             }
             End::Output => Exit::Ok,

@@ -181,7 +181,7 @@ impl<M: Machine> Core<M> {
     ) {
         let by_number = by.map(|task| task.0);
         let event = |effect| Event::Cancel { by: by_number, reason: reason.into(), cause, effect };
-        if self.cancellation(index).is_some() {
+        if self.is_cancelled(index) {
             emit!(self, index, event(Effect::Again));
             return;
         }
@@ -205,10 +205,9 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// The cancellation of a task, if there was one.
-    pub(crate) fn cancellation(&self, index: u32) -> Option<Fired> {
-        let root = self.tasks[index].root;
-        self.gate.records().scopes[root.index].fired().copied()
+    /// Whether a task was cancelled.
+    pub(crate) fn is_cancelled(&self, index: u32) -> bool {
+        self.gate.records().scopes[self.tasks[index].root.index].fired().is_some()
     }
 
     /// The unread timeouts that a cancellation takes the place of, and where it is pending for

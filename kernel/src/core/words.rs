@@ -65,7 +65,7 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// The same for the task table, where what is parked has its own word.
+    /// What a parked wait is for, in the words of the task table.
     pub(crate) fn parked_in(&self, on: &On) -> String {
         match on {
             On::Yield { .. } => "yield".to_owned(),

@@ -153,7 +153,7 @@ impl Shutdown {
         let older = mem::replace(&mut self.cancelled, newest);
         if older < newest {
             for task in core.tasks.newest_first(older) {
-                if core.cancellation(task).is_none() {
+                if !core.is_cancelled(task) {
                     core.cancel(task, None, "shutdown", self.line);
                 }
             }

@@ -142,7 +142,7 @@ impl Input {
         }
     }
 
-    /// The same when all that came after a head of `len` bytes is used.
+    /// Room for a body, when all that came after a head of `len` bytes is used.
     pub(crate) fn room_for_body(&mut self, len: usize) -> &mut [u8] {
         debug_assert!(self.is_empty(), "a body is used before more of it is read");
         (self.next, self.end) = (self.start + len, self.start + len);

@@ -96,7 +96,7 @@ pub(crate) enum Piece {
     /// So many bytes of framing, and the body is over. The last of them, from `trailers` on, are
     /// of trailer fields.
     End { skip: usize, trailers: usize },
-    /// The same while it is not over.
+    /// So many bytes of framing, and the trailer fields go on.
     Trailers { skip: usize, trailers: usize },
 }
 
@@ -141,7 +141,7 @@ impl Chunks {
         }
     }
 
-    /// The same; where it is refused it stays as it was, so that it is refused again.
+    /// The next piece. What is refused changes nothing, so that it is refused again.
     pub(crate) fn next_or_stay(&mut self, bytes: &[u8]) -> Result<Piece, Refusal> {
         let mut next = *self;
         let piece = next.next(bytes)?;

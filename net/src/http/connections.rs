@@ -19,7 +19,7 @@ pub(crate) enum Waits {
     Busy,
     /// The first byte of its first request.
     First,
-    /// The same, for less time than the head may take.
+    /// The first byte of its first request, for less time than the head may take.
     Hurried,
     /// The first byte of its next request.
     Next,

@@ -230,12 +230,12 @@ impl<S: Stream> Transport<S> {
         Ok(n)
     }
 
-    /// The same, for who has no context.
+    /// Reads without a wait, from a future that has no context.
     async fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         poll_fn(|cx| Poll::Ready(self.read_now(buffer, cx))).await
     }
 
-    /// The same, for certain: `None` says that nothing is there.
+    /// Looks without a wait. `None`: nothing is there for certain.
     pub(crate) async fn look(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let n = look(&mut self.stream, buffer).await?;
         self.ended = n == Some(0);

@@ -140,7 +140,7 @@ pub fn talk_with(config: Config, capacity: usize, acts: &[Act<'_>]) -> Seen {
     talk_in_pieces(config, capacity, usize::MAX, acts)
 }
 
-/// The same while the server reads and writes at most `most` bytes at a time.
+/// Talks to a server that reads and writes at most `most` bytes at a time.
 pub fn talk_in_pieces(config: Config, capacity: usize, most: usize, acts: &[Act<'_>]) -> Seen {
     talk_to(App, config, capacity, most, acts)
 }

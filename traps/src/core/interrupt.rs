@@ -250,7 +250,7 @@ impl StdError for Interrupt {}
 pub trait Interruptible: From<Interrupt> {
     /// The interrupt inside, if this error is one.
     fn interrupt(&self) -> Option<&Interrupt>;
-    /// The same, to be relabelled by a closing scope.
+    /// The interrupt inside, to be relabelled by a closing scope.
     fn interrupt_mut(&mut self) -> Option<&mut Interrupt>;
 }
 

@@ -83,24 +83,19 @@ impl Records {
     /// Takes a source off the whole way from `from`.
     pub fn take_pending(&mut self, source: ScopeId, from: u32) {
         self.on_the_way(source, from, |scope| scope.take_pending(source));
-        if let Some(fired) = self.scopes[source.index].fired_mut() {
-            fired.given += 1;
-        }
     }
 
     /// An interrupt of `source` that was taken at `place` was not read: it is pending again there,
     /// and further out wherever nobody else has it. False if it is pending nowhere.
     pub fn put_back(&mut self, source: ScopeId, place: ScopeId, order: u64) -> bool {
-        let Some(scope) = self.scopes.get_mut(source) else { return false };
-        let Some(fired) = scope.fired_mut().filter(|fired| fired.order == order) else {
+        let fired = self.scopes.get(source).and_then(Scope::fired);
+        if fired.is_none_or(|fired| fired.order != order) {
             return false;
-        };
-        fired.given = fired.given.saturating_sub(1);
-        let nobody = fired.given == 0;
+        }
         let is_open = self.scopes.get_mut(place).map(|place| place.add_pending(source)).is_some();
         let from = if is_open { place.index } else { source.index };
         self.on_the_way(source, from, |scope| scope.put_back(source));
-        is_open || nobody
+        is_open || !self.scopes[source.index].was_taken(source)
     }
 
     /// Each scope from `from` out to `source`.

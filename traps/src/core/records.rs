@@ -146,8 +146,6 @@ pub struct Fired {
     pub order: u64,
     /// Its `fire` or `cancel` line.
     pub line: u64,
-    /// How many waits it has ended, without those that nobody read.
-    pub given: u32,
     /// Who cancelled.
     pub by: Option<TaskId>,
     /// Why.
@@ -168,6 +166,13 @@ impl Scope {
 
     fn source(&mut self, source: ScopeId) -> Option<&mut Source> {
         self.interrupts.as_mut()?.sources.iter_mut().find(|it| it.scope == source)
+    }
+
+    /// Whether it has fired, and a wait has taken that and not given it back.
+    #[must_use]
+    pub fn was_taken(&self, own: ScopeId) -> bool {
+        let taken = |it: &Source| it.scope == own && it.taken > 0;
+        self.interrupts.as_ref().is_some_and(|it| it.sources.iter().any(taken))
     }
 
     pub(crate) fn has_pending(&self, source: ScopeId) -> bool {
