@@ -11,7 +11,7 @@ use common::Common;
 use common::values::millis;
 use kernel::{Policy, Real};
 use net::TcpStream;
-use net::http::{Call, Client, Reply};
+use net::web::{Call, Client, Reply};
 use traps::timeout_after;
 
 /// What the command line asks for.

@@ -16,10 +16,8 @@ use common::log::{ACCESS, access_time};
 use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
-use net::http::{
-    Blocking, Entrance, Event, Events, Files, Form, Handler, Object, Request, Response, Router,
-    Version, Whole,
-};
+use net::http::{Handler, Request, Response, Version};
+use net::web::{Blocking, Entrance, Event, Events, Files, Form, Object, Router, Whole};
 use traps::admission::Limit;
 use traps::shutdown;
 use traps::threads::Limiter;
@@ -250,7 +248,7 @@ fn block(request: &Whole) -> io::Result<Response> {
 fn task(request: &Whole) -> io::Result<Response> {
     let Some(ms) = number(request.query_value("ms").or(Some("15")), MOST_MS) else {
         return Ok(
-            Form::Json.error(400, format!("say how long, at most {MOST_MS}, as in /gate?ms=100"))
+            Form::Json.error(400, &format!("say how long, at most {MOST_MS}, as in /gate?ms=100"))
         );
     };
     thread::sleep(Duration::from_millis(ms));

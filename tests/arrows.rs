@@ -59,6 +59,21 @@ fn net_does_not_know_the_kernel() {
 }
 
 #[test]
+fn the_floors_of_net_use_those_below() {
+    for (path, text) in sources("net/src") {
+        let is_in = |folder: &str| path.components().any(|part| part.as_os_str() == folder);
+        let above: &[&str] = match (is_in("web"), is_in("http")) {
+            (true, _) => &[],
+            (_, true) => &["crate::web"],
+            _ => &["crate::web", "crate::http"],
+        };
+        for floor in above {
+            assert!(!code(&text).contains(floor), "{floor} in {}", path.display());
+        }
+    }
+}
+
+#[test]
 fn only_the_real_machine_touches_the_world() {
     for word in ["mio::", "Instant::now", "SystemTime::now", "env::"] {
         for (path, text) in sources("kernel/src") {

@@ -9,7 +9,7 @@ const TRAPS_AND_KERNEL: usize = 11_850;
 /// Lines of code in the two cores.
 const CORES: usize = 4_910;
 /// Lines of code in `net`.
-const NET: usize = 7_100;
+const NET: usize = 7_120;
 /// Lines of code that a trap passes through: the files of [`WAY`].
 const WAY_OF_A_TRAP: usize = 3_100;
 /// Lines of code in a file.
@@ -59,9 +59,9 @@ const LONGER_FUNCTIONS: &[(&str, usize)] = &[
     ("kernel/src/core/mod.rs:new", 45),
     // To be shorter.
     ("net/src/http/chunked.rs:step", 47),
-    ("net/src/http/client.rs:read_head", 48),
+    ("net/src/web/client.rs:read_head", 48),
     ("net/src/http/fields.rs:field", 49),
-    ("net/src/http/files.rs:answer", 43),
+    ("net/src/web/files.rs:answer", 43),
     ("net/src/http/parse.rs:inspect", 49),
     ("net/src/http/plain.rs:plain", 47),
     ("net/src/http/read_head.rs:next_in_pieces", 41),

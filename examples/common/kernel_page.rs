@@ -12,7 +12,8 @@ use std::time::Duration;
 use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Timer};
 use kernel::{Kernel, Machine};
 use net::Stream;
-use net::http::{Event as Sent, Events, Request, Response};
+use net::http::{Request, Response};
+use net::web::{Event as Sent, Events};
 use traps::{Time, shutdown};
 
 /// So many events are kept for the page.

@@ -34,6 +34,7 @@ mod resolve;
 mod socket;
 pub mod stream;
 mod tcp;
+pub mod web;
 mod write_deadline;
 
 pub use buffer::BufReader;

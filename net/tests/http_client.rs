@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use common::App;
 use kernel::{Kernel, Real, Sim};
-use net::http::{Call, Client, Config, InvalidHeader, serve_connection};
+use net::http::{Config, InvalidHeader, serve_connection};
 use net::pipe::{PipeEnd, duplex};
+use net::web::{Call, Client};
 use net::{Stream, TcpStream};
 use traps::{Interruptible, Time, clock, ignore_after, spawn, spend_budget, timeout_after};
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 use app::{get, with};
 use kernel::{Kernel, Sim};
 use net::Stream;
-use net::http::{Config, Event, Events, Handler, Request, Response, serve_connection};
+use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
+use net::web::{Event, Events};
 use traps::{Time, clock, sleep, spawn};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -12,8 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use app::{Seen, get, with};
 use kernel::{Kernel, Sim};
 use net::Stream;
-use net::http::{Config, Files, Handler, Request, Response, Router, serve_connection};
+use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
+use net::web::{Files, Router};
 use traps::threads::Limiter;
 use traps::{Time, spawn};
 

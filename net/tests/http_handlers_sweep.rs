@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use kernel::Sim;
 use net::Stream;
-use net::http::{Blocking, Call, Client, Config, Deadlines, Entrance, Event, Events, Files};
-use net::http::{Handler, Limits, Request, Response, Router, Whole, serve_connection};
+use net::http::{Config, Deadlines};
+use net::http::{Handler, Limits, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
+use net::web::{Blocking, Call, Client, Entrance, Event, Events, Files};
+use net::web::{Router, Whole};
 use traps::admission::Limit;
 use traps::threads::Limiter;
 use traps::{sleep, spawn};

@@ -8,9 +8,11 @@ use std::time::Duration;
 use app::{Seen, get, with};
 use kernel::{Kernel, Sim};
 use net::Stream;
-use net::http::{Config, Deadlines, Form, Handler, Limits, Method, Object, Request};
-use net::http::{Response, Router, serve_connection};
+use net::http::{Config, Deadlines, Handler, Limits, Method, Request};
+use net::http::{Response, serve_connection};
 use net::pipe::duplex;
+use net::web::Router;
+use net::web::{Form, Object};
 use traps::spawn;
 
 #[derive(Clone, Copy)]

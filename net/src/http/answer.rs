@@ -2,9 +2,8 @@
 
 use std::io;
 
-use super::request::{Body, Request};
+use super::request::{Body, Request, none_lost};
 use super::response::Response;
-use super::whole::none_lost;
 use crate::stream::Stream;
 
 /// A streamed answer, while it is being written. Return what [`Answer::finish`] gives; an answer

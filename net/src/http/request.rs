@@ -11,12 +11,10 @@ use super::chunked::{Chunks, Piece};
 use super::config::Config;
 use super::deadlines::BodyRate;
 use super::fields::body_too_long;
-use super::form::Form;
 use super::head::{self, Framing, Head, Method, Span, Version};
 use super::status::Refusal;
 use super::transport::{Transport, Trouble};
-use super::whole::{Whole, none_lost};
-use super::writer::{Fault, Writer};
+use super::writer::{ErrorPage, Fault, Writer};
 use crate::stream::Stream;
 
 /// The rest of the body.
@@ -53,7 +51,7 @@ impl<S> fmt::Debug for Request<'_, S> {
 }
 
 impl<S> Request<'_, S> {
-    fn head_bytes(&self) -> &[u8] {
+    pub(crate) fn head_bytes(&self) -> &[u8] {
         self.input.head(self.head.len)
     }
 
@@ -146,16 +144,16 @@ impl<S> Request<'_, S> {
         head::values(lines, name)
     }
 
-    /// Says in what form this request is answered where the server answers for the handler: a body
-    /// that was refused, an error, a panic. It is [`Form::Text`] until then.
-    pub fn set_form(&mut self, form: Form) {
-        self.writer.form = form;
+    /// Sets what makes the answer where the server answers for the handler: to a body that was
+    /// refused, an error, a panic. Until then it is the sentence as `text/plain`.
+    pub fn set_error_page(&mut self, page: ErrorPage) {
+        self.writer.error_page = page;
     }
 
-    /// In what form the server answers for the handler.
+    /// What makes the answer where the server answers for the handler.
     #[must_use]
-    pub fn form(&self) -> Form {
-        self.writer.form
+    pub fn error_page(&self) -> ErrorPage {
+        self.writer.error_page
     }
 
     /// How long the whole body is, if the client said so; a body in chunks has no length.
@@ -234,17 +232,6 @@ impl<'r, S: Stream> Request<'r, S> {
         }
         self.held = 0;
         Ok(body)
-    }
-
-    /// The request with the rest of its body, at most `most` bytes, as something that can be taken
-    /// to another thread. Copies both.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Request::body_to_vec`].
-    pub async fn whole(&mut self, most: usize) -> io::Result<Whole> {
-        let body = self.body_to_vec(most).await?;
-        Ok(Whole::new(*self.head, self.head_bytes().to_vec(), body))
     }
 
     /// Where in the input the next piece is.
@@ -331,6 +318,17 @@ impl<'r, S: Stream> Request<'r, S> {
         }
         invalid(refusal)
     }
+}
+
+/// Fails if a read of a whole body had so much of it and was ended by an interrupt, or dropped.
+pub(crate) fn none_lost(held: usize) -> io::Result<()> {
+    if held == 0 { Ok(()) } else { Err(lost(held)) }
+}
+
+#[cold]
+fn lost(held: usize) -> io::Error {
+    let why = format!("a read of the whole body did not end, and {held} bytes of it are lost");
+    io::Error::new(ErrorKind::InvalidInput, why)
 }
 
 fn invalid(refusal: Refusal) -> io::Error {

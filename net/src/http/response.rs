@@ -9,7 +9,6 @@ use std::io;
 use super::chunked::is_token;
 use super::date::Date;
 use super::head::Version;
-use super::json::ToJson;
 use super::status;
 
 /// An answer: a status, fields, and a body in memory.
@@ -70,11 +69,6 @@ impl Response {
         Response::new(200).with_text(text)
     }
 
-    /// 200 and a JSON value.
-    pub fn json(value: impl ToJson) -> Response {
-        Response::new(200).with_json(value)
-    }
-
     /// 405, and which methods there are, as in `"GET, HEAD"`.
     ///
     /// # Errors
@@ -95,10 +89,8 @@ impl Response {
         self
     }
 
-    /// Puts a value into the body, as `application/json` unless a field says what it is.
-    pub fn with_json(mut self, value: impl ToJson) -> Response {
-        let mut text = String::new();
-        value.write_json(&mut text);
+    /// Puts JSON text into the body, as `application/json` unless a field says what it is.
+    pub(crate) fn with_json_text(mut self, text: String) -> Response {
         self.is_of(ContentType::Json);
         self.body = Cow::Owned(text.into_bytes());
         self

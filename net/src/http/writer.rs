@@ -11,7 +11,6 @@ use traps::{Interruptible, budget, note_warning};
 use super::config::Config;
 use super::connections::UntilClose;
 use super::deadlines::Phase;
-use super::form::Form;
 use super::gone::{Gone, is_late};
 use super::head::{Head, Version};
 use super::response::{BodyField, Response, write_chunk_size};
@@ -19,6 +18,14 @@ use super::status::Refusal;
 use super::transport::{Transport, Trouble};
 use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
+
+/// Makes the answer that says what went wrong: from a status and a sentence.
+pub type ErrorPage = fn(u16, &str) -> Response;
+
+/// The sentence, as `text/plain`.
+fn text_page(status: u16, why: &str) -> Response {
+    Response::new(status).with_text(why.to_owned())
+}
 
 /// Why the connection cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +66,7 @@ pub(crate) struct Writer<'r, S> {
     pub(crate) expects: bool,
     pub(crate) fault: Option<Fault>,
     /// Of what the server itself answers.
-    pub(crate) form: Form,
+    pub(crate) error_page: ErrorPage,
 }
 
 impl<'r, S: Stream> Writer<'r, S> {
@@ -69,8 +76,9 @@ impl<'r, S: Stream> Writer<'r, S> {
         keep_alive: bool,
         expects: bool,
     ) -> Writer<'r, S> {
-        let (streamed, fault, form) = (Streamed::No, None, Form::default());
-        Writer { transport, config, streamed, kept: Vec::new(), keep_alive, expects, fault, form }
+        let (streamed, fault, error_page) = (Streamed::No, None, text_page as ErrorPage);
+        let kept = Vec::new();
+        Writer { transport, config, streamed, kept, keep_alive, expects, fault, error_page }
     }
 }
 
@@ -105,10 +113,10 @@ impl<S: Stream> Writer<'_, S> {
             (Ok(response), _, Streamed::No) => Some(response),
             (Ok(_), _, Streamed::Done) => Some(Response::sent()),
             (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
-                Some(self.form.error(refusal.status, refusal.why))
+                Some((self.error_page)(refusal.status, refusal.why))
             }
             (Err(error), None, Streamed::No) if is_late(&error) => {
-                let late = self.form.error(503, "the answer took too long\n");
+                let late = (self.error_page)(503, "the answer took too long\n");
                 Some(late.ask_again().and_close())
             }
             (outcome @ Err(_), fault @ None, Streamed::No) => {
@@ -131,7 +139,7 @@ impl<S: Stream> Writer<'_, S> {
     /// The answer of a handler that failed.
     #[cold]
     pub(crate) fn broken(&self) -> Response {
-        self.form.error(500, "something went wrong\n").and_close()
+        (self.error_page)(500, "something went wrong\n").and_close()
     }
 
     /// Nothing more can be done with the stream, unless an interrupt ended the wait: then it did

@@ -4,9 +4,7 @@
 //! route that there is.
 
 use super::form::Form;
-use super::head::Method;
-use super::request::Request;
-use super::response::Response;
+use crate::http::{Method, Request, Response};
 
 /// Paths, the methods that each has, and a value for each of both.
 ///
@@ -18,7 +16,8 @@ use super::response::Response;
 /// ```
 /// use std::io;
 /// use net::Stream;
-/// use net::http::{Form, Handler, Request, Response, Router};
+/// use net::http::{Handler, Request, Response};
+/// use net::web::{Form, Router};
 ///
 /// #[derive(Clone, Copy)]
 /// enum Route {
@@ -143,7 +142,7 @@ impl<T> Router<T> {
         self
     }
 
-    /// The route of a request, which from now on is [answered in the form](Request::set_form) of
+    /// The route of a request, which from now on is [answered in the form](Request::set_error_page) of
     /// its path.
     ///
     /// # Errors
@@ -158,7 +157,7 @@ impl<T> Router<T> {
         let Some((path, rest)) = self.path_of(request.path_bytes()) else {
             return Err(self.nowhere(request));
         };
-        request.set_form(path.form);
+        request.set_error_page(path.form.page());
         match path.routes.iter().find(|(known, _)| *known == method) {
             Some((_, route)) => Ok(Found { route, rest }),
             None => Err(path.refuse(method)),
@@ -173,7 +172,7 @@ impl<T> Router<T> {
             let all = self.whole.iter().chain(&self.begun).flat_map(|path| &path.routes);
             return options(&allow(all.map(|(method, _)| *method)));
         }
-        request.set_form(self.form);
+        request.set_error_page(self.form.page());
         self.form.error(404, "there is nothing here\n")
     }
 

@@ -1,13 +1,13 @@
 //! A request as a client makes it. It may not touch a stream.
 
-use super::chunked::is_token;
-use super::response::{InvalidHeader, Response};
-use super::target::is_host;
+use crate::http::chunked::is_token;
+use crate::http::target::is_host;
+use crate::http::{InvalidHeader, Response};
 
 /// A request to be sent.
 ///
 /// ```
-/// use net::http::Call;
+/// use net::web::Call;
 ///
 /// let call = Call::new("POST", "a.example", "/tasks").unwrap().with_body("one");
 /// assert!(Call::new("GET", "a.example", "/a b").is_err());

@@ -2,10 +2,8 @@
 //!
 //! It may not know why anything is refused.
 
-use std::borrow::Cow;
-
 use super::json::Object;
-use super::response::Response;
+use crate::http::{ErrorPage, Response};
 
 /// What a route promises its clients: a client that reads JSON must not meet a sentence when
 /// something goes wrong.
@@ -22,7 +20,7 @@ impl Form {
     /// An answer that says what went wrong.
     ///
     /// ```
-    /// use net::http::Form;
+    /// use net::web::Form;
     ///
     /// let answer = Form::Json.error(503, "/task: primary instance required");
     /// assert_eq!(answer.status(), 503);
@@ -31,13 +29,18 @@ impl Form {
     /// # Panics
     ///
     /// As [`Response::new`].
-    pub fn error(self, status: u16, why: impl Into<Cow<'static, str>>) -> Response {
+    pub fn error(self, status: u16, why: &str) -> Response {
+        self.page()(status, why)
+    }
+
+    /// What makes such answers.
+    #[must_use]
+    pub fn page(self) -> ErrorPage {
         match self {
-            Form::Text => Response::new(status).with_text(why),
-            Form::Json => {
-                let why = why.into();
+            Form::Text => |status, why| Response::new(status).with_text(why.to_owned()),
+            Form::Json => |status, why| {
                 Response::new(status).with_json(Object::new().field("error", why.trim_end()))
-            }
+            },
         }
     }
 }

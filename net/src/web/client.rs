@@ -10,11 +10,11 @@ use httparse::{EMPTY_HEADER, Status};
 use traps::Interruptible;
 
 use super::call::Call;
-use super::chunked::{Chunks, Piece};
-use super::head::values;
-use super::response::write_decimal;
-use super::whole::none_lost;
 use crate::buffer::BufReader;
+use crate::http::chunked::{Chunks, Piece};
+use crate::http::head::values;
+use crate::http::request::none_lost;
+use crate::http::response::write_decimal;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
 
@@ -23,7 +23,7 @@ use crate::stream::{Stream, look};
 /// ```no_run
 /// use std::time::Duration;
 /// use net::TcpStream;
-/// use net::http::{Call, Client};
+/// use net::web::{Call, Client};
 /// use traps::timeout_after;
 ///
 /// # async fn example() -> std::io::Result<()> {
@@ -267,7 +267,7 @@ impl<S: Stream> Reply<'_, S> {
     /// # Errors
     ///
     /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. That and an
-    /// interrupt lose what had come; every later read says so, as of a [request](super::Request).
+    /// interrupt lose what had come; every later read says so, as of a [request](crate::http::Request).
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
         let mut body = Vec::new();

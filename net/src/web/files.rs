@@ -20,9 +20,8 @@ use traps::threads::Limiter;
 use traps::wall_clock;
 
 use super::conditions::{State, Verdict, judge};
-use super::request::Request;
-use super::response::Response;
 use super::router::hex;
+use crate::http::{Request, Response};
 use crate::limits::FILE_PIECE;
 use crate::stream::Stream;
 
@@ -41,7 +40,8 @@ use crate::stream::Stream;
 /// ```
 /// use std::io;
 /// use net::Stream;
-/// use net::http::{Files, Handler, Request, Response, Router};
+/// use net::http::{Handler, Request, Response};
+/// use net::web::{Files, Router};
 ///
 /// struct App {
 ///     routes: Router<()>,
@@ -93,11 +93,11 @@ impl Files {
     ///
     /// 404 where there is none; 503 where descriptors or memory run out; 304, 412, 416, 206 as the
     /// client's conditions and range have it.
-    /// Blocks for a thread, and then as [`Answer::write`](super::Answer::write).
+    /// Blocks for a thread, and then as [`Answer::write`](crate::http::Answer::write).
     ///
     /// # Errors
     ///
-    /// As for [`Answer::write`](super::Answer::write); those of reading the file, also that it
+    /// As for [`Answer::write`](crate::http::Answer::write); those of reading the file, also that it
     /// became shorter: then the answer breaks off.
     ///
     /// # Panics
@@ -108,8 +108,8 @@ impl Files {
         request: &mut Request<'_, S>,
         name: &str,
     ) -> io::Result<Response> {
-        let form = request.form();
-        let nothing = || form.error(404, "there is no such file\n");
+        let page = request.error_page();
+        let nothing = || page(404, "there is no such file\n");
         let Some(steps) = steps(name) else { return Ok(nothing()) };
         let kind = steps.last().map_or("", |last| kind(&String::from_utf8_lossy(last)));
         let directory = self.directory.clone();
@@ -118,7 +118,7 @@ impl Files {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(nothing()),
             Err(error) if is_shortage(&error) => {
-                return Ok(form.error(503, "too busy, ask again later\n").ask_again());
+                return Ok(page(503, "too busy, ask again later\n").ask_again());
             }
             Err(error) => return Err(error),
         };
@@ -128,9 +128,9 @@ impl Files {
             Verdict::Whole => (200, 0..state.len),
             Verdict::Part(part) => (206, part),
             Verdict::NotModified => return told(Response::new(304), &state),
-            Verdict::Failed => return Ok(form.error(412, "the file is in another state\n")),
+            Verdict::Failed => return Ok(page(412, "the file is in another state\n")),
             Verdict::NoSuchPart => {
-                let answer = form.error(416, "the file has no such part\n");
+                let answer = page(416, "the file has no such part\n");
                 return Ok(answer.header("Content-Range", format!("bytes */{}", state.len))?);
             }
         };

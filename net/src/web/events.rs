@@ -10,15 +10,13 @@ use std::time::Duration;
 
 use traps::{Either, race, sleep};
 
-use super::answer::Answer;
-use super::request::Request;
-use super::response::Response;
+use crate::http::{Answer, Request, Response};
 use crate::stream::Stream;
 
 /// One event, as a browser's `EventSource` takes it.
 ///
 /// ```
-/// use net::http::Event;
+/// use net::web::Event;
 ///
 /// let event = Event::new("two\nlines").named("news").with_id("7");
 /// assert_eq!(event.text().unwrap(), "event: news\nid: 7\ndata: two\ndata: lines\n\n");
@@ -99,7 +97,8 @@ impl<'e> Event<'e> {
 /// use std::io;
 /// use std::time::Duration;
 /// use net::Stream;
-/// use net::http::{Event, Events, Request, Response};
+/// use net::http::{Request, Response};
+/// use net::web::{Event, Events};
 ///
 /// async fn ticks<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
 ///     let last = Events::last_id(request).and_then(|id| id.parse().ok()).unwrap_or(0);

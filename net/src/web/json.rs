@@ -4,16 +4,32 @@
 
 use std::fmt::Write;
 
+use crate::http::Response;
+
 /// What can be written as JSON.
 pub trait ToJson {
     /// Writes itself behind what is in `out`.
     fn write_json(&self, out: &mut String);
 }
 
+impl Response {
+    /// 200 and a JSON value.
+    pub fn json(value: impl ToJson) -> Response {
+        Response::new(200).with_json(value)
+    }
+
+    /// Puts a value into the body, as `application/json` unless a field says what it is.
+    pub fn with_json(self, value: impl ToJson) -> Response {
+        let mut text = String::new();
+        value.write_json(&mut text);
+        self.with_json_text(text)
+    }
+}
+
 /// A JSON object, field by field, in their order. A name that is given twice is there twice.
 ///
 /// ```
-/// use net::http::Object;
+/// use net::web::Object;
 ///
 /// let inner = Object::new().field("held", 3_u64);
 /// let task = Object::new().field("name", "a \"b\"").field("gate", inner);

@@ -2,22 +2,13 @@
 //!
 //! It may not read or wait.
 
-use std::io::{self, ErrorKind};
+use std::io;
 
-use super::head::{self, Head, Method, Span, Version};
+use crate::http::Request;
+use crate::http::head::{self, Head, Method, Span, Version};
+use crate::stream::Stream;
 
-/// Fails if a read of a whole body had so much of it and was ended by an interrupt, or dropped.
-pub(crate) fn none_lost(held: usize) -> io::Result<()> {
-    if held == 0 { Ok(()) } else { Err(lost(held)) }
-}
-
-#[cold]
-fn lost(held: usize) -> io::Error {
-    let why = format!("a read of the whole body did not end, and {held} bytes of it are lost");
-    io::Error::new(ErrorKind::InvalidInput, why)
-}
-
-/// A request that owns what it says, its body too. What [`Request`](super::Request) says in the
+/// A request that owns what it says, its body too. What [`Request`] says in the
 /// same words it says here.
 #[derive(Clone, Debug)]
 pub struct Whole {
@@ -27,8 +18,14 @@ pub struct Whole {
 }
 
 impl Whole {
-    pub(crate) fn new(head: Head, bytes: Vec<u8>, body: Vec<u8>) -> Whole {
-        Whole { head, bytes, body }
+    /// The request with the rest of its body, at most `most` bytes. Copies both.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Request::body_to_vec`].
+    pub async fn read<S: Stream>(request: &mut Request<'_, S>, most: usize) -> io::Result<Whole> {
+        let body = request.body_to_vec(most).await?;
+        Ok(Whole { head: *request.head, bytes: request.head_bytes().to_vec(), body })
     }
 
     fn text(&self, span: Span) -> &str {
@@ -53,7 +50,7 @@ impl Whole {
         self.head.version
     }
 
-    /// The path, as [`Request::path`](super::Request::path) gives it.
+    /// The path, as [`Request::path`] gives it.
     #[must_use]
     pub fn path(&self) -> &str {
         let path = self.head.shown_path(self.head.path.of(&self.bytes));

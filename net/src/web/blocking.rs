@@ -11,17 +11,16 @@ use traps::admission::{Limit, Place};
 use traps::threads::Limiter;
 
 use super::form::Form;
-use super::handler::Handler;
-use super::request::Request;
-use super::response::Response;
 use super::whole::Whole;
+use crate::http::{ErrorPage, Handler, Request, Response};
 use crate::stream::Stream;
 
 /// A [`Limit`], and what those are answered whom it does not let in: what the route promised them,
 /// whatever the status. The default is that of [`Entrance::new`].
 ///
 /// ```
-/// use net::http::{Entrance, Object, Response};
+/// use net::http::Response;
+/// use net::web::{Entrance, Object};
 /// use traps::admission::Limit;
 ///
 /// let busy = |gate: &Limit| {
@@ -61,18 +60,18 @@ impl Entrance {
     ///
     /// The answer to be given; as text, unless [`or_else`](Entrance::or_else) makes it.
     pub fn enter(&self) -> Result<Place, Response> {
-        self.enter_in(Form::Text)
+        self.enter_with(Form::Text.page())
     }
 
-    /// Enters for a request that is answered in that [form](Request::form).
+    /// Enters for a request whose [error page](Request::error_page) that is.
     ///
     /// # Errors
     ///
     /// The answer to be given.
-    pub fn enter_in(&self, form: Form) -> Result<Place, Response> {
+    pub fn enter_with(&self, error_page: ErrorPage) -> Result<Place, Response> {
         self.gate.try_enter().map_err(|_full| match &self.busy {
             Some(busy) => busy(&self.gate),
-            None => form.error(503, "too busy, ask again later\n").ask_again(),
+            None => error_page(503, "too busy, ask again later\n").ask_again(),
         })
     }
 
@@ -104,7 +103,8 @@ impl fmt::Debug for Entrance {
 /// gone. A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
 ///
 /// ```
-/// use net::http::{Blocking, Response, Whole};
+/// use net::http::Response;
+/// use net::web::{Blocking, Whole};
 /// use traps::threads::Limiter;
 ///
 /// let count = |request: &Whole| {
@@ -140,15 +140,15 @@ where
     }
 
     async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let form = request.form();
-        let enter = || self.entrance.as_ref().map(|to| to.enter_in(form)).transpose();
+        let page = request.error_page();
+        let enter = || self.entrance.as_ref().map(|to| to.enter_with(page)).transpose();
         // Where it is full nobody reads a body, and a place is not for who is still sending one.
         if self.entrance.as_ref().is_some_and(Entrance::is_full)
             && let Err(busy) = enter()
         {
             return Ok(busy);
         }
-        let whole = request.whole(self.most).await?;
+        let whole = Whole::read(request, self.most).await?;
         let place = match enter() {
             Ok(place) => place,
             Err(busy) => return Ok(busy),
