@@ -11,8 +11,8 @@
 //! functions over bytes.
 //!
 //! What handlers are made of, and a client, is in [`web`](crate::web). Which rules of HTTP the
-//! server keeps is on a page of its own, [`conformance`](crate::guide::conformance). There is no TLS
-//! and no HTTP/2.
+//! server keeps is on a page of its own, [`conformance`](crate::guide::conformance). There is no
+//! TLS and no HTTP/2.
 
 mod answer;
 mod at_once;

@@ -267,7 +267,8 @@ impl<S: Stream> Reply<'_, S> {
     /// # Errors
     ///
     /// As for [`Reply::read_chunk`]; `InvalidData` if it is longer than `most` bytes. That and an
-    /// interrupt lose what had come; every later read says so, as of a [request](crate::http::Request).
+    /// interrupt lose what had come; every later read says so, as of a
+    /// [request](crate::http::Request).
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
         let mut body = Vec::new();

@@ -97,8 +97,8 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// As for [`Answer::write`](crate::http::Answer::write); those of reading the file, also that it
-    /// became shorter: then the answer breaks off.
+    /// As for [`Answer::write`](crate::http::Answer::write); those of reading the file, also that
+    /// it became shorter: then the answer breaks off.
     ///
     /// # Panics
     ///

@@ -142,8 +142,8 @@ impl<T> Router<T> {
         self
     }
 
-    /// The route of a request, which from now on is [answered in the form](Request::set_error_page) of
-    /// its path.
+    /// The route of a request, which from now on is
+    /// [answered in the form](Request::set_error_page) of its path.
     ///
     /// # Errors
     ///
