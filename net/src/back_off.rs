@@ -4,11 +4,12 @@
 //! It may not accept.
 
 use std::io;
+use std::mem;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use traps::{ConnectionDeadline, Time, note_warning};
 
-use crate::errno;
 use crate::limits::{BACK_OFF_FIRST, BACK_OFF_LONGEST, BACK_OFF_OVER};
 
 /// The fault when an accept fails, though the listener is not.
@@ -22,22 +23,22 @@ pub(crate) enum Trouble {
 
 impl Trouble {
     pub(crate) fn of(error: &io::Error) -> Option<Trouble> {
-        Some(match error.raw_os_error()? {
+        Some(match Errno::from_io_error(error)? {
             // Linux hands on a network error that the new socket has pending: see accept(2).
-            errno::ECONNABORTED
-            | errno::EPERM
-            | errno::EPROTO
-            | errno::ENOPROTOOPT
-            | errno::EOPNOTSUPP
-            | errno::ENONET
-            | errno::ENETDOWN
-            | errno::ENETUNREACH
-            | errno::EHOSTDOWN
-            | errno::EHOSTUNREACH
-            | errno::ETIMEDOUT => Trouble::Connection,
-            errno::EMFILE => Trouble::Exhausted("Too many open files (limit of the process)"),
-            errno::ENFILE => Trouble::Exhausted("Too many open files (limit of the system)"),
-            errno::ENOBUFS | errno::ENOMEM => Trouble::Exhausted("No memory for a socket"),
+            Errno::CONNABORTED
+            | Errno::PERM
+            | Errno::PROTO
+            | Errno::NOPROTOOPT
+            | Errno::OPNOTSUPP
+            | Errno::NONET
+            | Errno::NETDOWN
+            | Errno::NETUNREACH
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::TIMEDOUT => Trouble::Connection,
+            Errno::MFILE => Trouble::Exhausted("Too many open files (limit of the process)"),
+            Errno::NFILE => Trouble::Exhausted("Too many open files (limit of the system)"),
+            Errno::NOBUFS | Errno::NOMEM => Trouble::Exhausted("No memory for a socket"),
             _ => return None,
         })
     }
@@ -51,18 +52,14 @@ impl Trouble {
 pub(crate) struct BackOff {
     /// Called at every back-off, to have somebody free what has run out.
     pub(crate) make_room: Option<Box<dyn Fn()>>,
-    /// How often since the last accept.
-    row: u32,
-    episode: Option<Episode>,
-    /// As long as there is one.
-    clock: Option<ConnectionDeadline>,
-}
-
-struct Episode {
-    /// Back-offs so far.
+    /// How often since the last accept, or since the shutdown began.
+    pub(crate) row: u32,
+    /// How often in this episode; zero: there is none.
     count: u64,
     /// When the last of them began.
     last: Time,
+    /// As long as there is an episode.
+    clock: Option<ConnectionDeadline>,
 }
 
 impl BackOff {
@@ -70,10 +67,10 @@ impl BackOff {
     /// that begins.
     pub(crate) fn next(&mut self, what: &str, clock: ConnectionDeadline) -> Duration {
         let now = clock.now();
+        let ends = if self.row == 0 { self.words_if_over(now) } else { None };
+        let (span, begins) = self.back_off(what, now);
+        ends.into_iter().chain(begins).for_each(note_warning);
         self.clock = Some(clock);
-        let last_words = if self.row == 0 { self.words_if_over(now) } else { None };
-        let (span, first_words) = self.back_off(what, now);
-        last_words.into_iter().chain(first_words).for_each(note_warning);
         if let Some(make_room) = &self.make_room {
             make_room();
         }
@@ -82,56 +79,44 @@ impl BackOff {
 
     /// The span, and what is to be said.
     fn back_off(&mut self, what: &str, now: Time) -> (Duration, Option<String>) {
-        let words = self
-            .episode
-            .is_none()
-            .then(|| format!("accept backs off: {what}; tries again after 5 ms to 1 s"));
-        let episode = self.episode.get_or_insert(Episode { count: 0, last: now });
-        episode.count += 1;
-        episode.last = now;
+        let begins = self.count == 0;
         // Eight doublings pass the longest; more could overflow.
         let span = BACK_OFF_FIRST * (1 << self.row.min(8));
         self.row = self.row.saturating_add(1);
-        (span.min(BACK_OFF_LONGEST), words)
-    }
-
-    /// The next back-off is the shortest, however many there were.
-    pub(crate) fn begin_anew(&mut self) {
-        self.row = 0;
+        self.count += 1;
+        self.last = now;
+        let words = || format!("accept backs off: {what}; tries again after 5 ms to 1 s");
+        (span.min(BACK_OFF_LONGEST), begins.then(words))
     }
 
     /// It need not back off.
     #[inline]
     pub(crate) fn accepted(&mut self) {
         self.row = 0;
-        if let Some(clock) = &self.clock {
-            let now = clock.now();
-            self.look(now);
+        if self.clock.is_some() {
+            self.look();
         }
     }
 
     #[cold]
-    fn look(&mut self, now: Time) {
-        if let Some(text) = self.words_if_over(now) {
-            self.clock = None;
-            note_warning(text);
-        }
+    fn look(&mut self) {
+        let now = self.clock.as_ref().map(ConnectionDeadline::now);
+        now.and_then(|now| self.words_if_over(now)).into_iter().for_each(note_warning);
     }
 
     fn words_if_over(&mut self, now: Time) -> Option<String> {
-        let over = self.episode.as_ref().is_some_and(|it| now.since(it.last) >= BACK_OFF_OVER);
-        if over { self.last_words() } else { None }
+        if now.since(self.last) < BACK_OFF_OVER { None } else { self.last_words() }
     }
 
     /// Ends the episode, if there is one, and says so.
     pub(crate) fn end(&mut self) {
-        self.clock = None;
         self.last_words().into_iter().for_each(note_warning);
     }
 
     fn last_words(&mut self) -> Option<String> {
-        let Episode { count, .. } = self.episode.take()?;
-        Some(format!("accept goes on after backing off {count} times"))
+        self.clock = None;
+        let count = mem::take(&mut self.count);
+        (count > 0).then(|| format!("accept goes on after backing off {count} times"))
     }
 }
 
@@ -149,7 +134,7 @@ mod tests {
         assert_eq!(spans, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         back_off.accepted();
         assert_eq!(back_off.back_off("room", Time::ZERO).0, BACK_OFF_FIRST);
-        back_off.begin_anew();
+        back_off.row = 0;
         assert_eq!(back_off.back_off("room", Time::ZERO).0, BACK_OFF_FIRST);
     }
 
@@ -175,10 +160,10 @@ mod tests {
 
     #[test]
     fn trouble_of_one_connection_or_of_the_machine_is_not_the_listeners() {
-        let of = |errno| Trouble::of(&io::Error::from_raw_os_error(errno));
-        assert_eq!(of(errno::ECONNABORTED), Some(Trouble::Connection));
-        assert!(matches!(of(errno::EMFILE), Some(Trouble::Exhausted(_))));
-        assert_eq!(of(22), None, "EINVAL: it does not listen any more");
+        let of = |errno: Errno| Trouble::of(&errno.into());
+        assert_eq!(of(Errno::CONNABORTED), Some(Trouble::Connection));
+        assert!(matches!(of(Errno::MFILE), Some(Trouble::Exhausted(_))));
+        assert_eq!(of(Errno::INVAL), None, "it does not listen any more");
         assert_eq!(Trouble::of(&ErrorKind::ResourceBusy.into()), None);
     }
 }

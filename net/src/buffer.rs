@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
+use std::net::SocketAddr;
 use std::panic::Location;
 use std::task::Context;
 
 use traps::core::names::Site;
 
-use crate::stream::Stream;
+use crate::stream::{Stream, as_inner_stream};
 
 /// A [`Stream`] with a buffer in front of its reading side.
 ///
@@ -16,44 +17,12 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct BufReader<S> {
     stream: S,
-    window: Window,
-}
-
-/// Room for bytes, those of it that were read, and those of them that are not consumed.
-#[derive(Debug)]
-struct Window {
+    /// Room for bytes, of which those from `start` to `end` were read and not consumed.
     room: Vec<u8>,
     start: usize,
     end: usize,
     /// The size to which the room returns when it is empty.
     capacity: usize,
-}
-
-impl Window {
-    fn bytes(&self) -> &[u8] {
-        &self.room[self.start..self.end]
-    }
-
-    fn consume(&mut self, n: usize) {
-        assert!(n <= self.end - self.start, "rule: only what is in the buffer can be consumed");
-        self.start += n;
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-            self.room.truncate(self.capacity);
-            self.room.shrink_to(self.capacity);
-        }
-    }
-
-    /// Makes room for at least one more byte, and for `want` in all.
-    fn reserve(&mut self, want: usize) {
-        self.room.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
-        let want = want.max(self.end + 1);
-        if self.room.len() < want {
-            // Doubling, so that growing byte by byte copies each byte a few times at most.
-            self.room.resize(want.max(self.room.len() * 2), 0);
-        }
-    }
 }
 
 impl<S: Stream> BufReader<S> {
@@ -68,14 +37,13 @@ impl<S: Stream> BufReader<S> {
     #[must_use]
     pub fn with_capacity(capacity: usize, stream: S) -> BufReader<S> {
         let capacity = capacity.max(1);
-        let window = Window { room: vec![0; capacity], start: 0, end: 0, capacity };
-        BufReader { stream, window }
+        BufReader { stream, room: vec![0; capacity], start: 0, end: 0, capacity }
     }
 
     /// Bytes that were read and not consumed.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
-        self.window.bytes()
+        &self.room[self.start..self.end]
     }
 
     /// Counts the first `n` bytes of the buffer as used.
@@ -84,7 +52,13 @@ impl<S: Stream> BufReader<S> {
     ///
     /// If the buffer has fewer.
     pub fn consume(&mut self, n: usize) {
-        self.window.consume(n);
+        assert!(n <= self.buffer().len(), "rule: only what is in the buffer can be consumed");
+        self.start += n;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            self.room.truncate(self.capacity);
+            self.room.shrink_to(self.capacity);
+        }
     }
 
     /// The stream, to write to. Reading from it directly goes past the buffer.
@@ -95,7 +69,7 @@ impl<S: Stream> BufReader<S> {
     /// The stream, and what was read and not consumed.
     #[must_use]
     pub fn into_parts(self) -> (S, Vec<u8>) {
-        let rest = self.window.bytes().to_vec();
+        let rest = self.buffer().to_vec();
         (self.stream, rest)
     }
 
@@ -106,7 +80,7 @@ impl<S: Stream> BufReader<S> {
     ///
     /// Those of the stream.
     #[track_caller]
-    pub fn fill_more(&mut self) -> impl Future<Output = io::Result<usize>> + use<'_, S> {
+    pub fn fill_more(&mut self) -> impl Future<Output = io::Result<usize>> {
         self.read_behind(0, Location::caller())
     }
 
@@ -117,13 +91,13 @@ impl<S: Stream> BufReader<S> {
     ///
     /// Those of the stream.
     #[track_caller]
-    pub fn fill(&mut self) -> impl Future<Output = io::Result<usize>> + use<'_, S> {
+    pub fn fill(&mut self) -> impl Future<Output = io::Result<usize>> {
         let site = Location::caller();
         async move {
-            match self.buffer().len() {
-                0 => self.read_behind(0, site).await,
-                held => Ok(held),
+            if self.buffer().is_empty() {
+                self.read_behind(0, site).await?;
             }
+            Ok(self.buffer().len())
         }
     }
 
@@ -134,11 +108,11 @@ impl<S: Stream> BufReader<S> {
     ///
     /// As for [`BufReader::read_until`].
     #[track_caller]
-    pub fn read_line<'a>(
-        &'a mut self,
-        line: &'a mut Vec<u8>,
+    pub fn read_line(
+        &mut self,
+        line: &mut Vec<u8>,
         limit: usize,
-    ) -> impl Future<Output = io::Result<bool>> + use<'a, S> {
+    ) -> impl Future<Output = io::Result<bool>> {
         let site = Location::caller();
         async move {
             let size = self.find(b'\n', limit, site).await?;
@@ -159,12 +133,12 @@ impl<S: Stream> BufReader<S> {
     /// `InvalidData` if the first `limit` bytes have no delimiter; those of the stream. Nothing is
     /// consumed or appended then.
     #[track_caller]
-    pub fn read_until<'a>(
-        &'a mut self,
+    pub fn read_until(
+        &mut self,
         delimiter: u8,
-        out: &'a mut Vec<u8>,
+        out: &mut Vec<u8>,
         limit: usize,
-    ) -> impl Future<Output = io::Result<usize>> + use<'a, S> {
+    ) -> impl Future<Output = io::Result<usize>> {
         let site = Location::caller();
         async move {
             let size = self.find(delimiter, limit, site).await?;
@@ -180,10 +154,7 @@ impl<S: Stream> BufReader<S> {
     ///
     /// `UnexpectedEof` if the stream ends before; those of the stream. Nothing is consumed then.
     #[track_caller]
-    pub fn read_exact<'a>(
-        &'a mut self,
-        buf: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<()>> + use<'a, S> {
+    pub fn read_exact(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<()>> {
         let site = Location::caller();
         async move {
             while self.buffer().len() < buf.len() {
@@ -202,8 +173,7 @@ impl<S: Stream> BufReader<S> {
     async fn find(&mut self, delimiter: u8, limit: usize, site: Site) -> io::Result<usize> {
         let mut searched = 0;
         loop {
-            let bytes = self.window.bytes();
-            let bytes = &bytes[..bytes.len().min(limit)];
+            let bytes = &self.buffer()[..self.buffer().len().min(limit)];
             if let Some(place) = bytes[searched..].iter().position(|byte| *byte == delimiter) {
                 return Ok(searched + place + 1);
             }
@@ -226,25 +196,29 @@ impl<S: Stream> BufReader<S> {
         n
     }
 
+    /// Reads once, behind what is in the buffer, which has room for `want` bytes then and for one
+    /// more than it holds.
     async fn read_behind(&mut self, want: usize, site: Site) -> io::Result<usize> {
-        let BufReader { stream, window } = self;
-        window.reserve(want);
-        let n = stream.read_from(&mut window.room[window.end..], site).await?;
-        window.end += n;
+        self.room.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let want = want.max(self.end + 1);
+        if self.room.len() < want {
+            // Doubling, so that growing byte by byte copies each byte a few times at most.
+            self.room.resize(want.max(self.room.len() * 2), 0);
+        }
+        let n = self.stream.read_from(&mut self.room[self.end..], site).await?;
+        self.end += n;
         Ok(n)
     }
 }
 
 impl<S: Stream> Stream for BufReader<S> {
-    #[track_caller]
-    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.read_from(buf, Location::caller())
-    }
+    as_inner_stream!(self => self.stream);
 
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
         if self.buffer().is_empty() && !buf.is_empty() {
             // Nothing to keep in order with: a large read saves a copy.
-            if buf.len() >= self.window.capacity {
+            if buf.len() >= self.capacity {
                 return self.stream.read_from(buf, site).await;
             }
             self.read_behind(0, site).await?;
@@ -261,36 +235,13 @@ impl<S: Stream> Stream for BufReader<S> {
     }
 
     #[track_caller]
-    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.stream.write(buf)
-    }
-
-    #[track_caller]
-    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        self.stream.write_from(buf, site)
-    }
-
-    #[track_caller]
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        self.stream.write_vectored(bufs)
-    }
-
-    #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        let wait = self.window.bytes().is_empty().then(|| self.stream.readable());
+        let wait = self.buffer().is_empty().then(|| self.stream.readable());
         async move {
             match wait {
                 Some(wait) => wait.await,
                 None => Ok(()),
             }
         }
-    }
-
-    fn shutdown(&mut self) -> io::Result<()> {
-        self.stream.shutdown()
-    }
-
-    fn reset(&mut self) -> io::Result<()> {
-        self.stream.reset()
     }
 }

@@ -16,7 +16,6 @@
 mod attempt;
 mod back_off;
 mod buffer;
-mod errno;
 pub mod guide {
     //! Pages to read: which test holds which rule of HTTP ([`conformance`]).
 

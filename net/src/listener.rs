@@ -4,23 +4,20 @@ use std::ffi::c_int;
 use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::net::{self, SocketAddr};
 use std::panic::Location;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
 
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
-use socket2::{Domain, Protocol, Type};
+use traps::connection_deadline;
 use traps::core::names::Site;
-use traps::io::{Descriptor, Direction, Io, Ready, Source};
+use traps::io::{Direction, Io};
 use traps::shutdown::until_begun;
-use traps::{Sleep, connection_deadline};
 
-use crate::attempt::{Attempt, First};
+use crate::attempt::{attempt, until_done};
 use crate::back_off::{BackOff, Trouble};
 use crate::limits::LAST_TRIES;
 use crate::resolve::{Address, failed};
+use crate::socket::tcp_socket;
 use crate::tcp::TcpStream;
 
 /// How to listen.
@@ -40,27 +37,9 @@ impl Default for Options {
     }
 }
 
-/// A listening socket of which no duplicate exists.
-struct Socket(socket2::Socket);
-
-impl Source for Socket {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::Real(self.0.as_raw_fd())
-    }
-    fn kind(&self) -> char {
-        'l'
-    }
-    fn into_owner(self) -> Option<OwnedFd> {
-        Some(self.0.into())
-    }
-    fn is_sole(&self) -> bool {
-        true
-    }
-}
-
 /// A socket that accepts TCP connections.
 pub struct TcpListener {
-    io: Io<Socket>,
+    io: Io<net::TcpListener>,
     backlog: u32,
     back_off: BackOff,
 }
@@ -99,7 +78,7 @@ impl TcpListener {
         };
         let socket = socket.map_err(|error| failed("listen on", address, error))?;
         let backlog = options.backlog.min(most_backlog().unwrap_or(u32::MAX));
-        Ok(TcpListener { io: Io::new(Socket(socket)), backlog, back_off: BackOff::default() })
+        Ok(TcpListener { io: Io::new(socket.into()), backlog, back_off: BackOff::default() })
     }
 
     /// How many connections may wait to be accepted: what was asked for, or the system's
@@ -120,8 +99,7 @@ impl TcpListener {
     ///
     /// The system's.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        let address = self.io.0.local_addr()?;
-        Ok(address.as_socket().expect("a TCP listener has an IP address"))
+        self.io.local_addr()
     }
 
     /// Accepts one connection, with the address of its peer; blocks while none is there. One
@@ -136,9 +114,7 @@ impl TcpListener {
     /// `ResourceBusy` if another task accepts already; the interrupt that ended the wait: no
     /// connection was accepted then. Any other error of the system means that it does not listen.
     #[track_caller]
-    pub fn accept(
-        &mut self,
-    ) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + use<'_> {
+    pub fn accept(&mut self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> {
         self.accept_by(accept_with_address, Location::caller())
     }
 
@@ -149,15 +125,39 @@ impl TcpListener {
     ///
     /// As for [`TcpListener::accept`].
     #[track_caller]
-    pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<TcpStream>> + use<'_> {
+    pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<TcpStream>> {
         self.accept_by(accept_stream, Location::caller())
     }
 
-    #[inline]
-    fn accept_by<A>(&mut self, accept: A, site: Site) -> Accept<'_, A> {
-        let TcpListener { io, back_off, .. } = self;
-        let attempt = Attempt::new(First::Try, site, io.ready(Direction::Read, site));
-        Accept { attempt, io, accept, back_off, sleep: None }
+    async fn accept_by<T>(
+        &mut self,
+        accept: impl Fn(&Io<net::TcpListener>) -> io::Result<T>,
+        site: Site,
+    ) -> io::Result<T> {
+        loop {
+            let io = &self.io;
+            let wait = || io.ready(Direction::Read, site);
+            match until_done(false, site, wait, || attempt(|| accept(io))).await {
+                Ok(accepted) => {
+                    self.back_off.accepted();
+                    return Ok(accepted);
+                }
+                Err(error) => self.meet(error).await?,
+            }
+        }
+    }
+
+    /// Skips a connection that failed, and backs off where something has run out.
+    async fn meet(&mut self, error: io::Error) -> io::Result<()> {
+        match Trouble::of(&error) {
+            Some(Trouble::Connection) => {}
+            Some(Trouble::Exhausted(what)) => {
+                let clock = connection_deadline().await;
+                traps::sleep(self.back_off.next(what, clock)).await?;
+            }
+            None => return Err(error),
+        }
+        Ok(())
     }
 
     /// Like [`TcpListener::accept_stream`] until the kernel shuts down; then gives, one after the
@@ -169,9 +169,7 @@ impl TcpListener {
     ///
     /// As for [`TcpListener::accept`].
     #[track_caller]
-    pub fn accept_until_shutdown(
-        &mut self,
-    ) -> impl Future<Output = io::Result<Option<TcpStream>>> + use<'_> {
+    pub fn accept_until_shutdown(&mut self) -> impl Future<Output = io::Result<Option<TcpStream>>> {
         let site = Location::caller();
         async move {
             match until_begun(self.accept_by(accept_stream, site)).await {
@@ -183,48 +181,39 @@ impl TcpListener {
 
     /// One that waits in the backlog, if one does.
     async fn accept_waiting(&mut self) -> io::Result<Option<TcpStream>> {
-        let mut tries = 0;
+        self.back_off.row = 0;
         loop {
             // A long backlog is no reason not to answer those that were taken from it.
             traps::budget().await?;
-            match accept_stream(&self.io) {
-                Ok(accepted) => {
+            match attempt(|| accept_stream(&self.io)) {
+                Some(Ok(accepted)) => {
                     self.back_off.accepted();
                     return Ok(Some(accepted));
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                Some(Err(error)) => {
+                    let is_exhausted = matches!(Trouble::of(&error), Some(Trouble::Exhausted(_)));
+                    if is_exhausted && self.back_off.row == LAST_TRIES {
+                        // Those who wait would hold up the end of those who are served.
+                        return Ok(None);
+                    }
+                    self.meet(error).await?;
+                }
+                None => {
                     self.back_off.end();
                     return Ok(None);
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => match Trouble::of(&error) {
-                    Some(Trouble::Connection) => {}
-                    // Those who wait would hold up the end of those who are served.
-                    Some(Trouble::Exhausted(_)) if tries == LAST_TRIES => return Ok(None),
-                    Some(Trouble::Exhausted(what)) => {
-                        if tries == 0 {
-                            self.back_off.begin_anew();
-                        }
-                        tries += 1;
-                        let clock = connection_deadline().await;
-                        traps::sleep(self.back_off.next(what, clock)).await?;
-                    }
-                    None => return Err(error),
-                },
             }
         }
     }
 }
 
+/// Accepted connections inherit that it is without delay, which saves a system call for each.
 fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> {
-    let kind = Type::STREAM.nonblocking().cloexec();
-    let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
+    let socket = tcp_socket(address)?;
     socket.set_reuse_address(options.reuse_address)?;
     if options.reuse_port {
         socket.set_reuse_port(true)?;
     }
-    // Accepted connections inherit it, which saves a system call for each.
-    socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(c_int::try_from(options.backlog).unwrap_or(c_int::MAX))?;
     Ok(socket)
@@ -239,69 +228,14 @@ const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
 /// Accepts a connection in non-blocking mode, by one system call.
 #[inline]
-fn accept_stream(io: &Io<Socket>) -> io::Result<TcpStream> {
-    Ok(TcpStream::from_socket(accept_with(&io.0, FLAGS)?).accepted_by(io))
+fn accept_stream(io: &Io<net::TcpListener>) -> io::Result<TcpStream> {
+    Ok(TcpStream::from_socket(accept_with(&**io, FLAGS)?).accepted_by(io))
 }
 
 /// Accepts a connection, with the address of its peer.
-fn accept_with_address(io: &Io<Socket>) -> io::Result<(TcpStream, SocketAddr)> {
-    let (stream, peer) = acceptfrom_with(&io.0, FLAGS)?;
+fn accept_with_address(io: &Io<net::TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    let (stream, peer) = acceptfrom_with(&**io, FLAGS)?;
     let peer = peer.and_then(|peer| peer.try_into().ok());
     let stream = TcpStream::from_socket(stream).accepted_by(io);
     Ok((stream, peer.expect("a TCP connection has an IP address")))
-}
-
-/// The future of an accept.
-struct Accept<'a, A> {
-    attempt: Attempt<Ready<'a, Socket>>,
-    io: &'a Io<Socket>,
-    accept: A,
-    back_off: &'a mut BackOff,
-    sleep: Option<Sleep>,
-}
-
-impl<A: Unpin + Fn(&Io<Socket>) -> io::Result<T>, T> Future for Accept<'_, A> {
-    type Output = io::Result<T>;
-
-    // Where it is awaited, for a server that does little else: a call costs half of what it does.
-    #[inline(always)]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        loop {
-            if self.sleep.is_some() {
-                ready!(self.poll_sleep(cx))?;
-            }
-            let Accept { attempt, io, accept, back_off, .. } = &mut *self;
-            match ready!(attempt.poll(cx, || accept(io))) {
-                Ok(accepted) => {
-                    back_off.accepted();
-                    return Poll::Ready(Ok(accepted));
-                }
-                Err(error) => ready!(self.meet(error, cx))?,
-            }
-        }
-    }
-}
-
-impl<A> Accept<'_, A> {
-    #[cold]
-    fn poll_sleep(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(pause) = &mut self.sleep else { return Poll::Ready(Ok(())) };
-        let slept = ready!(Pin::new(pause).poll(cx));
-        self.sleep = None;
-        Poll::Ready(slept.map(drop).map_err(io::Error::from))
-    }
-
-    /// Skips a connection that failed, and backs off where something has run out.
-    #[cold]
-    fn meet(&mut self, error: io::Error, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Trouble::of(&error) {
-            Some(Trouble::Connection) => {}
-            Some(Trouble::Exhausted(what)) => {
-                let clock = ready!(pin!(connection_deadline()).poll(cx));
-                self.sleep = Some(traps::sleep(self.back_off.next(what, clock)));
-            }
-            None => return Poll::Ready(Err(error)),
-        }
-        Poll::Ready(Ok(()))
-    }
 }

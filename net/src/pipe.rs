@@ -5,16 +5,14 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind, IoSlice, Read as _};
 use std::panic::Location;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
+use traps::WaitQueue;
 use traps::core::names::Site;
-use traps::{Wait, WaitQueue};
 
-use crate::attempt::{Attempt, First};
+use crate::attempt::until_done;
 use crate::stream::Stream;
 
 /// The two ends of a pipe: what one writes the other reads. Each direction holds at most
@@ -22,7 +20,12 @@ use crate::stream::Stream;
 #[must_use]
 pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
     let (there, back) = (Rc::new(Lane::new(capacity)), Rc::new(Lane::new(capacity)));
-    (PipeEnd::new(there.clone(), back.clone()), PipeEnd::new(back, there))
+    let end = |incoming: &Rc<Lane>, outgoing: &Rc<Lane>| PipeEnd {
+        incoming: incoming.clone(),
+        outgoing: outgoing.clone(),
+        most: usize::MAX,
+    };
+    (end(&there, &back), end(&back, &there))
 }
 
 /// One end of a pipe. Dropping it ends what the other end reads, and breaks what it writes, unless
@@ -40,14 +43,18 @@ pub struct PipeEnd {
 struct Lane {
     bytes: RefCell<VecDeque<u8>>,
     capacity: usize,
-    /// Nothing more will be written.
-    ended: Cell<bool>,
-    /// Nobody will read.
-    broken: Cell<bool>,
-    /// One end gave the pipe up.
-    reset: Cell<bool>,
+    state: Cell<State>,
     reader: Side,
     writer: Side,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// One side is gone, or writes no more. What was written can still be read.
+    Closed,
+    /// One end gave the pipe up.
+    Reset,
 }
 
 /// Where one side waits for the other.
@@ -62,11 +69,12 @@ struct Side {
 }
 
 impl Side {
-    fn would_block<T>(&self) -> io::Result<T> {
+    /// Nothing can be done here until the next call.
+    fn would_block<T>(&self) -> Option<T> {
         // An answer that is left here was for a wait that was given up.
         while self.line.try_take_permit() {}
         self.taken.set(true);
-        Err(ErrorKind::WouldBlock.into())
+        None
     }
 
     /// Has the one who waits here try again.
@@ -75,6 +83,14 @@ impl Side {
             self.line.give_permit();
         }
     }
+
+    fn until_done<T>(
+        &self,
+        site: Site,
+        attempt: impl FnMut() -> Option<io::Result<T>>,
+    ) -> impl Future<Output = io::Result<T>> {
+        until_done(false, site, move || self.line.wait_for_permit_from(site), attempt)
+    }
 }
 
 impl Lane {
@@ -82,39 +98,37 @@ impl Lane {
         Lane {
             bytes: RefCell::default(),
             capacity: capacity.max(1),
-            ended: Cell::new(false),
-            broken: Cell::new(false),
-            reset: Cell::new(false),
+            state: Cell::new(State::Open),
             reader: Side::default(),
             writer: Side::default(),
         }
     }
 
-    fn take(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.check()?;
-        let mut bytes = self.bytes.borrow_mut();
-        if bytes.is_empty() && !self.ended.get() && !buf.is_empty() {
-            return self.reader.would_block();
+    /// Whether there is something to read, or the end.
+    fn look(&self) -> Option<io::Result<()>> {
+        match self.state.get() {
+            State::Reset => Some(Err(ErrorKind::ConnectionReset.into())),
+            State::Open if self.bytes.borrow().is_empty() => self.reader.would_block(),
+            State::Open | State::Closed => Some(Ok(())),
         }
-        let n = io::Read::read(&mut *bytes, buf)?;
-        if n > 0 {
+    }
+
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        if buf.is_empty() {
+            return Some(Ok(0));
+        }
+        let taken = self.look()?.and_then(|()| self.bytes.borrow_mut().read(buf));
+        if let Ok(1..) = taken {
             self.writer.call();
         }
-        Ok(n)
+        Some(taken)
     }
 
-    fn look(&self) -> io::Result<()> {
-        self.check()?;
-        if self.bytes.borrow().is_empty() && !self.ended.get() {
-            return self.reader.would_block();
-        }
-        Ok(())
-    }
-
-    fn put(&self, bufs: &[IoSlice<'_>], most: usize) -> io::Result<usize> {
-        self.check()?;
-        if self.ended.get() || self.broken.get() {
-            return Err(ErrorKind::BrokenPipe.into());
+    fn put(&self, bufs: &[IoSlice<'_>], most: usize) -> Option<io::Result<usize>> {
+        match self.state.get() {
+            State::Reset => return Some(Err(ErrorKind::ConnectionReset.into())),
+            State::Closed => return Some(Err(ErrorKind::BrokenPipe.into())),
+            State::Open => {}
         }
         let mut bytes = self.bytes.borrow_mut();
         let before = bytes.len();
@@ -130,36 +144,28 @@ impl Lane {
         if bytes.len() > before {
             self.reader.call();
         }
-        Ok(bytes.len() - before)
+        Some(Ok(bytes.len() - before))
     }
 
-    fn check(&self) -> io::Result<()> {
-        if self.reset.get() { Err(ErrorKind::ConnectionReset.into()) } else { Ok(()) }
+    /// Whether the writer has gone, or writes no more.
+    fn end(&self) -> Option<io::Result<()>> {
+        if self.state.get() == State::Open { self.reader.would_block() } else { Some(Ok(())) }
     }
 
-    fn reset(&self) {
-        self.reset.set(true);
-        self.bytes.borrow_mut().clear();
+    fn close(&self) {
+        if self.state.get() == State::Open {
+            self.change(State::Closed);
+        }
+    }
+
+    fn change(&self, state: State) {
+        self.state.set(state);
         self.reader.call();
-        self.writer.call();
-    }
-
-    fn end(&self) {
-        self.ended.set(true);
-        self.reader.call();
-    }
-
-    fn break_off(&self) {
-        self.broken.set(true);
         self.writer.call();
     }
 }
 
 impl PipeEnd {
-    fn new(incoming: Rc<Lane>, outgoing: Rc<Lane>) -> PipeEnd {
-        PipeEnd { incoming, outgoing, most: usize::MAX }
-    }
-
     /// From now on a read or a write at this end moves at most `most` bytes (at least one), as a
     /// network may do: code that takes a message for a packet fails.
     pub fn set_short_reads(&mut self, most: usize) {
@@ -169,80 +175,52 @@ impl PipeEnd {
 
 impl Drop for PipeEnd {
     fn drop(&mut self) {
-        self.outgoing.end();
-        self.incoming.break_off();
+        self.outgoing.close();
+        self.incoming.close();
     }
 }
 
 impl Stream for PipeEnd {
-    #[track_caller]
-    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        self.read_from(buf, Location::caller())
-    }
-
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         let most = buf.len().min(self.most);
-        let (lane, buf) = (&*self.incoming, &mut buf[..most]);
-        operation(&lane.reader, site, move || lane.take(buf))
-    }
-
-    #[track_caller]
-    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.write_from(buf, Location::caller())
+        let lane = &self.incoming;
+        lane.reader.until_done(site, move || lane.take(&mut buf[..most]))
     }
 
     fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        let (lane, most) = (&*self.outgoing, self.most);
-        operation(&lane.writer, site, move || lane.put(&[IoSlice::new(buf)], most))
+        let (lane, most) = (&self.outgoing, self.most);
+        lane.writer.until_done(site, move || lane.put(&[IoSlice::new(buf)], most))
     }
 
     #[track_caller]
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        let (lane, most) = (&*self.outgoing, self.most);
-        operation(&lane.writer, Location::caller(), move || lane.put(bufs, most))
+        let (lane, most) = (&self.outgoing, self.most);
+        lane.writer.until_done(Location::caller(), move || lane.put(bufs, most))
     }
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        let lane = &*self.incoming;
-        operation(&lane.reader, Location::caller(), move || lane.look())
+        let lane = &self.incoming;
+        lane.reader.until_done(Location::caller(), || lane.look())
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
-        self.outgoing.end();
+        self.outgoing.close();
         Ok(())
     }
 
     /// At once: from here on every operation at either end fails with `ConnectionReset`.
     fn reset(&mut self) -> io::Result<()> {
-        self.outgoing.reset();
-        self.incoming.reset();
+        for lane in [&self.outgoing, &self.incoming] {
+            lane.bytes.borrow_mut().clear();
+            lane.change(State::Reset);
+        }
         Ok(())
     }
-}
 
-fn operation<F>(side: &Side, site: Site, operation: F) -> Operation<F> {
-    let wait = side.line.wait_for_permit_from(site);
-    Operation { attempt: Attempt::new(First::Try, site, wait), operation }
-}
-
-/// The future of a read or a write.
-struct Operation<F> {
-    attempt: Attempt<Wait>,
-    operation: F,
-}
-
-// It is never pinned inside: the operation is called, not polled.
-impl<F> Unpin for Operation<F> {}
-
-impl<F, T> Future for Operation<F>
-where
-    F: FnMut() -> io::Result<T>,
-{
-    type Output = io::Result<T>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let Operation { attempt, operation } = &mut *self;
-        attempt.poll(cx, operation)
+    #[track_caller]
+    fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
+        let lane = &self.incoming;
+        lane.reader.until_done(Location::caller(), || lane.end())
     }
 }

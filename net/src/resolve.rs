@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use traps::Interruptible;
 
@@ -32,18 +32,6 @@ impl From<SocketAddr> for Address {
     }
 }
 
-impl From<SocketAddrV4> for Address {
-    fn from(address: SocketAddrV4) -> Address {
-        Address::Known(address.into())
-    }
-}
-
-impl From<SocketAddrV6> for Address {
-    fn from(address: SocketAddrV6) -> Address {
-        Address::Known(address.into())
-    }
-}
-
 impl<I: Into<IpAddr>> From<(I, u16)> for Address {
     fn from((ip, port): (I, u16)) -> Address {
         Address::Known(SocketAddr::new(ip.into(), port))
@@ -51,24 +39,10 @@ impl<I: Into<IpAddr>> From<(I, u16)> for Address {
 }
 
 /// `127.0.0.1:80`, `[::1]:80` and `name:80`.
-impl From<String> for Address {
-    fn from(text: String) -> Address {
-        match text.parse() {
-            Ok(address) => Address::Known(address),
-            Err(_) => Address::Named(text),
-        }
-    }
-}
-
-impl From<&str> for Address {
-    fn from(text: &str) -> Address {
-        Address::from(text.to_owned())
-    }
-}
-
-impl From<&String> for Address {
-    fn from(text: &String) -> Address {
-        Address::from(text.clone())
+impl<T: AsRef<str> + ?Sized> From<&T> for Address {
+    fn from(text: &T) -> Address {
+        let text = text.as_ref();
+        text.parse().map_or_else(|_| Address::Named(text.to_owned()), Address::Known)
     }
 }
 
@@ -89,26 +63,23 @@ pub fn resolve<A: Into<Address>>(
     let lookup = match &address {
         Address::Named(name) if has_port(name) => {
             let name = name.clone();
-            let job = move || name.to_socket_addrs().map(Vec::from_iter);
-            Some(traps::run_in_thread(job))
+            Some(traps::run_in_thread(move || name.to_socket_addrs().map(Vec::from_iter)))
         }
         Address::Named(_) | Address::Known(_) => None,
     };
     async move {
         let found = match (&address, lookup) {
             (Address::Known(known), _) => return Ok(vec![*known]),
-            (Address::Named(_), None) => {
-                Err(io::Error::new(ErrorKind::InvalidInput, "expected NAME:PORT"))
-            }
-            (Address::Named(_), Some(job)) => job.await.unwrap_or_else(|error| Err(error.into())),
+            (_, Some(job)) => job.await.unwrap_or_else(|error| Err(error.into())),
+            (_, None) => Err(io::Error::new(ErrorKind::InvalidInput, "expected NAME:PORT")),
         };
-        match found {
+        let found = match found {
             Ok(found) if found.is_empty() => {
-                let error = io::Error::new(ErrorKind::NotFound, "the name has no address");
-                Err(failed("find", address, error))
+                Err(io::Error::new(ErrorKind::NotFound, "the name has no address"))
             }
-            found => found.map_err(|error| failed("find", address, error)),
-        }
+            found => found,
+        };
+        found.map_err(|error| failed("find", address, error))
     }
 }
 

@@ -1,61 +1,28 @@
-//! What a connection knows about its socket, and the futures that move bytes.
+//! What a connection knows about its socket, and what is done with it.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice, Write as _};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use socket2::{Domain, Protocol, SockRef, Type};
 use traps::core::names::Site;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
-use traps::{Budget, Interrupt, budget_from, take_budget};
+use traps::{Budget, budget_from, take_budget};
 
-use crate::attempt::{Attempt, First};
+use crate::attempt::{attempt, until_done};
 
 /// A socket of which no duplicate exists, nothing here hands out its descriptor; and what is known
-/// about it, where it takes no room.
-pub(crate) struct Socket(pub(crate) std::net::TcpStream, pub(crate) Known);
-
-impl Source for Socket {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::Real(self.0.as_raw_fd())
-    }
-    fn kind(&self) -> char {
-        'c'
-    }
-    fn into_owner(self) -> Option<OwnedFd> {
-        Some(self.0.into())
-    }
-    fn is_sole(&self) -> bool {
-        true
-    }
-}
-
-impl Socket {
-    /// Reads what is there. The system is called in place, where the standard library takes three
-    /// calls to get there: some 15 instructions of a request, and as many for `send`.
-    #[inline(always)]
-    fn receive(&self, buf: &mut [u8]) -> Result<usize, Errno> {
-        // Where nothing is there, the system would say so of this too.
-        if buf.is_empty() {
-            return Ok(0);
-        }
-        recv(&self.0, buf, RecvFlags::empty()).map(|(n, _)| n)
-    }
-
-    /// Writes what there is room for.
-    #[inline(always)]
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        send(&self.0, bytes, SendFlags::NOSIGNAL)
-    }
-}
-
-/// The known state of a socket. One reads it, one writes it: each of them has its own half.
-#[derive(Debug, Default)]
-pub(crate) struct Known {
+/// about it, where it takes no room. One reads it, one writes it: each of them has its own half.
+pub(crate) struct Socket {
+    pub(crate) stream: std::net::TcpStream,
+    /// Bytes that the system has taken.
+    pub(crate) written: Cell<u64>,
     /// The last read emptied the socket, or a try found nothing, so the next read waits without
     /// trying.
     ///
@@ -78,23 +45,58 @@ pub(crate) struct Known {
     /// TCP urgent data, and what follows the mark is then found when more arrives.
     pub(crate) drained: Cell<bool>,
     /// The last write filled the socket, so the next one waits without trying: the system makes an
-    /// edge for whoever was refused room, and a short write was refused the rest.
+    /// edge for whoever was refused room, and a short write was refused the rest. A wait that was
+    /// begun clears this, too.
     pub(crate) full: Cell<bool>,
 }
 
-/// Reads what is there; `None` where nothing is, or the budget is spent.
-#[inline(always)]
-pub(crate) fn try_read(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usize>> {
-    if !take_budget() {
-        return None;
+impl Socket {
+    pub(crate) fn new(stream: std::net::TcpStream) -> Socket {
+        let (drained, full) = (Cell::new(false), Cell::new(false));
+        Socket { stream, written: Cell::new(0), drained, full }
     }
-    let socket: &Socket = io;
-    let done = retried(|| socket.receive(buf));
+}
+
+impl Source for Socket {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor::Real(self.stream.as_raw_fd())
+    }
+    fn kind(&self) -> char {
+        'c'
+    }
+    fn into_owner(self) -> Option<OwnedFd> {
+        Some(self.stream.into())
+    }
+    fn is_sole(&self) -> bool {
+        true
+    }
+}
+
+/// A new TCP socket in non-blocking mode, without delay.
+pub(crate) fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
+    let kind = Type::STREAM.nonblocking().cloexec();
+    let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
+    socket.set_tcp_nodelay(true)?;
+    Ok(socket)
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+/// Reads what is there; `None` where nothing is.
+///
+/// The system is called in place, where the standard library takes three calls to get there: some
+/// 15 instructions of a request, and as many for `send`.
+#[inline(always)]
+pub(crate) fn receive(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usize>> {
+    if buf.is_empty() {
+        // Where nothing is there, the system would say so of this too.
+        return Some(Ok(0));
+    }
+    let done = attempt(|| recv(&io.stream, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
     if let Some(Ok(n)) = done {
         io.note(Direction::Read, n);
     }
-    // Nothing waited, so no edge is lost.
-    socket.1.drained.set(match &done {
+    io.drained.set(match &done {
         Some(Ok(n)) => 0 < *n && *n < buf.len(),
         Some(Err(_)) => false,
         None => true,
@@ -102,116 +104,56 @@ pub(crate) fn try_read(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usi
     done
 }
 
-/// What an operation comes to; `None` where it would block.
-#[inline(always)]
-fn retried(mut operation: impl FnMut() -> Result<usize, Errno>) -> Option<io::Result<usize>> {
-    loop {
-        match operation() {
-            Err(Errno::AGAIN) => return None,
-            Err(Errno::INTR) => {}
-            done => return Some(done.map_err(io::Error::from)),
-        }
-    }
-}
-
-/// Writes what there is room for, and counts it; `None` where there is none, or the budget is
-/// spent.
-#[inline(always)]
-pub(crate) fn try_write(
+/// Reads what is there into `buf`, waiting until something is.
+#[inline]
+pub(crate) fn read(
     io: &Io<Socket>,
-    written: &mut u64,
-    buf: &[u8],
-) -> Option<io::Result<usize>> {
-    let socket: &Socket = io;
-    if socket.1.full.take() && !buf.is_empty() || !take_budget() {
-        return None;
-    }
-    let done = retried(|| socket.send(buf));
-    if let Some(Ok(n)) = &done {
-        socket.1.full.set(*n < buf.len());
-        *written += *n as u64;
-        io.note(Direction::Write, *n);
-    }
-    done
+    buf: &mut [u8],
+    site: Site,
+) -> impl Future<Output = io::Result<usize>> {
+    // Nothing to read into: there is nothing to wait for.
+    let waits_first = !buf.is_empty() && io.drained.get();
+    until_done(waits_first, site, move || ready_to_read(io, site), move || receive(io, buf))
 }
 
-/// The future of a read.
-pub(crate) struct Read<'a, 'b> {
-    attempt: Attempt<Ready<'a, Socket>>,
-    io: &'a Io<Socket>,
-    buf: &'b mut [u8],
-}
-
-impl<'a, 'b> Read<'a, 'b> {
-    #[inline]
-    pub(crate) fn new(io: &'a Io<Socket>, buf: &'b mut [u8], site: Site) -> Read<'a, 'b> {
-        // Nothing to read into: there is nothing to wait for.
-        let first = if buf.is_empty() { First::Try } else { First::after(&io.1.drained) };
-        let attempt = Attempt::new(first, site, io.ready(Direction::Read, site));
-        Read { attempt, io, buf }
-    }
-}
-
-impl Future for Read<'_, '_> {
-    type Output = io::Result<usize>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Read { attempt, io, buf } = &mut *self;
-        let socket: &Socket = io;
-        let n = ready!(attempt.poll(cx, || Ok(socket.receive(buf)?)))?;
-        socket.1.drained.set(0 < n && n < buf.len());
-        io.note(Direction::Read, n);
-        Poll::Ready(Ok(n))
-    }
+#[inline]
+fn ready_to_read(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
+    io.drained.set(false);
+    io.ready(Direction::Read, site)
 }
 
 /// The future of a wait for something to read. Small, for there are many that wait.
 pub(crate) enum Readable<'a> {
     /// To look into the socket first.
-    New {
-        io: &'a Io<Socket>,
-        site: Site,
-    },
-    /// It waits for its budget. In a box, because few waits do.
-    Spent {
-        io: &'a Io<Socket>,
-        site: Site,
-        budget: Box<Budget>,
-    },
+    New(&'a Io<Socket>, Site),
+    /// The budget was spent. It ends with the next one and does not look: a read may still wait.
+    Spent(Budget),
     Wait(Ready<'a, Socket>),
 }
 
 impl<'a> Readable<'a> {
     #[inline]
     pub(crate) fn new(io: &'a Io<Socket>, site: Site) -> Readable<'a> {
-        match First::after(&io.1.drained) {
-            First::Try => Readable::New { io, site },
-            First::Wait => Readable::Wait(io.ready(Direction::Read, site)),
+        match io.drained.get() {
+            true => Readable::Wait(ready_to_read(io, site)),
+            false => Readable::New(io, site),
         }
     }
 
     /// Looks into the socket, and begins to wait if nothing is there.
     #[cold]
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Readable::New { io, site } = *self
-            && !take_budget()
-        {
-            *self = Readable::Spent { io, site, budget: Box::new(budget_from(site)) };
-        }
-        let (io, site) = match self {
-            Readable::New { io, site } => (*io, *site),
-            Readable::Spent { io, site, budget } => {
-                ready!(Pin::new(&mut **budget).poll(cx))
-                    .map_err(<io::Error as From<Interrupt>>::from)?;
-                (*io, *site)
+        *self = match self {
+            Readable::New(io, site) if take_budget() => {
+                if let Some(looked) = attempt(|| io.stream.peek(&mut [0])) {
+                    return Poll::Ready(looked.map(drop));
+                }
+                Readable::Wait(ready_to_read(io, site))
             }
+            Readable::New(_, site) => Readable::Spent(budget_from(site)),
+            Readable::Spent(budget) => return Pin::new(budget).poll(cx).map_err(io::Error::from),
             Readable::Wait(_) => unreachable!("who waits has looked"),
         };
-        if is_ready(io)? {
-            return Poll::Ready(Ok(()));
-        }
-        *self = Readable::Wait(io.ready(Direction::Read, site));
         Pin::new(self).poll(cx)
     }
 }
@@ -229,14 +171,71 @@ impl Future for Readable<'_> {
     }
 }
 
-/// Whether there is something to read, or the end.
-fn is_ready(io: &Io<Socket>) -> io::Result<bool> {
-    loop {
-        match io.0.peek(&mut [0]) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            looked => return looked.map(|_| true),
+// ---- Writing ------------------------------------------------------------------------------------
+
+/// Writes what there is room for; `None` where there is none.
+#[inline(always)]
+pub(crate) fn transmit(io: &Io<Socket>, bytes: &[u8]) -> Option<io::Result<usize>> {
+    wrote(io, bytes.len(), attempt(|| send(&io.stream, bytes, SendFlags::NOSIGNAL)))
+}
+
+/// Notes what a write of so many bytes came to.
+#[inline(always)]
+fn wrote(
+    io: &Io<Socket>,
+    offered: usize,
+    done: Option<io::Result<usize>>,
+) -> Option<io::Result<usize>> {
+    if let Some(Ok(n)) = done {
+        io.full.set(n < offered);
+        io.written.set(io.written.get() + n as u64);
+        io.note(Direction::Write, n);
+    }
+    done
+}
+
+/// Writes by `attempt` some of what is `empty` or not, waiting until there is room.
+#[inline]
+fn write_by(
+    io: &Io<Socket>,
+    empty: bool,
+    site: Site,
+    attempt: impl FnMut() -> Option<io::Result<usize>>,
+) -> impl Future<Output = io::Result<usize>> {
+    until_done(!empty && io.full.get(), site, move || room_to_write(io, site), attempt)
+}
+
+#[inline]
+fn room_to_write(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
+    io.full.set(false);
+    io.ready(Direction::Write, site)
+}
+
+/// Writes some of `bytes`, waiting until there is room.
+#[inline]
+pub(crate) fn write(
+    io: &Io<Socket>,
+    bytes: &[u8],
+    site: Site,
+) -> impl Future<Output = io::Result<usize>> {
+    write_by(io, bytes.is_empty(), site, move || transmit(io, bytes))
+}
+
+/// Writes all of `bytes`, waiting whenever there is no room.
+#[inline]
+pub(crate) fn write_all(
+    io: &Io<Socket>,
+    mut bytes: &[u8],
+    site: Site,
+) -> impl Future<Output = io::Result<()>> {
+    async move {
+        while !bytes.is_empty() {
+            match write(io, bytes, site).await? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                n => bytes = &bytes[n..],
+            }
         }
+        Ok(())
     }
 }
 
@@ -244,107 +243,45 @@ fn is_ready(io: &Io<Socket>) -> io::Result<bool> {
 /// more.
 const MOST_SLICES: usize = 1024;
 
-/// Those that are offered at once: after the empty ones in front, of which the system might take
-/// nothing but them.
-fn taken<'a, 'b>(slices: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
+/// Writes some of the slices, in order, by one system call, waiting until there is room.
+pub(crate) fn write_vectored(
+    io: &Io<Socket>,
+    slices: &[IoSlice<'_>],
+    site: Site,
+) -> impl Future<Output = io::Result<usize>> {
+    // Of empty ones in front the system might take nothing but them.
     let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
-    let rest = &slices[from..];
-    &rest[..rest.len().min(MOST_SLICES)]
+    let slices = &slices[from..slices.len().min(from + MOST_SLICES)];
+    let size = slices.iter().map(|slice| slice.len()).sum();
+    let send = move || wrote(io, size, attempt(|| (&io.stream).write_vectored(slices)));
+    write_by(io, slices.is_empty(), site, send)
 }
 
-/// Bytes to write: one slice or several.
-pub(crate) trait Bytes {
-    /// How many.
-    fn size(&self) -> usize;
-    /// Offers them to the system.
-    fn offer(&self, socket: &Socket) -> io::Result<usize>;
-    /// How many of them that offers: of some thousand slices not all.
-    fn offered(&self) -> usize {
-        self.size()
-    }
-}
+// ---- The peer -----------------------------------------------------------------------------------
 
-impl Bytes for &[u8] {
-    fn size(&self) -> usize {
-        self.len()
-    }
-    fn offer(&self, socket: &Socket) -> io::Result<usize> {
-        Ok(socket.send(self)?)
-    }
-}
-
-impl Bytes for &[IoSlice<'_>] {
-    fn size(&self) -> usize {
-        self.iter().map(|slice| slice.len()).sum()
-    }
-    fn offer(&self, socket: &Socket) -> io::Result<usize> {
-        (&socket.0).write_vectored(taken(self))
-    }
-    fn offered(&self) -> usize {
-        taken(self).iter().map(|slice| slice.len()).sum()
-    }
-}
-
-/// The future of a write.
-pub(crate) struct Write<'a, B> {
-    attempt: Attempt<Ready<'a, Socket>>,
-    io: &'a Io<Socket>,
-    written: &'a mut u64,
-    bytes: B,
-}
-
-impl<'a, B: Bytes> Write<'a, B> {
-    #[inline]
-    pub(crate) fn new(
-        io: &'a Io<Socket>,
-        written: &'a mut u64,
-        bytes: B,
-        site: Site,
-    ) -> Write<'a, B> {
-        let nothing = bytes.size() == 0;
-        let first = if nothing { First::Try } else { First::after(&io.1.full) };
-        let attempt = Attempt::new(first, site, io.ready(Direction::Write, site));
-        Write { attempt, io, written, bytes }
-    }
-
-    #[inline]
-    fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Write { attempt, io, written, bytes } = self;
-        let socket: &Socket = io;
-        let n = ready!(attempt.poll(cx, || bytes.offer(socket)))?;
-        socket.1.full.set(n < bytes.offered());
-        **written += n as u64;
-        io.note(Direction::Write, n);
-        Poll::Ready(Ok(n))
-    }
-}
-
-impl<B: Bytes + Unpin> Future for Write<'_, B> {
-    type Output = io::Result<usize>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.poll_once(cx)
-    }
-}
-
-/// The future of a write that goes on until nothing is left.
-pub(crate) struct WriteAll<'a>(pub(crate) Write<'a, &'a [u8]>);
-
-impl Future for WriteAll<'_> {
-    type Output = io::Result<()>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let write = &mut self.0;
-        while !write.bytes.is_empty() {
-            let n = ready!(write.poll_once(cx))?;
-            if n == 0 {
-                return Poll::Ready(Err(ErrorKind::WriteZero.into()));
-            }
-            write.bytes = &write.bytes[n..];
-            write.attempt.begin(First::after(&write.io.1.full));
+/// Waits until the peer has closed its side, or the connection has failed.
+pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
+    loop {
+        // First: no system call is made where nothing arrives.
+        ready_to_read(io, site).await?;
+        if is_any(io, PollFlags::RDHUP)? {
+            return Ok(());
         }
-        Poll::Ready(Ok(()))
     }
+}
+
+/// Waits until nothing that was written is unsent.
+pub(crate) async fn sent(io: &Io<Socket>, site: Site) -> io::Result<()> {
+    // From now on the system says that there is room where nothing is unsent, and only there.
+    SockRef::from(&io.stream).set_tcp_notsent_lowat(1)?;
+    io.full.set(false);
+    while !is_any(io, PollFlags::OUT)? {
+        room_to_write(io, site).await?;
+    }
+    Ok(())
+}
+
+/// Whether one of those is so now, or the connection has failed.
+fn is_any(io: &Io<Socket>, flags: PollFlags) -> io::Result<bool> {
+    Ok(poll(&mut [PollFd::new(&io.stream, flags)], Some(&Timespec::default()))? > 0)
 }

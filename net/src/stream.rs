@@ -1,7 +1,8 @@
 //! What a byte stream is to the code above it, whatever carries the bytes.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn, ready};
 use std::io::{self, ErrorKind, IoSlice};
+use std::net::SocketAddr;
 use std::panic::Location;
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -31,10 +32,13 @@ use traps::{take_budget, yield_now};
 #[allow(async_fn_in_trait, reason = "tasks of one thread need no Send bound")]
 pub trait Stream {
     /// Reads what is there into `buf`, waiting until something is. Zero: the peer has finished.
-    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>>;
+    #[track_caller]
+    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        self.read_from(buf, Location::caller())
+    }
 
     /// Like `read`, for a wrapper that knows its own caller's place in the source, which the log
-    /// shows. A stream that cannot pass it on shows its own.
+    /// shows. A stream has `read`, or this if it can pass the place on: each is made of the other.
     #[track_caller]
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         let _ = site;
@@ -90,9 +94,12 @@ pub trait Stream {
     }
 
     /// Writes some of `buf`, waiting until there is room. Returns how much.
-    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>>;
+    #[track_caller]
+    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        self.write_from(buf, Location::caller())
+    }
 
-    /// Like `write`, for a wrapper, as [`read_from`](Stream::read_from).
+    /// Like `write`, for a wrapper; `write` or this, as for [`read_from`](Stream::read_from).
     #[track_caller]
     fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         let _ = site;
@@ -129,12 +136,12 @@ pub trait Stream {
 
     /// Reads what is there already; `None` where that takes a wait. Of whoever is polled with `cx`.
     fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-        at_once(pin!(self.read(buf)).poll(cx))
+        if_ready(pin!(self.read(buf)).poll(cx))
     }
 
     /// Writes what there is room for already; `None` where that takes a wait. As `try_read`.
     fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-        at_once(pin!(self.write(buf)).poll(cx))
+        if_ready(pin!(self.write(buf)).poll(cx))
     }
 
     /// Whether a wait for the first byte of all had better begin with a read: it costs no more than
@@ -161,6 +168,23 @@ pub trait Stream {
     fn reset(&mut self) -> io::Result<()> {
         self.shutdown()
     }
+
+    /// Waits until the peer has closed its side, whether or not bytes are unread before that. A
+    /// connection that failed counts as closed. A stream that cannot tell waits for ever.
+    fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
+        pending()
+    }
+
+    /// Waits until the system has handed on to the peer all that was written. A stream that cannot
+    /// tell does not wait. After it, a TCP connection has room for more only when nothing is unsent.
+    fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
+        ready(Ok(()))
+    }
+
+    /// The address of the other end, if the stream has one and knows it.
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        None
+    }
 }
 
 /// Reads what is there; `None` if nothing is. Other than a try it does not take a spent budget for
@@ -177,38 +201,69 @@ pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result
 }
 
 /// The result of a wait that was given up at its first poll.
-fn at_once<T>(polled: Poll<T>) -> Option<T> {
+fn if_ready<T>(polled: Poll<T>) -> Option<T> {
     match polled {
         Poll::Ready(done) => Some(done),
         Poll::Pending => None,
     }
 }
 
+/// What a stream around another leaves to that: all but its reading.
+macro_rules! as_inner_stream {
+    ($self:ident => $inner:expr) => {
+        fn write_from(
+            &mut $self,
+            buf: &[u8],
+            site: Site,
+        ) -> impl Future<Output = io::Result<usize>> {
+            $inner.write_from(buf, site)
+        }
+
+        #[track_caller]
+        fn write_vectored(
+            &mut $self,
+            bufs: &[IoSlice<'_>],
+        ) -> impl Future<Output = io::Result<usize>> {
+            $inner.write_vectored(bufs)
+        }
+
+        #[inline(always)]
+        fn try_write(&mut $self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+            $inner.try_write(buf, cx)
+        }
+
+        fn shutdown(&mut $self) -> io::Result<()> {
+            $inner.shutdown()
+        }
+
+        fn reset(&mut $self) -> io::Result<()> {
+            $inner.reset()
+        }
+
+        #[track_caller]
+        fn closed(&mut $self) -> impl Future<Output = io::Result<()>> {
+            $inner.closed()
+        }
+
+        #[track_caller]
+        fn sent(&mut $self) -> impl Future<Output = io::Result<()>> {
+            $inner.sent()
+        }
+
+        fn peer_addr(&$self) -> Option<SocketAddr> {
+            $inner.peer_addr()
+        }
+    };
+}
+
+pub(crate) use as_inner_stream;
+
 /// A stream that is lent: whoever has it gives it back.
 impl<S: Stream> Stream for &mut S {
-    #[track_caller]
-    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        (**self).read(buf)
-    }
+    as_inner_stream!(self => (**self));
 
-    #[track_caller]
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         (**self).read_from(buf, site)
-    }
-
-    #[track_caller]
-    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        (**self).write(buf)
-    }
-
-    #[track_caller]
-    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        (**self).write_from(buf, site)
-    }
-
-    #[track_caller]
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        (**self).write_vectored(bufs)
     }
 
     #[track_caller]
@@ -221,20 +276,7 @@ impl<S: Stream> Stream for &mut S {
         (**self).try_read(buf, cx)
     }
 
-    #[inline(always)]
-    fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-        (**self).try_write(buf, cx)
-    }
-
     fn reads_first(&self) -> bool {
         (**self).reads_first()
-    }
-
-    fn shutdown(&mut self) -> io::Result<()> {
-        (**self).shutdown()
-    }
-
-    fn reset(&mut self) -> io::Result<()> {
-        (**self).reset()
     }
 }

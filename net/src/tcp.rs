@@ -8,14 +8,14 @@ use std::panic::Location;
 use std::task::Context;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, SockRef, Type};
-use traps::Interruptible;
+use rustix::io::Errno;
+use socket2::SockRef;
 use traps::core::names::Site;
 use traps::io::{Direction, Io, Source};
+use traps::{Interruptible, take_budget};
 
-use crate::errno;
 use crate::resolve::{Address, failed, resolve};
-use crate::socket::{Known, Read, Readable, Socket, Write, WriteAll, try_read, try_write};
+use crate::socket::{self, Readable, Socket};
 use crate::stream::Stream;
 
 /// A TCP connection.
@@ -24,8 +24,6 @@ use crate::stream::Stream;
 /// were written still go out, unless there are unread ones: then the system resets the connection.
 pub struct TcpStream {
     io: Io<Socket>,
-    /// Bytes that the system has taken.
-    written: u64,
 }
 
 impl fmt::Debug for TcpStream {
@@ -70,8 +68,7 @@ impl TcpStream {
 
     /// Takes a connected socket in non-blocking mode of which no duplicate exists.
     pub(crate) fn from_socket(socket: impl Into<std::net::TcpStream>) -> TcpStream {
-        let io = Io::new(Socket(socket.into(), Known::default()));
-        TcpStream { io, written: 0 }
+        TcpStream { io: Io::new(Socket::new(socket.into())) }
     }
 
     /// The log introduces it as what that listener accepted.
@@ -89,11 +86,8 @@ impl TcpStream {
     /// The system's, for example `ConnectionReset`; `ResourceBusy` if another task reads already;
     /// the interrupt that ended the wait: nothing was read then.
     #[track_caller]
-    pub fn read<'a>(
-        &'a mut self,
-        buf: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Read::new(&self.io, buf, Location::caller())
+    pub fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        socket::read(&self.io, buf, Location::caller())
     }
 
     /// Waits until there is something to read or the end of the stream, without reading it. May
@@ -103,7 +97,7 @@ impl TcpStream {
     ///
     /// As for [`TcpStream::read`].
     #[track_caller]
-    pub fn readable(&mut self) -> impl Future<Output = io::Result<()>> + use<'_> {
+    pub fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         Readable::new(&self.io, Location::caller())
     }
 
@@ -114,20 +108,17 @@ impl TcpStream {
     /// The system's, for example `BrokenPipe`; `ResourceBusy` if another task writes already; the
     /// interrupt that ended the wait: nothing was written then.
     #[track_caller]
-    pub fn write<'a>(
-        &'a mut self,
-        buf: &'a [u8],
-    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Write::new(&self.io, &mut self.written, buf, Location::caller())
+    pub fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        socket::write(&self.io, buf, Location::caller())
     }
 
     /// Writes some of the slices, in order, by one system call; else like [`TcpStream::write`].
     #[track_caller]
-    pub fn write_vectored<'a>(
-        &'a mut self,
-        bufs: &'a [IoSlice<'a>],
-    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Write::new(&self.io, &mut self.written, bufs, Location::caller())
+    pub fn write_vectored(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+    ) -> impl Future<Output = io::Result<usize>> {
+        socket::write_vectored(&self.io, bufs, Location::caller())
     }
 
     /// Writes all of `buf`, blocking whenever there is no room.
@@ -137,26 +128,23 @@ impl TcpStream {
     /// Those of [`TcpStream::write`]. Some of `buf` may be written then; how much is the
     /// difference in [`TcpStream::written`].
     #[track_caller]
-    pub fn write_all<'a>(
-        &'a mut self,
-        buf: &'a [u8],
-    ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        WriteAll(Write::new(&self.io, &mut self.written, buf, Location::caller()))
+    pub fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
+        socket::write_all(&self.io, buf, Location::caller())
     }
 
     /// Writes all of the slices, in order; `bufs` is used up on the way. Else like
     /// [`TcpStream::write_all`].
     #[track_caller]
-    pub fn write_all_vectored<'a, 'b: 'a>(
-        &'a mut self,
-        mut bufs: &'a mut [IoSlice<'b>],
-    ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
+    pub fn write_all_vectored(
+        &mut self,
+        mut bufs: &mut [IoSlice<'_>],
+    ) -> impl Future<Output = io::Result<()>> {
         let site = Location::caller();
         async move {
             // Empty ones in front would make a write of nothing.
             IoSlice::advance_slices(&mut bufs, 0);
             while !bufs.is_empty() {
-                match Write::new(&self.io, &mut self.written, &*bufs, site).await? {
+                match socket::write_vectored(&self.io, bufs, site).await? {
                     0 => return Err(ErrorKind::WriteZero.into()),
                     n => IoSlice::advance_slices(&mut bufs, n),
                 }
@@ -168,13 +156,12 @@ impl TcpStream {
     /// How many bytes the system has taken in all: how far a `write_all` came before its error.
     #[must_use]
     pub fn written(&self) -> u64 {
-        self.written
+        self.io.written.get()
     }
 
     /// Two halves, for two tasks or two branches of a join: one reads while the other writes.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-        let TcpStream { io, written } = self;
-        (ReadHalf { io }, WriteHalf { io, written })
+        (ReadHalf(&self.io), WriteHalf(&self.io))
     }
 
     /// Ends one direction or both. The peer reads the end of the stream after what was written.
@@ -183,10 +170,9 @@ impl TcpStream {
     ///
     /// The system's, for example `NotConnected`.
     pub fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        let Known { drained, full } = &self.io.1;
-        drained.set(false);
-        full.set(false);
-        self.io.0.shutdown(how)
+        self.io.drained.set(false);
+        self.io.full.set(false);
+        self.io.stream.shutdown(how)
     }
 
     /// The address of the other end.
@@ -195,7 +181,7 @@ impl TcpStream {
     ///
     /// The system's: `NotConnected` when the connection was reset.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.0.peer_addr()
+        self.io.stream.peer_addr()
     }
 
     /// The address of this end.
@@ -204,7 +190,7 @@ impl TcpStream {
     ///
     /// The system's.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.0.local_addr()
+        self.io.stream.local_addr()
     }
 
     /// Whether small writes go out at once (the default here) or are gathered while an answer is
@@ -214,7 +200,7 @@ impl TcpStream {
     ///
     /// The system's.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.io.0.set_nodelay(nodelay)
+        self.io.stream.set_nodelay(nodelay)
     }
 
     /// Asks the system for buffers of so many bytes for receiving and for sending.
@@ -223,7 +209,7 @@ impl TcpStream {
     ///
     /// The system's.
     pub fn set_buffer_sizes(&self, receive: usize, send: usize) -> io::Result<()> {
-        let socket = SockRef::from(&self.io.0);
+        let socket = SockRef::from(&self.io.stream);
         socket.set_recv_buffer_size(receive)?;
         socket.set_send_buffer_size(send)
     }
@@ -231,45 +217,31 @@ impl TcpStream {
 
 /// The reading half of a [`TcpStream`].
 #[derive(Debug)]
-pub struct ReadHalf<'s> {
-    io: &'s Io<Socket>,
-}
+pub struct ReadHalf<'s>(&'s Io<Socket>);
 
 impl ReadHalf<'_> {
     /// [`TcpStream::read`].
     #[track_caller]
-    pub fn read<'a>(
-        &'a mut self,
-        buf: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Read::new(self.io, buf, Location::caller())
+    pub fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        socket::read(self.0, buf, Location::caller())
     }
 }
 
 /// The writing half of a [`TcpStream`].
 #[derive(Debug)]
-pub struct WriteHalf<'s> {
-    io: &'s Io<Socket>,
-    written: &'s mut u64,
-}
+pub struct WriteHalf<'s>(&'s Io<Socket>);
 
 impl WriteHalf<'_> {
     /// [`TcpStream::write`].
     #[track_caller]
-    pub fn write<'a>(
-        &'a mut self,
-        buf: &'a [u8],
-    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        Write::new(self.io, self.written, buf, Location::caller())
+    pub fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        socket::write(self.0, buf, Location::caller())
     }
 
     /// [`TcpStream::write_all`].
     #[track_caller]
-    pub fn write_all<'a>(
-        &'a mut self,
-        buf: &'a [u8],
-    ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        WriteAll(Write::new(self.io, self.written, buf, Location::caller()))
+    pub fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
+        socket::write_all(self.0, buf, Location::caller())
     }
 
     /// Ends this direction: the peer reads the end of the stream after what was written.
@@ -278,34 +250,23 @@ impl WriteHalf<'_> {
     ///
     /// The system's.
     pub fn shutdown(&mut self) -> io::Result<()> {
-        self.io.1.full.set(false);
-        self.io.0.shutdown(Shutdown::Write)
+        self.0.full.set(false);
+        self.0.stream.shutdown(Shutdown::Write)
     }
 }
 
 impl Stream for TcpStream {
-    #[track_caller]
-    fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        Read::new(&self.io, buf, Location::caller())
-    }
-
-    #[track_caller]
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        Read::new(&self.io, buf, site)
-    }
-
-    #[track_caller]
-    fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        Write::new(&self.io, &mut self.written, buf, Location::caller())
+        socket::read(&self.io, buf, site)
     }
 
     fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        Write::new(&self.io, &mut self.written, buf, site)
+        socket::write(&self.io, buf, site)
     }
 
     #[track_caller]
     fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        Write::new(&self.io, &mut self.written, bufs, Location::caller())
+        socket::write_vectored(&self.io, bufs, Location::caller())
     }
 
     #[track_caller]
@@ -315,12 +276,15 @@ impl Stream for TcpStream {
 
     #[inline(always)]
     fn try_read(&mut self, buf: &mut [u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
-        try_read(&self.io, buf)
+        if take_budget() { socket::receive(&self.io, buf) } else { None }
     }
 
     #[inline(always)]
     fn try_write(&mut self, buf: &[u8], _: &mut Context<'_>) -> Option<io::Result<usize>> {
-        try_write(&self.io, &mut self.written, buf)
+        if self.io.full.take() && !buf.is_empty() || !take_budget() {
+            return None;
+        }
+        socket::transmit(&self.io, buf)
     }
 
     fn reads_first(&self) -> bool {
@@ -333,25 +297,38 @@ impl Stream for TcpStream {
 
     fn reset(&mut self) -> io::Result<()> {
         // A close that lingers for no time throws away what is unsent, and resets.
-        SockRef::from(&self.io.0).set_linger(Some(Duration::ZERO))
+        SockRef::from(&self.io.stream).set_linger(Some(Duration::ZERO))
+    }
+
+    #[track_caller]
+    fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
+        socket::closed(&self.io, Location::caller())
+    }
+
+    #[track_caller]
+    fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
+        socket::sent(&self.io, Location::caller())
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        self.io.stream.peer_addr().ok()
     }
 }
 
 /// Begins a connection, waits until the system has decided, and asks how.
 async fn connect_one(address: SocketAddr, site: Site) -> io::Result<TcpStream> {
-    let kind = Type::STREAM.nonblocking().cloexec();
-    let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
-    socket.set_tcp_nodelay(true)?;
-    match socket.connect(&address.into()) {
-        Ok(()) => return Ok(TcpStream::from_socket(socket)),
-        Err(error) if error.raw_os_error() == Some(errno::EINPROGRESS) => {}
+    let socket = socket::tcp_socket(address)?;
+    let begun = socket.connect(&address.into());
+    let stream = TcpStream::from_socket(socket);
+    match begun {
+        Ok(()) => return Ok(stream),
+        Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
         Err(error) if error.kind() == ErrorKind::Interrupted => {}
         Err(error) => return Err(error),
     }
-    let stream = TcpStream::from_socket(socket);
     loop {
         stream.io.ready(Direction::Write, site).await?;
-        if let Some(error) = stream.io.0.take_error()? {
+        if let Some(error) = stream.io.stream.take_error()? {
             return Err(error);
         }
         // Readiness may be spurious; only a connected socket has a peer.

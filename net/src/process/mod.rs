@@ -13,11 +13,11 @@ use std::os::fd::OwnedFd;
 use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread;
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
 use traps::core::names::Site;
 use traps::io::{Direction, Io};
 use traps::{Interruptible, Signal, branch, take_pending_from};
@@ -48,10 +48,9 @@ pub use pipe_end::{PipeReader, PipeWriter};
 /// # }
 /// ```
 pub struct Process {
-    child: Option<Child>,
+    child: Reaped,
     /// Readable when it has ended.
     end: Io<OwnedFd>,
-    status: Option<ExitStatus>,
     /// What it reads, if that is piped and was not taken.
     pub stdin: Option<PipeWriter>,
     /// What it writes, if that is piped and was not taken.
@@ -88,23 +87,19 @@ impl Process {
     /// The system's: the program is not there, no process or descriptor is left, or it has no pidfd
     /// (Linux before 5.3); what was started is ended then.
     pub fn spawn(command: &mut Command) -> io::Result<Process> {
-        let child = command.spawn()?;
-        let mut child = Reaped(Some(child));
-        let started = child.0.as_mut().expect("it was started above");
-        let pid = Pid::from_child(started);
-        let end = Io::new(pidfd_open(pid, PidfdFlags::empty())?);
-        let stdin = started.stdin.take().map(|pipe| PipeWriter::new(OwnedFd::from(pipe)));
-        let stdout = started.stdout.take().map(|pipe| PipeReader::new(OwnedFd::from(pipe)));
-        let stderr = started.stderr.take().map(|pipe| PipeReader::new(OwnedFd::from(pipe)));
-        let (stdin, stdout) = (stdin.transpose()?, stdout.transpose()?);
-        let stderr = stderr.transpose()?;
-        Ok(Process { child: child.0.take(), end, status: None, stdin, stdout, stderr })
+        let mut child = Reaped(Some(command.spawn()?));
+        let started = child.get();
+        let end = Io::new(pidfd_open(Pid::from_child(started), PidfdFlags::empty())?);
+        let stdin = started.stdin.take().map(PipeWriter::new).transpose()?;
+        let stdout = started.stdout.take().map(PipeReader::new).transpose()?;
+        let stderr = started.stderr.take().map(PipeReader::new).transpose()?;
+        Ok(Process { child, end, stdin, stdout, stderr })
     }
 
     /// Its number in the system; somebody else's once it has ended and was waited for.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child().id()
+        self.child.0.as_ref().expect(HERE).id()
     }
 
     /// Waits until it has ended, after closing its standard input if that is piped and still here:
@@ -114,7 +109,7 @@ impl Process {
     ///
     /// The interrupt that ended the wait: the process goes on, and can be waited for again.
     #[track_caller]
-    pub fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + use<'_> {
+    pub fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> {
         let site = Location::caller();
         async move {
             self.stdin = None;
@@ -163,11 +158,7 @@ impl Process {
     ///
     /// The system's; none is known.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        if self.status.is_none() {
-            let child = self.child.as_mut().expect("a process is here until it is given away");
-            self.status = child.try_wait()?;
-        }
-        Ok(self.status)
+        self.child.get().try_wait()
     }
 
     /// Kills it (`SIGKILL`). Does not wait for its end, and does nothing if it was waited for.
@@ -176,7 +167,7 @@ impl Process {
     ///
     /// The system's: it belongs to another user now.
     pub fn kill(&mut self) -> io::Result<()> {
-        self.child.as_mut().expect("a process is here until it is given away").kill()
+        self.child.get().kill()
     }
 
     /// Sends it a signal: [`Signal::Terminate`] asks it to end. Does nothing if it was waited for.
@@ -208,11 +199,11 @@ impl Process {
     /// of `into`, and some of what came is lost then; the process goes on, until it is killed or
     /// dropped. Else the system's.
     #[track_caller]
-    pub fn communicate<'a, 'b>(
-        &'a mut self,
-        input: &'a mut &'b [u8],
-        into: &'a mut Collected,
-    ) -> impl Future<Output = io::Result<ExitStatus>> + use<'a, 'b> {
+    pub fn communicate(
+        &mut self,
+        input: &mut &[u8],
+        into: &mut Collected,
+    ) -> impl Future<Output = io::Result<ExitStatus>> {
         let site = Location::caller();
         async move {
             self.talk(input, into, site).await?;
@@ -223,25 +214,13 @@ impl Process {
     /// Gives it away as it is, to be waited for, or left, by whoever takes it.
     #[must_use]
     pub fn into_child(mut self) -> Child {
-        self.child.take().expect("a process is here until it is given away")
-    }
-
-    fn child(&self) -> &Child {
-        self.child.as_ref().expect("a process is here until it is given away")
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let child = self.child.take().filter(|_| self.status.is_none());
-        drop(Reaped(child));
+        self.child.0.take().expect(HERE)
     }
 }
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.child.as_ref().map(Child::id);
-        f.debug_struct("Process").field("id", &id).field("status", &self.status).finish()
+        f.debug_struct("Process").field("id", &self.id()).finish_non_exhaustive()
     }
 }
 
@@ -285,8 +264,16 @@ async fn at_once<const N: usize>(
     .await
 }
 
-/// A process that is killed and reaped when this is dropped.
+const HERE: &str = "a process is here until it is given away";
+
+/// A process that is killed and reaped when this is dropped, unless it was given away.
 struct Reaped(Option<Child>);
+
+impl Reaped {
+    fn get(&mut self) -> &mut Child {
+        self.0.as_mut().expect(HERE)
+    }
+}
 
 impl Drop for Reaped {
     fn drop(&mut self) {
@@ -297,15 +284,13 @@ impl Drop for Reaped {
             return;
         }
         // A killed process is gone in a moment, or as late as the system lets go of it, which is
-        // no time for a kernel's thread to wait.
-        let child = Arc::new(Mutex::new(child));
-        let theirs = child.clone();
-        let wait = |child: &Mutex<Child>| {
-            let _ = child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        // no time for a kernel's thread to wait. Its number is its own until it is reaped.
+        let pid = Pid::from_child(&child);
+        let reap = move || {
+            let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
         };
-        let reaper = thread::Builder::new().name("trapline-reaper".to_owned());
-        if reaper.spawn(move || wait(&theirs)).is_err() {
-            wait(&child);
+        if thread::Builder::new().name("trapline-reaper".to_owned()).spawn(reap).is_err() {
+            reap();
         }
     }
 }

@@ -1,51 +1,51 @@
 //! Our end of a pipe to a process: bytes in one direction.
 
-use std::fs::File;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::panic::Location;
-use std::task::{Poll, ready};
 
 use rustix::io::ioctl_fionbio;
 use traps::core::names::Site;
-use traps::io::{Descriptor, Direction, Io, Source};
+use traps::io::{Direction, Io, Source};
 
-use crate::attempt::{Attempt, First};
+use crate::attempt::{attempt, until_done};
 use crate::limits::PROCESS_PIECE;
 
-/// A pipe's descriptor in non-blocking mode. The process has the other end, which stays as it is.
-struct End(File);
-
-impl End {
-    fn new(descriptor: impl Into<OwnedFd>) -> io::Result<Io<End>> {
-        let descriptor = descriptor.into();
-        ioctl_fionbio(&descriptor, true)?;
-        Ok(Io::new(End(descriptor.into())))
-    }
+/// Takes one end of a pipe in non-blocking mode. The process has the other end, which stays as it
+/// is.
+fn take<S: Source + From<OwnedFd>>(descriptor: impl Into<OwnedFd>) -> io::Result<Io<S>> {
+    let descriptor = descriptor.into();
+    ioctl_fionbio(&descriptor, true)?;
+    Ok(Io::new(descriptor.into()))
 }
 
-impl Source for End {
-    fn descriptor(&self) -> Descriptor {
-        Descriptor::Real(self.0.as_raw_fd())
-    }
-    fn kind(&self) -> char {
-        'p'
-    }
-    fn into_owner(self) -> Option<OwnedFd> {
-        Some(self.0.into())
-    }
+/// Moves bytes by `operation`, waiting until some can be moved.
+fn move_by<'a, S: Source>(
+    io: &'a Io<S>,
+    direction: Direction,
+    site: Site,
+    mut operation: impl FnMut(&'a S) -> io::Result<usize>,
+) -> impl Future<Output = io::Result<usize>> {
+    until_done(
+        false,
+        site,
+        move || io.ready(direction, site),
+        move || attempt(|| operation(io).inspect(|n| io.note(direction, *n))),
+    )
 }
 
 /// What a process writes: its standard output or standard error.
+#[derive(Debug)]
 pub struct PipeReader {
-    io: Io<End>,
+    io: Io<io::PipeReader>,
     /// Something was more than whoever read had room for.
     has_lost: bool,
 }
 
 /// What a process reads: its standard input. Dropping it is the end of that input.
-pub struct PipeWriter(Io<End>);
+#[derive(Debug)]
+pub struct PipeWriter(Io<io::PipeWriter>);
 
 impl PipeReader {
     /// Takes the reading end of a pipe.
@@ -54,7 +54,7 @@ impl PipeReader {
     ///
     /// The system's, if it refuses non-blocking mode.
     pub fn new(descriptor: impl Into<OwnedFd>) -> io::Result<PipeReader> {
-        Ok(PipeReader { io: End::new(descriptor)?, has_lost: false })
+        Ok(PipeReader { io: take(descriptor)?, has_lost: false })
     }
 
     /// Reads what is there into `buf`; blocks while nothing is. Zero: every writer has closed the
@@ -65,16 +65,8 @@ impl PipeReader {
     ///
     /// The system's; the interrupt that ended the wait: nothing was read then.
     #[track_caller]
-    pub fn read<'a>(
-        &'a mut self,
-        buf: &'a mut [u8],
-    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        let io = &self.io;
-        let site = Location::caller();
-        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Read, site));
-        poll_fn(move |cx| {
-            attempt.poll(cx, || (&io.0).read(buf).inspect(|n| io.note(Direction::Read, *n)))
-        })
+    pub fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        move_by(&self.io, Direction::Read, Location::caller(), |mut pipe| pipe.read(buf))
     }
 
     /// Appends all that comes until the end to `into`, which is to hold `limit` bytes at most.
@@ -87,50 +79,34 @@ impl PipeReader {
     /// and what came beyond it is lost: a call with a larger limit would leave a gap, so each is
     /// that error from then on.
     #[track_caller]
-    pub fn read_to_end<'a>(
-        &'a mut self,
-        into: &'a mut Vec<u8>,
+    pub fn read_to_end(
+        &mut self,
+        into: &mut Vec<u8>,
         limit: usize,
-    ) -> impl Future<Output = io::Result<()>> + use<'a> {
+    ) -> impl Future<Output = io::Result<()>> {
         self.read_to_end_from(into, limit, Location::caller())
     }
 
     /// Reads to the end, for a wrapper that knows its caller's place in the source.
-    #[track_caller]
-    pub(super) fn read_to_end_from<'a>(
-        &'a mut self,
-        into: &'a mut Vec<u8>,
+    pub(super) async fn read_to_end_from(
+        &mut self,
+        into: &mut Vec<u8>,
         limit: usize,
         site: Site,
-    ) -> impl Future<Output = io::Result<()>> + use<'a> {
-        let PipeReader { io, has_lost } = self;
-        let io = &*io;
-        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Read, site));
-        let mut piece = Vec::new();
-        let too_much = move || {
-            let text = format!("the process wrote more than {limit} bytes");
-            Poll::Ready(Err(io::Error::new(ErrorKind::FileTooLarge, text)))
-        };
-        poll_fn(move |cx| {
-            if *has_lost {
-                return too_much();
+    ) -> io::Result<()> {
+        let mut piece = vec![0; PROCESS_PIECE];
+        while !self.has_lost {
+            let read = |mut pipe: &io::PipeReader| pipe.read(&mut piece);
+            let n = move_by(&self.io, Direction::Read, site, read).await?;
+            if n == 0 {
+                return Ok(());
             }
-            piece.resize(PROCESS_PIECE, 0);
-            loop {
-                let n = ready!(attempt.poll(cx, || {
-                    (&io.0).read(&mut piece).inspect(|n| io.note(Direction::Read, *n))
-                }))?;
-                if n == 0 {
-                    return Poll::Ready(Ok(()));
-                }
-                let taken = n.min(limit.saturating_sub(into.len()));
-                into.extend_from_slice(&piece[..taken]);
-                if taken < n {
-                    *has_lost = true;
-                    return too_much();
-                }
-            }
-        })
+            let taken = n.min(limit.saturating_sub(into.len()));
+            into.extend_from_slice(&piece[..taken]);
+            self.has_lost = taken < n;
+        }
+        let text = format!("the process wrote more than {limit} bytes");
+        Err(io::Error::new(ErrorKind::FileTooLarge, text))
     }
 }
 
@@ -141,7 +117,7 @@ impl PipeWriter {
     ///
     /// The system's, if it refuses non-blocking mode.
     pub fn new(descriptor: impl Into<OwnedFd>) -> io::Result<PipeWriter> {
-        End::new(descriptor).map(PipeWriter)
+        take(descriptor).map(PipeWriter)
     }
 
     /// Writes some of `buf`; blocks while the pipe is full. Returns how much.
@@ -151,16 +127,8 @@ impl PipeWriter {
     /// The system's: `BrokenPipe` if nobody has the other end; the interrupt that ended the wait:
     /// nothing was written then.
     #[track_caller]
-    pub fn write<'a>(
-        &'a mut self,
-        buf: &'a [u8],
-    ) -> impl Future<Output = io::Result<usize>> + use<'a> {
-        let io = &self.0;
-        let site = Location::caller();
-        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Write, site));
-        poll_fn(move |cx| {
-            attempt.poll(cx, || (&io.0).write(buf).inspect(|n| io.note(Direction::Write, *n)))
-        })
+    pub fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        move_by(&self.0, Direction::Write, Location::caller(), |mut pipe| pipe.write(buf))
     }
 
     /// Writes all of `bytes`, which shrinks to what is left; blocks whenever the pipe is full.
@@ -169,42 +137,17 @@ impl PipeWriter {
     ///
     /// Those of [`PipeWriter::write`]; `bytes` is then what was not written.
     #[track_caller]
-    pub fn write_all<'a, 'b>(
-        &'a mut self,
-        bytes: &'a mut &'b [u8],
-    ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
+    pub fn write_all(&mut self, bytes: &mut &[u8]) -> impl Future<Output = io::Result<()>> {
         self.write_all_from(bytes, Location::caller())
     }
 
     /// Writes all, for a wrapper that knows its caller's place in the source.
-    #[track_caller]
-    pub(super) fn write_all_from<'a, 'b>(
-        &'a mut self,
-        bytes: &'a mut &'b [u8],
-        site: Site,
-    ) -> impl Future<Output = io::Result<()>> + use<'a, 'b> {
-        let io = &self.0;
-        let mut attempt = Attempt::new(First::Try, site, io.ready(Direction::Write, site));
-        poll_fn(move |cx| {
-            while !bytes.is_empty() {
-                let n = ready!(attempt.poll(cx, || {
-                    (&io.0).write(bytes).inspect(|n| io.note(Direction::Write, *n))
-                }))?;
-                *bytes = &bytes[n..];
-            }
-            Poll::Ready(Ok(()))
-        })
-    }
-}
-
-impl std::fmt::Debug for PipeReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PipeReader").field(&self.io.0).finish()
-    }
-}
-
-impl std::fmt::Debug for PipeWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("PipeWriter").field(&self.0).finish()
+    pub(super) async fn write_all_from(&mut self, bytes: &mut &[u8], site: Site) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let write = |mut pipe: &io::PipeWriter| pipe.write(bytes);
+            let n = move_by(&self.0, Direction::Write, site, write).await?;
+            *bytes = &bytes[n..];
+        }
+        Ok(())
     }
 }
