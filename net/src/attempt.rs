@@ -1,24 +1,22 @@
 //! Try first, trap on "not yet": the one loop behind every operation of this crate.
 
 use std::future::{Future, poll_fn};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::pin::pin;
 use std::task::Poll;
 
+use rustix::io::Errno;
 use traps::core::names::Site;
 use traps::{budget_from, take_budget};
 
-/// What an operation comes to, tried once; `None` where it would block.
+/// What an operation of the system comes to, tried once; `None` where it would block.
 #[inline(always)]
-pub(crate) fn attempt<T, E>(mut operation: impl FnMut() -> Result<T, E>) -> Option<io::Result<T>>
-where
-    io::Error: From<E>,
-{
+pub(crate) fn attempt<T>(mut operation: impl FnMut() -> Result<T, Errno>) -> Option<io::Result<T>> {
     loop {
-        match operation().map_err(io::Error::from) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            done => return Some(done),
+        match operation() {
+            Err(Errno::AGAIN) => return None,
+            Err(Errno::INTR) => {}
+            done => return Some(done.map_err(io::Error::from)),
         }
     }
 }

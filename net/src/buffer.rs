@@ -8,7 +8,7 @@ use std::task::Context;
 
 use traps::core::names::Site;
 
-use crate::stream::{Stream, as_inner_stream};
+use crate::stream::Stream;
 
 /// A [`Stream`] with a buffer in front of its reading side.
 ///
@@ -213,8 +213,6 @@ impl<S: Stream> BufReader<S> {
 }
 
 impl<S: Stream> Stream for BufReader<S> {
-    as_inner_stream!(self => self.stream);
-
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
         if self.buffer().is_empty() && !buf.is_empty() {
             // Nothing to keep in order with: a large read saves a copy.
@@ -243,5 +241,35 @@ impl<S: Stream> Stream for BufReader<S> {
                 None => Ok(()),
             }
         }
+    }
+
+    fn write_from(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+        site: Site,
+    ) -> impl Future<Output = io::Result<usize>> {
+        self.stream.write_from(bufs, site)
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.stream.shutdown()
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        self.stream.reset()
+    }
+
+    #[track_caller]
+    fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.stream.closed()
+    }
+
+    #[track_caller]
+    fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.stream.sent()
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        self.stream.peer_addr()
     }
 }

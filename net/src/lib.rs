@@ -39,7 +39,7 @@ mod write_deadline;
 pub use buffer::BufReader;
 pub use listener::TcpListener;
 pub use min_rate::MinRate;
-pub use resolve::{Address, resolve};
+pub use resolve::resolve;
 pub use stream::Stream;
 pub use tcp::{ReadHalf, TcpStream, WriteHalf};
 pub use write_deadline::WriteDeadline;

@@ -7,16 +7,17 @@ use std::io::{self, ErrorKind};
 use std::net::{self, SocketAddr};
 use std::panic::Location;
 
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use traps::connection_deadline;
 use traps::core::names::Site;
 use traps::io::{Direction, Io};
 use traps::shutdown::until_begun;
 
-use crate::attempt::{attempt, until_done};
+use crate::attempt::{attempt, now, until_done};
 use crate::back_off::{BackOff, Trouble};
-use crate::limits::LAST_TRIES;
-use crate::resolve::{Address, failed};
+use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
+use crate::resolve::failed;
 use crate::socket::tcp_socket;
 use crate::tcp::TcpStream;
 
@@ -58,7 +59,7 @@ impl TcpListener {
     ///
     /// The system's, with its kind kept and the address named: `AddrInUse`, `PermissionDenied`.
     /// `InvalidInput` for a name.
-    pub fn bind(address: impl Into<Address>) -> io::Result<TcpListener> {
+    pub fn bind(address: impl ToString) -> io::Result<TcpListener> {
         TcpListener::bind_with(address, Options::default())
     }
 
@@ -67,16 +68,13 @@ impl TcpListener {
     /// # Errors
     ///
     /// As for [`TcpListener::bind`].
-    pub fn bind_with(address: impl Into<Address>, options: Options) -> io::Result<TcpListener> {
-        let address = address.into();
-        let socket = match &address {
-            Address::Known(known) => listen(*known, options),
-            Address::Named(_) => {
-                let error = "expected an IP address and a port; resolve a name first";
-                Err(io::Error::new(ErrorKind::InvalidInput, error))
-            }
-        };
-        let socket = socket.map_err(|error| failed("listen on", address, error))?;
+    pub fn bind_with(address: impl ToString, options: Options) -> io::Result<TcpListener> {
+        let address = address.to_string();
+        let no_address = "expected an IP address and a port; resolve a name first";
+        let known =
+            address.parse().map_err(|_| io::Error::new(ErrorKind::InvalidInput, no_address));
+        let socket = known.and_then(|known| listen(known, options));
+        let socket = socket.map_err(|error| failed(format!("listen on {address}"), error))?;
         let backlog = options.backlog.min(most_backlog().unwrap_or(u32::MAX));
         Ok(TcpListener { io: Io::new(socket.into()), backlog, back_off: BackOff::default() })
     }
@@ -131,7 +129,7 @@ impl TcpListener {
 
     async fn accept_by<T>(
         &mut self,
-        accept: impl Fn(&Io<net::TcpListener>) -> io::Result<T>,
+        accept: impl Fn(&Io<net::TcpListener>) -> Result<T, Errno>,
         site: Site,
     ) -> io::Result<T> {
         loop {
@@ -174,36 +172,27 @@ impl TcpListener {
         async move {
             match until_begun(self.accept_by(accept_stream, site)).await {
                 Some(accepted) => accepted.map(Some),
-                None => self.accept_waiting().await,
+                None => self.accept_waiting(site).await,
             }
         }
     }
 
     /// One that waits in the backlog, if one does.
-    async fn accept_waiting(&mut self) -> io::Result<Option<TcpStream>> {
-        self.back_off.row = 0;
-        loop {
-            // A long backlog is no reason not to answer those that were taken from it.
-            traps::budget().await?;
-            match attempt(|| accept_stream(&self.io)) {
-                Some(Ok(accepted)) => {
-                    self.back_off.accepted();
-                    return Ok(Some(accepted));
-                }
-                Some(Err(error)) => {
-                    let is_exhausted = matches!(Trouble::of(&error), Some(Trouble::Exhausted(_)));
-                    if is_exhausted && self.back_off.row == LAST_TRIES {
-                        // Those who wait would hold up the end of those who are served.
-                        return Ok(None);
-                    }
-                    self.meet(error).await?;
-                }
-                None => {
-                    self.back_off.end();
-                    return Ok(None);
-                }
+    async fn accept_waiting(&mut self, site: Site) -> io::Result<Option<TcpStream>> {
+        // Those who wait must not hold up the end of those who are served for long.
+        for tries in 0..=LAST_TRIES {
+            // Also at first: nothing was tried before if the budget was spent.
+            traps::sleep(BACK_OFF_FIRST * tries).await?;
+            self.back_off.row = 0;
+            if let Some(accepted) = now(|| self.accept_by(accept_stream, site)).await {
+                return accepted.map(Some);
+            }
+            if self.back_off.row == 0 {
+                self.back_off.end();
+                break;
             }
         }
+        Ok(None)
     }
 }
 
@@ -228,12 +217,12 @@ const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
 /// Accepts a connection in non-blocking mode, by one system call.
 #[inline]
-fn accept_stream(io: &Io<net::TcpListener>) -> io::Result<TcpStream> {
+fn accept_stream(io: &Io<net::TcpListener>) -> Result<TcpStream, Errno> {
     Ok(TcpStream::from_socket(accept_with(&**io, FLAGS)?).accepted_by(io))
 }
 
 /// Accepts a connection, with the address of its peer.
-fn accept_with_address(io: &Io<net::TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+fn accept_with_address(io: &Io<net::TcpListener>) -> Result<(TcpStream, SocketAddr), Errno> {
     let (stream, peer) = acceptfrom_with(&**io, FLAGS)?;
     let peer = peer.and_then(|peer| peer.try_into().ok());
     let stream = TcpStream::from_socket(stream).accepted_by(io);

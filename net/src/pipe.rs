@@ -187,15 +187,13 @@ impl Stream for PipeEnd {
         lane.reader.until_done(site, move || lane.take(&mut buf[..most]))
     }
 
-    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+    fn write_from(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+        site: Site,
+    ) -> impl Future<Output = io::Result<usize>> {
         let (lane, most) = (&self.outgoing, self.most);
-        lane.writer.until_done(site, move || lane.put(&[IoSlice::new(buf)], most))
-    }
-
-    #[track_caller]
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        let (lane, most) = (&self.outgoing, self.most);
-        lane.writer.until_done(Location::caller(), move || lane.put(bufs, most))
+        lane.writer.until_done(site, move || lane.put(bufs, most))
     }
 
     #[track_caller]

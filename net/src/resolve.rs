@@ -1,75 +1,36 @@
-//! Addresses, given as numbers or by name, and the errors that speak of them.
+//! Looking up addresses by name, and the errors that speak of addresses.
 
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 
 use traps::Interruptible;
 
-/// Where to connect to: an address, or a name that is yet to be looked up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// An IP address and a port.
-    Known(SocketAddr),
-    /// `name:port`.
-    Named(String),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Known(address) => address.fmt(f),
-            Address::Named(name) => f.write_str(name),
-        }
-    }
-}
-
-impl From<SocketAddr> for Address {
-    fn from(address: SocketAddr) -> Address {
-        Address::Known(address)
-    }
-}
-
-impl<I: Into<IpAddr>> From<(I, u16)> for Address {
-    fn from((ip, port): (I, u16)) -> Address {
-        Address::Known(SocketAddr::new(ip.into(), port))
-    }
-}
-
-/// `127.0.0.1:80`, `[::1]:80` and `name:80`.
-impl<T: AsRef<str> + ?Sized> From<&T> for Address {
-    fn from(text: &T) -> Address {
-        let text = text.as_ref();
-        text.parse().map_or_else(|_| Address::Named(text.to_owned()), Address::Known)
-    }
-}
-
-/// Finds the addresses behind a name, in the order in which the system prefers them; at least one.
+/// Finds the addresses behind `name:port`, in the order in which the system prefers them; at least
+/// one. An address, such as a [`SocketAddr`] or `[::1]:80`, is what it is.
 ///
-/// Blocks the task while a worker thread asks the system; an address that is known already costs
-/// neither a trap nor a thread.
+/// Blocks the task while a worker thread asks the system; an address costs neither a trap nor a
+/// thread.
 ///
 /// # Errors
 ///
 /// `InvalidInput` if the text is not `name:port`, the system's if it finds nothing, the interrupt
 /// that ended the wait.
 #[track_caller]
-pub fn resolve<A: Into<Address>>(
+pub fn resolve<A: ToString>(
     address: A,
 ) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + use<A> {
-    let address = address.into();
-    let lookup = match &address {
-        Address::Named(name) if has_port(name) => {
-            let name = name.clone();
-            Some(traps::run_in_thread(move || name.to_socket_addrs().map(Vec::from_iter)))
-        }
-        Address::Named(_) | Address::Known(_) => None,
-    };
+    let name = address.to_string();
+    let known = name.parse();
+    let lookup = (known.is_err() && has_port(&name)).then(|| {
+        let name = name.clone();
+        traps::run_in_thread(move || name.to_socket_addrs().map(Vec::from_iter))
+    });
     async move {
-        let found = match (&address, lookup) {
-            (Address::Known(known), _) => return Ok(vec![*known]),
+        let found = match (known, lookup) {
+            (Ok(known), _) => return Ok(vec![known]),
             (_, Some(job)) => job.await.unwrap_or_else(|error| Err(error.into())),
             (_, None) => Err(io::Error::new(ErrorKind::InvalidInput, "expected NAME:PORT")),
         };
@@ -79,7 +40,7 @@ pub fn resolve<A: Into<Address>>(
             }
             found => found,
         };
-        found.map_err(|error| failed("find", address, error))
+        found.map_err(|error| failed(format!("find {name}"), error))
     }
 }
 
@@ -91,14 +52,13 @@ fn has_port(name: &str) -> bool {
 /// An error of the system, and what it kept us from doing.
 #[derive(Debug)]
 struct Failed {
-    what: &'static str,
-    subject: String,
+    what: String,
     source: io::Error,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} {}: {}", self.what, self.subject, self.source)
+        write!(f, "cannot {}: {}", self.what, self.source)
     }
 }
 
@@ -108,31 +68,36 @@ impl Error for Failed {
     }
 }
 
-/// The same kind of error, naming what could not be done to `subject`.
-pub(crate) fn failed(
-    what: &'static str,
-    subject: impl fmt::Display,
-    error: io::Error,
-) -> io::Error {
+/// The same kind of error, saying what could not be done.
+pub(crate) fn failed(what: String, error: io::Error) -> io::Error {
     // An interrupt stays where a closing scope looks for it.
     if error.interrupt().is_some() {
         return error;
     }
-    let kind = error.kind();
-    io::Error::new(kind, Failed { what, subject: subject.to_string(), source: error })
+    io::Error::new(error.kind(), Failed { what, source: error })
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv6Addr;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
 
+    /// Outside of a kernel, where nothing can wait.
     #[test]
     fn literals_need_no_lookup() {
-        assert_eq!(Address::from("127.0.0.1:80"), ([127, 0, 0, 1], 80).into());
-        assert_eq!(Address::from("[::1]:80"), (Ipv6Addr::LOCALHOST, 80).into());
-        assert_eq!(Address::from("localhost:80"), Address::Named("localhost:80".to_owned()));
+        let scoped = std::net::SocketAddrV6::new(Ipv6Addr::LOCALHOST, 80, 0, 3);
+        for known in [
+            ([127, 0, 0, 1], 80).into(),
+            (Ipv6Addr::LOCALHOST, 80).into(),
+            SocketAddr::from(scoped),
+        ] {
+            let resolved = pin!(resolve(known)).poll(&mut Context::from_waker(Waker::noop()));
+            let Poll::Ready(found) = resolved else { panic!("{known} is known") };
+            assert_eq!(found.unwrap(), [known]);
+        }
     }
 
     #[test]
@@ -145,7 +110,7 @@ mod tests {
 
     #[test]
     fn an_error_names_its_address_and_keeps_its_kind_and_cause() {
-        let error = failed("listen on", "127.0.0.1:80", io::Error::from_raw_os_error(13));
+        let error = failed("listen on 127.0.0.1:80".to_owned(), io::Error::from_raw_os_error(13));
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         assert_eq!(
             error.to_string(),

@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::future::Future;
-use std::io::{self, ErrorKind, IoSlice, Write as _};
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, writev};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, SockRef, Type};
 use traps::core::names::Site;
@@ -20,7 +21,7 @@ use crate::attempt::{attempt, until_done};
 /// A socket of which no duplicate exists, nothing here hands out its descriptor; and what is known
 /// about it, where it takes no room. One reads it, one writes it: each of them has its own half.
 pub(crate) struct Socket {
-    pub(crate) stream: std::net::TcpStream,
+    pub(crate) stream: TcpStream,
     /// Bytes that the system has taken.
     pub(crate) written: Cell<u64>,
     /// The last read emptied the socket, or a try found nothing, so the next read waits without
@@ -51,7 +52,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: std::net::TcpStream) -> Socket {
+    pub(crate) fn new(stream: TcpStream) -> Socket {
         let (drained, full) = (Cell::new(false), Cell::new(false));
         Socket { stream, written: Cell::new(0), drained, full }
     }
@@ -92,11 +93,12 @@ pub(crate) fn receive(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usiz
         // Where nothing is there, the system would say so of this too.
         return Some(Ok(0));
     }
-    let done = attempt(|| recv(&io.stream, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
+    let Socket { stream, drained, .. } = &**io;
+    let done = attempt(|| recv(stream, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
     if let Some(Ok(n)) = done {
         io.note(Direction::Read, n);
     }
-    io.drained.set(match &done {
+    drained.set(match &done {
         Some(Ok(n)) => 0 < *n && *n < buf.len(),
         Some(Err(_)) => false,
         None => true,
@@ -145,7 +147,7 @@ impl<'a> Readable<'a> {
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         *self = match self {
             Readable::New(io, site) if take_budget() => {
-                if let Some(looked) = attempt(|| io.stream.peek(&mut [0])) {
+                if let Some(looked) = attempt(|| recv(&io.stream, &mut [0], RecvFlags::PEEK)) {
                     return Poll::Ready(looked.map(drop));
                 }
                 Readable::Wait(ready_to_read(io, site))
@@ -176,49 +178,30 @@ impl Future for Readable<'_> {
 /// Writes what there is room for; `None` where there is none.
 #[inline(always)]
 pub(crate) fn transmit(io: &Io<Socket>, bytes: &[u8]) -> Option<io::Result<usize>> {
-    wrote(io, bytes.len(), attempt(|| send(&io.stream, bytes, SendFlags::NOSIGNAL)))
+    transmit_by(io, bytes.len(), |socket| send(socket, bytes, SendFlags::NOSIGNAL))
 }
 
-/// Notes what a write of so many bytes came to.
+/// Writes some of so many bytes by `operation`, and counts it; `None` where there is no room.
 #[inline(always)]
-fn wrote(
+fn transmit_by(
     io: &Io<Socket>,
     offered: usize,
-    done: Option<io::Result<usize>>,
+    operation: impl Fn(&TcpStream) -> Result<usize, Errno>,
 ) -> Option<io::Result<usize>> {
+    let Socket { stream, written, full, .. } = &**io;
+    let done = attempt(|| operation(stream));
     if let Some(Ok(n)) = done {
-        io.full.set(n < offered);
-        io.written.set(io.written.get() + n as u64);
+        full.set(n < offered);
+        written.set(written.get() + n as u64);
         io.note(Direction::Write, n);
     }
     done
-}
-
-/// Writes by `attempt` some of what is `empty` or not, waiting until there is room.
-#[inline]
-fn write_by(
-    io: &Io<Socket>,
-    empty: bool,
-    site: Site,
-    attempt: impl FnMut() -> Option<io::Result<usize>>,
-) -> impl Future<Output = io::Result<usize>> {
-    until_done(!empty && io.full.get(), site, move || room_to_write(io, site), attempt)
 }
 
 #[inline]
 fn room_to_write(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
     io.full.set(false);
     io.ready(Direction::Write, site)
-}
-
-/// Writes some of `bytes`, waiting until there is room.
-#[inline]
-pub(crate) fn write(
-    io: &Io<Socket>,
-    bytes: &[u8],
-    site: Site,
-) -> impl Future<Output = io::Result<usize>> {
-    write_by(io, bytes.is_empty(), site, move || transmit(io, bytes))
 }
 
 /// Writes all of `bytes`, waiting whenever there is no room.
@@ -230,7 +213,8 @@ pub(crate) fn write_all(
 ) -> impl Future<Output = io::Result<()>> {
     async move {
         while !bytes.is_empty() {
-            match write(io, bytes, site).await? {
+            let wait = || room_to_write(io, site);
+            match until_done(io.full.get(), site, wait, || transmit(io, bytes)).await? {
                 0 => return Err(ErrorKind::WriteZero.into()),
                 n => bytes = &bytes[n..],
             }
@@ -244,7 +228,7 @@ pub(crate) fn write_all(
 const MOST_SLICES: usize = 1024;
 
 /// Writes some of the slices, in order, by one system call, waiting until there is room.
-pub(crate) fn write_vectored(
+pub(crate) fn write(
     io: &Io<Socket>,
     slices: &[IoSlice<'_>],
     site: Site,
@@ -253,8 +237,13 @@ pub(crate) fn write_vectored(
     let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
     let slices = &slices[from..slices.len().min(from + MOST_SLICES)];
     let size = slices.iter().map(|slice| slice.len()).sum();
-    let send = move || wrote(io, size, attempt(|| (&io.stream).write_vectored(slices)));
-    write_by(io, slices.is_empty(), site, send)
+    let waits_first = io.full.get() && !slices.is_empty();
+    until_done(
+        waits_first,
+        site,
+        move || room_to_write(io, site),
+        move || transmit_by(io, size, |socket| writev(socket, slices)),
+    )
 }
 
 // ---- The peer -----------------------------------------------------------------------------------

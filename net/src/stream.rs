@@ -96,14 +96,25 @@ pub trait Stream {
     /// Writes some of `buf`, waiting until there is room. Returns how much.
     #[track_caller]
     fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        self.write_from(buf, Location::caller())
+        let site = Location::caller();
+        async move { self.write_from(&[IoSlice::new(buf)], site).await }
     }
 
-    /// Like `write`, for a wrapper; `write` or this, as for [`read_from`](Stream::read_from).
+    /// Writes some of the slices, in order, in one go. Returns how much in all.
     #[track_caller]
-    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
+        self.write_from(bufs, Location::caller())
+    }
+
+    /// Like `write_vectored`, for a wrapper; that or this, as for [`read_from`](Stream::read_from).
+    #[track_caller]
+    fn write_from(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+        site: Site,
+    ) -> impl Future<Output = io::Result<usize>> {
         let _ = site;
-        self.write(buf)
+        self.write_vectored(bufs)
     }
 
     /// Writes all of `buf`, waiting whenever there is no room.
@@ -118,7 +129,7 @@ pub trait Stream {
         async move {
             let mut rest = buf;
             while !rest.is_empty() {
-                match self.write_from(rest, site).await? {
+                match self.write_from(&[IoSlice::new(rest)], site).await? {
                     0 => return Err(ErrorKind::WriteZero.into()),
                     n => rest = &rest[n..],
                 }
@@ -127,21 +138,20 @@ pub trait Stream {
         }
     }
 
-    /// Writes some of the slices, in order, in one go. Returns how much in all.
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>>;
-
     /// Waits until there is something to read, or the end of the stream, without reading it: so
     /// that a waiting connection owns no buffer.
     fn readable(&mut self) -> impl Future<Output = io::Result<()>>;
 
     /// Reads what is there already; `None` where that takes a wait. Of whoever is polled with `cx`.
     fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-        if_ready(pin!(self.read(buf)).poll(cx))
+        let Poll::Ready(done) = pin!(self.read(buf)).poll(cx) else { return None };
+        Some(done)
     }
 
     /// Writes what there is room for already; `None` where that takes a wait. As `try_read`.
     fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-        if_ready(pin!(self.write(buf)).poll(cx))
+        let Poll::Ready(done) = pin!(self.write(buf)).poll(cx) else { return None };
+        Some(done)
     }
 
     /// Whether a wait for the first byte of all had better begin with a read: it costs no more than
@@ -200,68 +210,8 @@ pub(crate) async fn look(stream: &mut impl Stream, buf: &mut [u8]) -> io::Result
     }
 }
 
-/// The result of a wait that was given up at its first poll.
-fn if_ready<T>(polled: Poll<T>) -> Option<T> {
-    match polled {
-        Poll::Ready(done) => Some(done),
-        Poll::Pending => None,
-    }
-}
-
-/// What a stream around another leaves to that: all but its reading.
-macro_rules! as_inner_stream {
-    ($self:ident => $inner:expr) => {
-        fn write_from(
-            &mut $self,
-            buf: &[u8],
-            site: Site,
-        ) -> impl Future<Output = io::Result<usize>> {
-            $inner.write_from(buf, site)
-        }
-
-        #[track_caller]
-        fn write_vectored(
-            &mut $self,
-            bufs: &[IoSlice<'_>],
-        ) -> impl Future<Output = io::Result<usize>> {
-            $inner.write_vectored(bufs)
-        }
-
-        #[inline(always)]
-        fn try_write(&mut $self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
-            $inner.try_write(buf, cx)
-        }
-
-        fn shutdown(&mut $self) -> io::Result<()> {
-            $inner.shutdown()
-        }
-
-        fn reset(&mut $self) -> io::Result<()> {
-            $inner.reset()
-        }
-
-        #[track_caller]
-        fn closed(&mut $self) -> impl Future<Output = io::Result<()>> {
-            $inner.closed()
-        }
-
-        #[track_caller]
-        fn sent(&mut $self) -> impl Future<Output = io::Result<()>> {
-            $inner.sent()
-        }
-
-        fn peer_addr(&$self) -> Option<SocketAddr> {
-            $inner.peer_addr()
-        }
-    };
-}
-
-pub(crate) use as_inner_stream;
-
 /// A stream that is lent: whoever has it gives it back.
 impl<S: Stream> Stream for &mut S {
-    as_inner_stream!(self => (**self));
-
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         (**self).read_from(buf, site)
     }
@@ -278,5 +228,40 @@ impl<S: Stream> Stream for &mut S {
 
     fn reads_first(&self) -> bool {
         (**self).reads_first()
+    }
+
+    #[inline(always)]
+    fn try_write(&mut self, buf: &[u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
+        (**self).try_write(buf, cx)
+    }
+
+    fn write_from(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+        site: Site,
+    ) -> impl Future<Output = io::Result<usize>> {
+        (**self).write_from(bufs, site)
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        (**self).shutdown()
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        (**self).reset()
+    }
+
+    #[track_caller]
+    fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
+        (**self).closed()
+    }
+
+    #[track_caller]
+    fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
+        (**self).sent()
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        (**self).peer_addr()
     }
 }

@@ -1,6 +1,5 @@
 //! TCP connections.
 
-use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::{Shutdown, SocketAddr};
@@ -14,22 +13,17 @@ use traps::core::names::Site;
 use traps::io::{Direction, Io, Source};
 use traps::{Interruptible, take_budget};
 
-use crate::resolve::{Address, failed, resolve};
+use crate::resolve::{failed, resolve};
 use crate::socket::{self, Readable, Socket};
 use crate::stream::Stream;
 
-/// A TCP connection.
+/// A TCP connection: a [`Stream`]. The two methods that a small program needs are here as well.
 ///
 /// Dropping it closes it: the kernel does, as soon as it has let go of the descriptor. Bytes that
 /// were written still go out, unless there are unread ones: then the system resets the connection.
+#[derive(Debug)]
 pub struct TcpStream {
     io: Io<Socket>,
-}
-
-impl fmt::Debug for TcpStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TcpStream").field("io", &self.io).finish_non_exhaustive()
-    }
 }
 
 impl TcpStream {
@@ -41,28 +35,24 @@ impl TcpStream {
     /// Those of [`resolve`]; else the last address's error, with its kind kept and the address
     /// named; the interrupt that ended the wait, which closes the half-made connection.
     #[track_caller]
-    pub fn connect<A: Into<Address>>(
+    pub fn connect<A: ToString>(
         address: A,
     ) -> impl Future<Output = io::Result<TcpStream>> + use<A> {
         let site = Location::caller();
-        let address = address.into();
-        let lookup = resolve(address.clone());
+        let name = address.to_string();
+        let lookup = resolve(name.clone());
         async move {
             let mut last = None;
             for candidate in lookup.await? {
-                match connect_one(candidate, site).await {
-                    Ok(stream) => return Ok(stream),
-                    Err(error) if error.interrupt().is_some() => return Err(error),
-                    Err(error) => last = Some((candidate, error)),
+                let is_named = name.parse() != Ok(candidate);
+                let behind = if is_named { format!(" ({candidate})") } else { String::new() };
+                let connected = connect_one(candidate, site).await;
+                match connected.map_err(|e| failed(format!("connect to {name}{behind}"), e)) {
+                    Err(error) if error.interrupt().is_none() => last = Some(Err(error)),
+                    done => return done,
                 }
             }
-            let (candidate, error) = last.expect("a lookup gives at least one address");
-            Err(match address {
-                Address::Known(_) => failed("connect to", candidate, error),
-                Address::Named(name) => {
-                    failed("connect to", format_args!("{name} ({candidate})"), error)
-                }
-            })
+            last.expect("a lookup gives at least one address")
         }
     }
 
@@ -90,67 +80,16 @@ impl TcpStream {
         socket::read(&self.io, buf, Location::caller())
     }
 
-    /// Waits until there is something to read or the end of the stream, without reading it. May
-    /// end early: a read after it may still wait.
-    ///
-    /// # Errors
-    ///
-    /// As for [`TcpStream::read`].
-    #[track_caller]
-    pub fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        Readable::new(&self.io, Location::caller())
-    }
-
-    /// Writes some of `buf`; blocks while there is no room for a single byte. Returns how much.
-    ///
-    /// # Errors
-    ///
-    /// The system's, for example `BrokenPipe`; `ResourceBusy` if another task writes already; the
-    /// interrupt that ended the wait: nothing was written then.
-    #[track_caller]
-    pub fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        socket::write(&self.io, buf, Location::caller())
-    }
-
-    /// Writes some of the slices, in order, by one system call; else like [`TcpStream::write`].
-    #[track_caller]
-    pub fn write_vectored(
-        &mut self,
-        bufs: &[IoSlice<'_>],
-    ) -> impl Future<Output = io::Result<usize>> {
-        socket::write_vectored(&self.io, bufs, Location::caller())
-    }
-
     /// Writes all of `buf`, blocking whenever there is no room.
     ///
     /// # Errors
     ///
-    /// Those of [`TcpStream::write`]. Some of `buf` may be written then; how much is the
-    /// difference in [`TcpStream::written`].
+    /// The system's, for example `BrokenPipe`; `ResourceBusy` if another task writes already; the
+    /// interrupt that ended the wait. Some of `buf` may be written then; how much is the difference
+    /// in [`TcpStream::written`].
     #[track_caller]
     pub fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
         socket::write_all(&self.io, buf, Location::caller())
-    }
-
-    /// Writes all of the slices, in order; `bufs` is used up on the way. Else like
-    /// [`TcpStream::write_all`].
-    #[track_caller]
-    pub fn write_all_vectored(
-        &mut self,
-        mut bufs: &mut [IoSlice<'_>],
-    ) -> impl Future<Output = io::Result<()>> {
-        let site = Location::caller();
-        async move {
-            // Empty ones in front would make a write of nothing.
-            IoSlice::advance_slices(&mut bufs, 0);
-            while !bufs.is_empty() {
-                match socket::write_vectored(&self.io, bufs, site).await? {
-                    0 => return Err(ErrorKind::WriteZero.into()),
-                    n => IoSlice::advance_slices(&mut bufs, n),
-                }
-            }
-            Ok(())
-        }
     }
 
     /// How many bytes the system has taken in all: how far a `write_all` came before its error.
@@ -232,12 +171,6 @@ impl ReadHalf<'_> {
 pub struct WriteHalf<'s>(&'s Io<Socket>);
 
 impl WriteHalf<'_> {
-    /// [`TcpStream::write`].
-    #[track_caller]
-    pub fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        socket::write(self.0, buf, Location::caller())
-    }
-
     /// [`TcpStream::write_all`].
     #[track_caller]
     pub fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
@@ -260,13 +193,12 @@ impl Stream for TcpStream {
         socket::read(&self.io, buf, site)
     }
 
-    fn write_from(&mut self, buf: &[u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        socket::write(&self.io, buf, site)
-    }
-
-    #[track_caller]
-    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> impl Future<Output = io::Result<usize>> {
-        socket::write_vectored(&self.io, bufs, Location::caller())
+    fn write_from(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+        site: Site,
+    ) -> impl Future<Output = io::Result<usize>> {
+        socket::write(&self.io, bufs, site)
     }
 
     #[track_caller]
@@ -320,11 +252,9 @@ async fn connect_one(address: SocketAddr, site: Site) -> io::Result<TcpStream> {
     let socket = socket::tcp_socket(address)?;
     let begun = socket.connect(&address.into());
     let stream = TcpStream::from_socket(socket);
-    match begun {
-        Ok(()) => return Ok(stream),
-        Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
-        Err(error) if error.kind() == ErrorKind::Interrupted => {}
-        Err(error) => return Err(error),
+    match begun.as_ref().map_err(Errno::from_io_error) {
+        Err(Some(Errno::INPROGRESS | Errno::INTR)) => {}
+        _ => return begun.map(|()| stream),
     }
     loop {
         stream.io.ready(Direction::Write, site).await?;

@@ -307,3 +307,29 @@ fn generic_code_reads_exactly_and_writes_all() {
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
     });
 }
+
+#[test]
+fn an_end_that_wrote_its_last_or_is_gone_has_closed() {
+    run(async {
+        let (mut a, mut b) = duplex(8);
+        let closing = async {
+            a.write_all(b"bytes").await.unwrap();
+            traps::sleep(Duration::from_secs(1)).await.unwrap();
+            a.shutdown().unwrap();
+            a
+        };
+        let seeing = async {
+            let early = traps::timeout_after(Duration::from_millis(500), b.closed()).await;
+            assert_eq!(early.unwrap_err().kind(), ErrorKind::TimedOut);
+            BufReader::new(&mut b).closed().await.unwrap();
+            assert_eq!(b.read(&mut [0; 8]).await.unwrap(), 5);
+            b.sent().await.unwrap();
+        };
+        let (mut a, ()) = traps::join(closing, seeing).await;
+        drop(b);
+        a.closed().await.unwrap();
+        let (mut a, mut b) = duplex(8);
+        b.reset().unwrap();
+        a.closed().await.unwrap();
+    });
+}

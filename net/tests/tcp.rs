@@ -2,18 +2,18 @@
 
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::{Ipv6Addr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Kernel, Real};
 use net::{BufReader, Stream, TcpListener, TcpStream};
-use traps::{Interruptible, timeout_after};
+use traps::{Interruptible, ignore_after, timeout_after};
 
 /// Below this the window is so small that the system's delayed acknowledgements set the pace.
 const SMALL: usize = 64 * 1024;
 
-const LOOPBACK: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+const LOOPBACK: &str = "127.0.0.1:0";
 
 fn run<F: Future>(main: F) -> F::Output {
     kernel::run(main).unwrap()
@@ -41,6 +41,15 @@ async fn read_to_end(stream: &mut impl Stream) -> io::Result<Vec<u8>> {
             n => all.extend_from_slice(&buf[..n]),
         }
     }
+}
+
+/// Writes all of the slices, in order.
+async fn write_slices(stream: &mut TcpStream, mut bufs: &mut [IoSlice<'_>]) -> io::Result<()> {
+    while !bufs.is_empty() {
+        let n = stream.write_vectored(bufs).await?;
+        IoSlice::advance_slices(&mut bufs, n);
+    }
+    Ok(())
 }
 
 /// Bytes whose order can be checked.
@@ -143,7 +152,7 @@ fn slices_go_out_in_order_however_they_are_cut() {
         let expected = data.clone();
         let writer = traps::spawn("writer", async move {
             let mut slices: Vec<_> = data.chunks(777).map(IoSlice::new).collect();
-            client.write_all_vectored(&mut slices).await
+            write_slices(&mut client, &mut slices).await
         });
         let mut writer = writer.await;
         assert!(read_to_end(&mut server).await.unwrap() == expected);
@@ -159,7 +168,7 @@ fn more_slices_than_the_system_takes_at_once_all_go_out() {
         let expected = data.clone();
         let writer = traps::spawn("writer", async move {
             let mut slices: Vec<_> = data.chunks(1).map(IoSlice::new).collect();
-            let written = client.write_all_vectored(&mut slices);
+            let written = write_slices(&mut client, &mut slices);
             timeout_after(Duration::from_secs(10), written).await.map(|()| client)
         });
         let mut writer = writer.await;
@@ -176,8 +185,8 @@ fn slices_without_a_byte_are_passed_over() {
         let mut slices = vec![IoSlice::new(b""); 2000];
         slices.push(IoSlice::new(b"abc"));
         assert_eq!(client.write_vectored(&slices).await.unwrap(), 3);
-        client.write_all_vectored(&mut slices).await.unwrap();
-        client.write_all_vectored(&mut [IoSlice::new(b""); 2000]).await.unwrap();
+        write_slices(&mut client, &mut slices).await.unwrap();
+        assert_eq!(client.write_vectored(&[IoSlice::new(b""); 2000]).await.unwrap(), 0);
         drop(client);
         assert_eq!(read_to_end(&mut server).await.unwrap(), b"abcabc");
     });
@@ -256,7 +265,7 @@ fn a_name_is_looked_up_and_each_of_its_addresses_tried() {
 
 #[test]
 fn ipv6_is_no_exception() {
-    let Ok(mut listener) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
+    let Ok(mut listener) = TcpListener::bind("[::1]:0") else { return };
     run(async {
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut server, _) = listener.accept().await.unwrap();
@@ -428,5 +437,180 @@ fn a_try_takes_what_is_there_and_the_wait_after_it_misses_nothing() {
         let read = read_to_end(&mut client).await.unwrap();
         assert_eq!(read.len(), written + SMALL);
         more.join().await.unwrap().unwrap();
+    });
+}
+
+/// Writes until the system takes no more; gives how much that was.
+async fn fill(stream: &mut TcpStream) -> usize {
+    let (piece, mut written) = (pattern(SMALL), 0);
+    while let Some(n) = poll_fn(|cx| Poll::Ready(stream.try_write(&piece, cx))).await {
+        written += n.unwrap();
+    }
+    written
+}
+
+/// Whether it is still not over when whatever the system had to tell is told.
+async fn waits<T>(wait: impl Future<Output = io::Result<T>>) -> bool {
+    let late = timeout_after(Duration::from_millis(50), wait).await;
+    late.is_err_and(|error| error.interrupt().is_some())
+}
+
+#[test]
+fn an_end_is_seen_behind_bytes_that_nobody_has_read() {
+    run(async {
+        for waits_before in [false, true] {
+            let (mut client, mut server) = pair().await;
+            if waits_before {
+                assert!(waits(server.closed()).await);
+            }
+            client.write_all(b"last words").await.unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            // Once the end is known it stays so.
+            for _ in 0..2 {
+                server.closed().await.unwrap();
+            }
+            assert_eq!(read_to_end(&mut server).await.unwrap(), b"last words");
+            server.closed().await.unwrap();
+            // It says nothing of the other direction.
+            server.write_all(b"answer").await.unwrap();
+            drop(server);
+            assert_eq!(read_to_end(&mut client).await.unwrap(), b"answer");
+        }
+    });
+}
+
+#[test]
+fn an_end_that_comes_with_bytes_or_after_them_ends_a_wait_for_it() {
+    run(async {
+        for together in [false, true] {
+            let (mut client, mut server) = pair().await;
+            let watcher = traps::spawn("watcher", async move {
+                server.closed().await?;
+                read_to_end(&mut server).await
+            });
+            let mut watcher = watcher.await;
+            traps::yield_now().await.unwrap();
+            client.write_all(b"last words").await.unwrap();
+            if !together {
+                let ended = ignore_after(Duration::from_millis(20), watcher.join()).await;
+                assert!(ended.unwrap().is_none(), "bytes are no end");
+            }
+            drop(client);
+            assert_eq!(watcher.join().await.unwrap().unwrap(), b"last words");
+        }
+    });
+}
+
+#[test]
+fn a_reset_counts_as_closed() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        client.reset().unwrap();
+        drop(client);
+        server.closed().await.unwrap();
+        let met = server.read(&mut [0; 8]).await;
+        assert_eq!(met.unwrap_err().kind(), ErrorKind::ConnectionReset);
+        server.closed().await.unwrap();
+    });
+}
+
+#[test]
+fn bytes_alone_are_no_end_and_are_found_by_the_read_after_it() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    let read = kernel.run(async {
+        let (mut client, mut server) = pair().await;
+        let mut buf = [0; 100];
+        for round in 0..20 {
+            // After a short read the next one would wait without trying.
+            client.write_all(b"some").await.unwrap();
+            assert_eq!(server.read(&mut buf).await.unwrap(), 4);
+            client.write_all(b"more").await.unwrap();
+            match round % 3 {
+                // The wait takes the edge of the bytes, and is dropped while it waits for the next.
+                0 => assert!(waits(server.closed()).await),
+                // Dropped when it has its edge, or before.
+                1 => drop(traps::race(traps::yield_now(), server.closed()).await),
+                _ => drop(traps::race(server.closed(), traps::yield_now()).await),
+            }
+            let read = timeout_after(Duration::from_secs(10), server.read(&mut buf)).await;
+            assert_eq!(read.unwrap(), 4, "{round}");
+        }
+        // Finished, and not only dropped.
+        client.write_all(b"some").await.unwrap();
+        assert_eq!(server.read(&mut buf).await.unwrap(), 4);
+        client.write_all(b"last").await.unwrap();
+        drop(client);
+        server.closed().await.unwrap();
+        timeout_after(Duration::from_secs(10), read_to_end(&mut server)).await
+    });
+    assert_eq!(read.unwrap().unwrap(), b"last");
+    let turns = kernel.counters().turns;
+    assert!(turns < 1_000, "it does not spin: {turns} turns");
+}
+
+#[test]
+fn what_a_peer_does_not_read_is_not_sent_until_it_does() {
+    run(async {
+        for _ in 0..3 {
+            let (mut client, mut server) = pair().await;
+            server.sent().await.unwrap();
+            server.write_all(b"a word").await.unwrap();
+            server.sent().await.unwrap();
+            let written = 6 + fill(&mut server).await;
+            assert!(waits(server.sent()).await);
+            let sender = traps::spawn("sender", async move {
+                server.sent().await?;
+                // There is room again, and whoever writes finds it.
+                server.write_all(&pattern(SMALL)).await
+            });
+            let mut sender = sender.await;
+            let ended = ignore_after(Duration::from_millis(20), sender.join()).await;
+            assert!(ended.unwrap().is_none());
+            let read = timeout_after(Duration::from_secs(10), read_to_end(&mut client)).await;
+            assert_eq!(read.unwrap().len(), written + SMALL);
+            sender.join().await.unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_write_after_a_wait_that_was_dropped_finds_room() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        let mut written = fill(&mut server).await;
+        assert!(waits(server.sent()).await);
+        let reader = traps::spawn("reader", async move { read_to_end(&mut client).await }).await;
+        let mut reader = reader;
+        for _ in 0..20 {
+            drop(traps::race(traps::yield_now(), server.sent()).await);
+            let write = timeout_after(Duration::from_secs(10), server.write_all(&[0; 1000]));
+            write.await.unwrap();
+            written += 1000;
+        }
+        drop(server);
+        assert_eq!(reader.join().await.unwrap().unwrap().len(), written);
+    });
+}
+
+#[test]
+fn a_connection_that_failed_has_nothing_to_send() {
+    run(async {
+        let (mut client, mut server) = pair().await;
+        fill(&mut server).await;
+        client.reset().unwrap();
+        drop(client);
+        server.sent().await.unwrap();
+    });
+}
+
+#[test]
+fn a_stream_knows_its_peer_if_it_has_one() {
+    run(async {
+        let (mut client, server) = pair().await;
+        let address = server.local_addr().unwrap();
+        assert_eq!(Stream::peer_addr(&client), Some(address));
+        assert_eq!((&mut client).peer_addr().unwrap(), address);
+        assert_eq!(BufReader::new(client).peer_addr(), Some(address));
+        assert_eq!(net::pipe::duplex(1).0.peer_addr(), None);
     });
 }

@@ -6,7 +6,6 @@
 
 mod pipe_end;
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -47,6 +46,7 @@ pub use pipe_end::{PipeReader, PipeWriter};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Process {
     child: Reaped,
     /// Readable when it has ended.
@@ -218,12 +218,6 @@ impl Process {
     }
 }
 
-impl fmt::Debug for Process {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("id", &self.id()).finish_non_exhaustive()
-    }
-}
-
 /// Reads a pipe to its end, if there is one.
 async fn collect(
     pipe: &mut Option<PipeReader>,
@@ -267,6 +261,7 @@ async fn at_once<const N: usize>(
 const HERE: &str = "a process is here until it is given away";
 
 /// A process that is killed and reaped when this is dropped, unless it was given away.
+#[derive(Debug)]
 struct Reaped(Option<Child>);
 
 impl Reaped {

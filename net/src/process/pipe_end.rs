@@ -1,11 +1,11 @@
 //! Our end of a pipe to a process: bytes in one direction.
 
 use std::future::Future;
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::panic::Location;
 
-use rustix::io::ioctl_fionbio;
+use rustix::io::{Errno, ioctl_fionbio, read, write};
 use traps::core::names::Site;
 use traps::io::{Direction, Io, Source};
 
@@ -21,11 +21,11 @@ fn take<S: Source + From<OwnedFd>>(descriptor: impl Into<OwnedFd>) -> io::Result
 }
 
 /// Moves bytes by `operation`, waiting until some can be moved.
-fn move_by<'a, S: Source>(
-    io: &'a Io<S>,
+fn move_by<S: Source>(
+    io: &Io<S>,
     direction: Direction,
     site: Site,
-    mut operation: impl FnMut(&'a S) -> io::Result<usize>,
+    mut operation: impl FnMut(&S) -> Result<usize, Errno>,
 ) -> impl Future<Output = io::Result<usize>> {
     until_done(
         false,
@@ -66,7 +66,7 @@ impl PipeReader {
     /// The system's; the interrupt that ended the wait: nothing was read then.
     #[track_caller]
     pub fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        move_by(&self.io, Direction::Read, Location::caller(), |mut pipe| pipe.read(buf))
+        move_by(&self.io, Direction::Read, Location::caller(), |pipe| read(pipe, &mut *buf))
     }
 
     /// Appends all that comes until the end to `into`, which is to hold `limit` bytes at most.
@@ -96,8 +96,8 @@ impl PipeReader {
     ) -> io::Result<()> {
         let mut piece = vec![0; PROCESS_PIECE];
         while !self.has_lost {
-            let read = |mut pipe: &io::PipeReader| pipe.read(&mut piece);
-            let n = move_by(&self.io, Direction::Read, site, read).await?;
+            let read_piece = |pipe: &_| read(pipe, &mut piece[..]);
+            let n = move_by(&self.io, Direction::Read, site, read_piece).await?;
             if n == 0 {
                 return Ok(());
             }
@@ -128,7 +128,7 @@ impl PipeWriter {
     /// nothing was written then.
     #[track_caller]
     pub fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-        move_by(&self.0, Direction::Write, Location::caller(), |mut pipe| pipe.write(buf))
+        move_by(&self.0, Direction::Write, Location::caller(), |pipe| write(pipe, buf))
     }
 
     /// Writes all of `bytes`, which shrinks to what is left; blocks whenever the pipe is full.
@@ -144,8 +144,7 @@ impl PipeWriter {
     /// Writes all, for a wrapper that knows its caller's place in the source.
     pub(super) async fn write_all_from(&mut self, bytes: &mut &[u8], site: Site) -> io::Result<()> {
         while !bytes.is_empty() {
-            let write = |mut pipe: &io::PipeWriter| pipe.write(bytes);
-            let n = move_by(&self.0, Direction::Write, site, write).await?;
+            let n = move_by(&self.0, Direction::Write, site, |pipe| write(pipe, bytes)).await?;
             *bytes = &bytes[n..];
         }
         Ok(())
