@@ -2,9 +2,11 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::task::Poll;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use traps::core::names::Site;
 use traps::{budget_from, take_budget};
@@ -19,6 +21,11 @@ pub(crate) fn attempt<T>(mut operation: impl FnMut() -> Result<T, Errno>) -> Opt
             done => return Some(done.map_err(io::Error::from)),
         }
     }
+}
+
+/// Whether one of those is so now, or the descriptor has failed.
+pub(crate) fn is_any(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Errno> {
+    Ok(poll(&mut [PollFd::new(&descriptor, flags)], Some(&Timespec::default()))? > 0)
 }
 
 /// Makes attempts until one comes to something, and waits before each but the first; before that

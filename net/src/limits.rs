@@ -66,9 +66,6 @@ pub(crate) const TURNED_AWAY: usize = 1024;
 /// server drains: its first request may be on its way.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
 
-/// Bytes of a process's output that are read at a time.
-pub(crate) const PROCESS_PIECE: usize = 16 * 1024;
-
 /// Bytes of a file that are read at a time.
 pub(crate) const FILE_PIECE: usize = 128 * 1024;
 

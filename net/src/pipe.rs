@@ -44,8 +44,9 @@ struct Lane {
     bytes: RefCell<VecDeque<u8>>,
     capacity: usize,
     state: Cell<State>,
-    reader: Side,
-    writer: Side,
+    /// Where each side waits for the other, which wakes it to try again.
+    reader: WaitQueue,
+    writer: WaitQueue,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,50 +58,14 @@ enum State {
     Reset,
 }
 
-/// Where one side waits for the other.
-///
-/// A permit, not a wake: it also reaches a wait that was filed in the same poll, which stands in
-/// no line yet (both ends in one `join`), and it survives a wait that is interrupted meanwhile.
-#[derive(Debug, Default)]
-struct Side {
-    line: WaitQueue,
-    /// Somebody has begun to wait since the last call. At most one permit answers it.
-    taken: Cell<bool>,
-}
-
-impl Side {
-    /// Nothing can be done here until the next call.
-    fn would_block<T>(&self) -> Option<T> {
-        // An answer that is left here was for a wait that was given up.
-        while self.line.try_take_permit() {}
-        self.taken.set(true);
-        None
-    }
-
-    /// Has the one who waits here try again.
-    fn call(&self) {
-        if self.taken.take() {
-            self.line.give_permit();
-        }
-    }
-
-    fn until_done<T>(
-        &self,
-        site: Site,
-        attempt: impl FnMut() -> Option<io::Result<T>>,
-    ) -> impl Future<Output = io::Result<T>> {
-        until_done(false, site, move || self.line.wait_for_permit_from(site), attempt)
-    }
-}
-
 impl Lane {
     fn new(capacity: usize) -> Lane {
         Lane {
             bytes: RefCell::default(),
             capacity: capacity.max(1),
             state: Cell::new(State::Open),
-            reader: Side::default(),
-            writer: Side::default(),
+            reader: WaitQueue::new(),
+            writer: WaitQueue::new(),
         }
     }
 
@@ -108,7 +73,7 @@ impl Lane {
     fn look(&self) -> Option<io::Result<()>> {
         match self.state.get() {
             State::Reset => Some(Err(ErrorKind::ConnectionReset.into())),
-            State::Open if self.bytes.borrow().is_empty() => self.reader.would_block(),
+            State::Open if self.bytes.borrow().is_empty() => None,
             State::Open | State::Closed => Some(Ok(())),
         }
     }
@@ -119,7 +84,7 @@ impl Lane {
         }
         let taken = self.look()?.and_then(|()| self.bytes.borrow_mut().read(buf));
         if let Ok(1..) = taken {
-            self.writer.call();
+            self.writer.wake(1);
         }
         Some(taken)
     }
@@ -134,7 +99,7 @@ impl Lane {
         let before = bytes.len();
         let mut room = (self.capacity - before).min(most);
         if room == 0 && bufs.iter().any(|buf| !buf.is_empty()) {
-            return self.writer.would_block();
+            return None;
         }
         for buf in bufs {
             let n = buf.len().min(room);
@@ -142,14 +107,14 @@ impl Lane {
             room -= n;
         }
         if bytes.len() > before {
-            self.reader.call();
+            self.reader.wake(1);
         }
         Some(Ok(bytes.len() - before))
     }
 
     /// Whether the writer has gone, or writes no more.
     fn end(&self) -> Option<io::Result<()>> {
-        if self.state.get() == State::Open { self.reader.would_block() } else { Some(Ok(())) }
+        if self.state.get() == State::Open { None } else { Some(Ok(())) }
     }
 
     fn close(&self) {
@@ -160,9 +125,18 @@ impl Lane {
 
     fn change(&self, state: State) {
         self.state.set(state);
-        self.reader.call();
-        self.writer.call();
+        self.reader.wake(1);
+        self.writer.wake(1);
     }
+}
+
+/// Makes attempts until one comes to something, and waits in `line` before each further one.
+fn operation<T>(
+    line: &WaitQueue,
+    site: Site,
+    attempt: impl FnMut() -> Option<io::Result<T>>,
+) -> impl Future<Output = io::Result<T>> {
+    until_done(false, site, move || line.wait_from(site), attempt)
 }
 
 impl PipeEnd {
@@ -184,7 +158,7 @@ impl Stream for PipeEnd {
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         let most = buf.len().min(self.most);
         let lane = &self.incoming;
-        lane.reader.until_done(site, move || lane.take(&mut buf[..most]))
+        operation(&lane.reader, site, move || lane.take(&mut buf[..most]))
     }
 
     fn write_from(
@@ -193,13 +167,13 @@ impl Stream for PipeEnd {
         site: Site,
     ) -> impl Future<Output = io::Result<usize>> {
         let (lane, most) = (&self.outgoing, self.most);
-        lane.writer.until_done(site, move || lane.put(bufs, most))
+        operation(&lane.writer, site, move || lane.put(bufs, most))
     }
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         let lane = &self.incoming;
-        lane.reader.until_done(Location::caller(), || lane.look())
+        operation(&lane.reader, Location::caller(), || lane.look())
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
@@ -219,6 +193,6 @@ impl Stream for PipeEnd {
     #[track_caller]
     fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
         let lane = &self.incoming;
-        lane.reader.until_done(Location::caller(), || lane.end())
+        operation(&lane.reader, Location::caller(), || lane.end())
     }
 }

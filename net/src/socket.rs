@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::{Errno, writev};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, SockRef, Type};
@@ -16,7 +16,7 @@ use traps::core::names::Site;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
 use traps::{Budget, budget_from, take_budget};
 
-use crate::attempt::{attempt, until_done};
+use crate::attempt::{attempt, is_any, until_done};
 
 /// A socket of which no duplicate exists, nothing here hands out its descriptor; and what is known
 /// about it, where it takes no room. One reads it, one writes it: each of them has its own half.
@@ -253,7 +253,7 @@ pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
     loop {
         // First: no system call is made where nothing arrives.
         ready_to_read(io, site).await?;
-        if is_any(io, PollFlags::RDHUP)? {
+        if is_any(&io.stream, PollFlags::RDHUP)? {
             return Ok(());
         }
     }
@@ -264,13 +264,8 @@ pub(crate) async fn sent(io: &Io<Socket>, site: Site) -> io::Result<()> {
     // From now on the system says that there is room where nothing is unsent, and only there.
     SockRef::from(&io.stream).set_tcp_notsent_lowat(1)?;
     io.full.set(false);
-    while !is_any(io, PollFlags::OUT)? {
+    while !is_any(&io.stream, PollFlags::OUT)? {
         room_to_write(io, site).await?;
     }
     Ok(())
-}
-
-/// Whether one of those is so now, or the connection has failed.
-fn is_any(io: &Io<Socket>, flags: PollFlags) -> io::Result<bool> {
-    Ok(poll(&mut [PollFd::new(&io.stream, flags)], Some(&Timespec::default()))? > 0)
 }

@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 use traps::core::names::Site;
 use traps::{take_budget, yield_now};
 
+use crate::limits::READ_BUFFER;
+
 /// A byte stream in both directions, used by one task at a time.
 ///
 /// Every method traps only when it would block; a wait that is interrupted comes back as an
@@ -66,31 +68,19 @@ pub trait Stream {
         }
     }
 
-    /// Appends what comes until the end to `out`, which may have `limit` bytes in all.
+    /// Appends what comes until the end to `out`, which is to have `limit` bytes at most.
     ///
     /// # Errors
     ///
-    /// `FileTooLarge` if more comes; those of [`read`](Stream::read). What was read before an error
-    /// is in `out`.
+    /// `FileTooLarge` if more comes; those of [`read`](Stream::read). All that was read before an
+    /// error is in `out`, also what is too much, and a second call goes on.
     #[track_caller]
     fn read_to_end(
         &mut self,
         out: &mut Vec<u8>,
         limit: usize,
     ) -> impl Future<Output = io::Result<()>> {
-        let site = Location::caller();
-        async move {
-            let mut piece = [0; 4096];
-            loop {
-                match self.read_from(&mut piece, site).await? {
-                    0 => return Ok(()),
-                    n if n > limit.saturating_sub(out.len()) => {
-                        return Err(ErrorKind::FileTooLarge.into());
-                    }
-                    n => out.extend_from_slice(&piece[..n]),
-                }
-            }
-        }
+        read_to_end(self, out, limit, Location::caller())
     }
 
     /// Writes some of `buf`, waiting until there is room. Returns how much.
@@ -195,6 +185,23 @@ pub trait Stream {
     fn peer_addr(&self) -> Option<SocketAddr> {
         None
     }
+}
+
+/// [`Stream::read_to_end`], for a wrapper that knows its own caller's place in the source.
+pub(crate) async fn read_to_end(
+    stream: &mut (impl Stream + ?Sized),
+    out: &mut Vec<u8>,
+    limit: usize,
+    site: Site,
+) -> io::Result<()> {
+    let mut piece = vec![0; READ_BUFFER];
+    while out.len() <= limit {
+        match stream.read_from(&mut piece, site).await? {
+            0 => return Ok(()),
+            n => out.extend_from_slice(&piece[..n]),
+        }
+    }
+    Err(io::Error::new(ErrorKind::FileTooLarge, format!("more than {limit} bytes came")))
 }
 
 /// Reads what is there; `None` if nothing is. Other than a try it does not take a spent budget for

@@ -65,7 +65,6 @@ source! {
     std::net::UdpSocket, 'f';
     std::os::unix::net::UnixStream, 'p';
     std::io::PipeReader, 'p';
-    std::io::PipeWriter, 'p';
 }
 
 /// A descriptor that exists only in the script of a simulated machine.

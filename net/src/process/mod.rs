@@ -4,10 +4,10 @@
 //! is cancelled takes its processes with it. Its end is waited for by a pidfd, which becomes
 //! readable, like any descriptor; no signal and no thread is needed for that.
 
-mod pipe_end;
+mod pipe;
 
 use std::future::{Future, poll_fn};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::OwnedFd;
 use std::panic::Location;
 use std::pin::{Pin, pin};
@@ -21,7 +21,9 @@ use traps::core::names::Site;
 use traps::io::{Direction, Io};
 use traps::{Interruptible, Signal, branch, take_pending_from};
 
-pub use pipe_end::{PipeReader, PipeWriter};
+use crate::stream::{Stream as _, read_to_end};
+
+pub use pipe::Pipe;
 
 /// A process that was started here.
 ///
@@ -52,11 +54,11 @@ pub struct Process {
     /// Readable when it has ended.
     end: Io<OwnedFd>,
     /// What it reads, if that is piped and was not taken.
-    pub stdin: Option<PipeWriter>,
+    pub stdin: Option<Pipe>,
     /// What it writes, if that is piped and was not taken.
-    pub stdout: Option<PipeReader>,
+    pub stdout: Option<Pipe>,
     /// What it complains, if that is piped and was not taken.
-    pub stderr: Option<PipeReader>,
+    pub stderr: Option<Pipe>,
 }
 
 /// What a process wrote, up to a limit.
@@ -90,9 +92,9 @@ impl Process {
         let mut child = Reaped(Some(command.spawn()?));
         let started = child.get();
         let end = Io::new(pidfd_open(Pid::from_child(started), PidfdFlags::empty())?);
-        let stdin = started.stdin.take().map(PipeWriter::new).transpose()?;
-        let stdout = started.stdout.take().map(PipeReader::new).transpose()?;
-        let stderr = started.stderr.take().map(PipeReader::new).transpose()?;
+        let stdin = started.stdin.take().map(Pipe::new).transpose()?;
+        let stdout = started.stdout.take().map(Pipe::new).transpose()?;
+        let stderr = started.stderr.take().map(Pipe::new).transpose()?;
         Ok(Process { child, end, stdin, stdout, stderr })
     }
 
@@ -128,9 +130,11 @@ impl Process {
         let Collected { limit, stdout, stderr } = into;
         let write = async {
             if let Some(pipe) = &mut self.stdin {
-                match pipe.write_all_from(input, site).await {
-                    Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-                    written => written?,
+                while !input.is_empty() {
+                    match pipe.write_from(&[IoSlice::new(input)], site).await {
+                        Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+                        written => *input = &input[written?..],
+                    }
                 }
             }
             // Its end is what many a process waits for.
@@ -196,8 +200,8 @@ impl Process {
     ///
     /// The interrupt that ended it: `input` is then what was not written, `into` has what came so
     /// far, and a second call goes on. [`FileTooLarge`](ErrorKind::FileTooLarge) beyond the limit
-    /// of `into`, and some of what came is lost then; the process goes on, until it is killed or
-    /// dropped. Else the system's.
+    /// of `into`, which has some of what is too much as well; the process goes on, until it is
+    /// killed or dropped. Else the system's.
     #[track_caller]
     pub fn communicate(
         &mut self,
@@ -220,13 +224,13 @@ impl Process {
 
 /// Reads a pipe to its end, if there is one.
 async fn collect(
-    pipe: &mut Option<PipeReader>,
+    pipe: &mut Option<Pipe>,
     into: &mut Vec<u8>,
     limit: usize,
     site: Site,
 ) -> io::Result<()> {
     match pipe {
-        Some(pipe) => pipe.read_to_end_from(into, limit, site).await,
+        Some(pipe) => read_to_end(pipe, into, limit, site).await,
         None => Ok(()),
     }
 }

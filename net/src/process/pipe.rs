@@ -1,0 +1,75 @@
+//! Our end of a pipe to a process: bytes in one direction.
+
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::OwnedFd;
+use std::panic::Location;
+
+use rustix::event::PollFlags;
+use rustix::io::{Errno, ioctl_fionbio, read, writev};
+use traps::core::names::Site;
+use traps::io::{Direction, Io};
+
+use crate::attempt::{attempt, is_any, until_done};
+use crate::stream::Stream;
+
+/// What a process reads or writes: a [`Stream`] in one direction. Of the other the system says that
+/// it is no such descriptor.
+///
+/// A read finds the end when every writer has closed the pipe. A process that left a child of its
+/// own behind has left it the pipe too. Dropping the writing end, or its `shutdown`, is the end of
+/// what the process reads.
+///
+/// What it owns is either end, whatever the name of the type.
+#[derive(Debug)]
+pub struct Pipe(Option<Io<io::PipeReader>>);
+
+impl Pipe {
+    /// Takes either end of a pipe.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if it refuses non-blocking mode.
+    pub fn new(descriptor: impl Into<OwnedFd>) -> io::Result<Pipe> {
+        let descriptor = descriptor.into();
+        // Of our end alone: the process's stays as it is.
+        ioctl_fionbio(&descriptor, true)?;
+        Ok(Pipe(Some(Io::new(descriptor.into()))))
+    }
+
+    /// Makes attempts at `operation` until one comes to something.
+    async fn until_done(
+        &self,
+        direction: Direction,
+        site: Site,
+        mut operation: impl FnMut(&io::PipeReader) -> Result<usize, Errno>,
+    ) -> io::Result<usize> {
+        let io = self.0.as_ref().ok_or(ErrorKind::BrokenPipe)?;
+        let wait = || io.ready(direction, site);
+        until_done(false, site, wait, || attempt(|| operation(io)))
+            .await
+            .inspect(|n| io.note(direction, *n))
+    }
+}
+
+impl Stream for Pipe {
+    async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
+        self.until_done(Direction::Read, site, |pipe| read(pipe, &mut *buf)).await
+    }
+
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+        self.until_done(Direction::Write, site, |pipe| writev(pipe, bufs)).await
+    }
+
+    #[track_caller]
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        let look = |pipe: &_| if is_any(pipe, PollFlags::IN)? { Ok(0) } else { Err(Errno::AGAIN) };
+        let looked = self.until_done(Direction::Read, Location::caller(), look);
+        async { looked.await.map(drop) }
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.0 = None;
+        Ok(())
+    }
+}
