@@ -35,7 +35,7 @@ pub(crate) fn is_any(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Er
 /// first, so readiness that went to a wait which nobody finished is found by the try.
 #[inline]
 pub(crate) fn until_done<T, W, E>(
-    waits_first: bool,
+    mut waits: bool,
     site: Site,
     mut wait: impl FnMut() -> W,
     mut attempt: impl FnMut() -> Option<io::Result<T>>,
@@ -48,7 +48,6 @@ where
         if !take_budget() {
             budget_from(site).await?;
         }
-        let mut waits = waits_first;
         loop {
             if waits {
                 wait().await?;

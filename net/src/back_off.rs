@@ -93,17 +93,13 @@ impl BackOff {
     #[inline]
     pub(crate) fn accepted(&mut self) {
         self.row = 0;
-        if self.clock.is_some() {
-            self.look();
+        if let Some(clock) = &self.clock {
+            let now = clock.now();
+            self.words_if_over(now).into_iter().for_each(note_warning);
         }
     }
 
     #[cold]
-    fn look(&mut self) {
-        let now = self.clock.as_ref().map(ConnectionDeadline::now);
-        now.and_then(|now| self.words_if_over(now)).into_iter().for_each(note_warning);
-    }
-
     fn words_if_over(&mut self, now: Time) -> Option<String> {
         if now.since(self.last) < BACK_OFF_OVER { None } else { self.last_words() }
     }

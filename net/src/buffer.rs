@@ -106,7 +106,8 @@ impl<S: Stream> BufReader<S> {
     ///
     /// # Errors
     ///
-    /// As for [`BufReader::read_until`].
+    /// `InvalidData` if the first `limit` bytes have no end of a line; those of the stream. Nothing
+    /// is consumed or appended then.
     #[track_caller]
     pub fn read_line(
         &mut self,
@@ -115,36 +116,12 @@ impl<S: Stream> BufReader<S> {
     ) -> impl Future<Output = io::Result<bool>> {
         let site = Location::caller();
         async move {
-            let size = self.find(b'\n', limit, site).await?;
+            let size = self.find_line(limit, site).await?;
             let found = &self.buffer()[..size];
-            let text =
-                found.strip_suffix(b"\n").map_or(found, |t| t.strip_suffix(b"\r").unwrap_or(t));
-            line.extend_from_slice(text);
+            let text = found.strip_suffix(b"\r\n").or(found.strip_suffix(b"\n"));
+            line.extend_from_slice(text.unwrap_or(found));
             self.consume(size);
             Ok(size > 0)
-        }
-    }
-
-    /// Appends all up to and with the first `delimiter` to `out`; at the end of the stream, what is
-    /// left. Returns how many bytes: zero at the end.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidData` if the first `limit` bytes have no delimiter; those of the stream. Nothing is
-    /// consumed or appended then.
-    #[track_caller]
-    pub fn read_until(
-        &mut self,
-        delimiter: u8,
-        out: &mut Vec<u8>,
-        limit: usize,
-    ) -> impl Future<Output = io::Result<usize>> {
-        let site = Location::caller();
-        async move {
-            let size = self.find(delimiter, limit, site).await?;
-            out.extend_from_slice(&self.buffer()[..size]);
-            self.consume(size);
-            Ok(size)
         }
     }
 
@@ -168,13 +145,12 @@ impl<S: Stream> BufReader<S> {
         }
     }
 
-    /// How far the first `delimiter` is, itself included; at the end of the stream, how much is
-    /// left.
-    async fn find(&mut self, delimiter: u8, limit: usize, site: Site) -> io::Result<usize> {
+    /// How long the first line is, its end included; at the end of the stream, how much is left.
+    async fn find_line(&mut self, limit: usize, site: Site) -> io::Result<usize> {
         let mut searched = 0;
         loop {
             let bytes = &self.buffer()[..self.buffer().len().min(limit)];
-            if let Some(place) = bytes[searched..].iter().position(|byte| *byte == delimiter) {
+            if let Some(place) = bytes[searched..].iter().position(|byte| *byte == b'\n') {
                 return Ok(searched + place + 1);
             }
             if bytes.len() == limit {
@@ -235,20 +211,11 @@ impl<S: Stream> Stream for BufReader<S> {
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         let wait = self.buffer().is_empty().then(|| self.stream.readable());
-        async move {
-            match wait {
-                Some(wait) => wait.await,
-                None => Ok(()),
-            }
-        }
+        async move { if let Some(wait) = wait { wait.await } else { Ok(()) } }
     }
 
-    fn write_from(
-        &mut self,
-        bufs: &[IoSlice<'_>],
-        site: Site,
-    ) -> impl Future<Output = io::Result<usize>> {
-        self.stream.write_from(bufs, site)
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+        self.stream.write_from(bufs, site).await
     }
 
     fn shutdown(&mut self) -> io::Result<()> {

@@ -200,9 +200,7 @@ impl TcpListener {
 fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> {
     let socket = tcp_socket(address)?;
     socket.set_reuse_address(options.reuse_address)?;
-    if options.reuse_port {
-        socket.set_reuse_port(true)?;
-    }
+    socket.set_reuse_port(options.reuse_port)?;
     socket.bind(&address.into())?;
     socket.listen(c_int::try_from(options.backlog).unwrap_or(c_int::MAX))?;
     Ok(socket)

@@ -19,13 +19,10 @@ use crate::stream::Stream;
 /// `capacity` bytes (at least one); a writer that is further ahead blocks.
 #[must_use]
 pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
-    let (there, back) = (Rc::new(Lane::new(capacity)), Rc::new(Lane::new(capacity)));
-    let end = |incoming: &Rc<Lane>, outgoing: &Rc<Lane>| PipeEnd {
-        incoming: incoming.clone(),
-        outgoing: outgoing.clone(),
-        most: usize::MAX,
-    };
-    (end(&there, &back), end(&back, &there))
+    let lane = || Rc::new(Lane { capacity: capacity.max(1), ..Lane::default() });
+    let (there, back) = (lane(), lane());
+    let one = PipeEnd { incoming: there.clone(), outgoing: back.clone(), most: usize::MAX };
+    (one, PipeEnd { incoming: back, outgoing: there, most: usize::MAX })
 }
 
 /// One end of a pipe. Dropping it ends what the other end reads, and breaks what it writes, unless
@@ -39,7 +36,7 @@ pub struct PipeEnd {
 }
 
 /// One direction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Lane {
     bytes: RefCell<VecDeque<u8>>,
     capacity: usize,
@@ -49,8 +46,9 @@ struct Lane {
     writer: WaitQueue,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Open,
     /// One side is gone, or writes no more. What was written can still be read.
     Closed,
@@ -59,16 +57,6 @@ enum State {
 }
 
 impl Lane {
-    fn new(capacity: usize) -> Lane {
-        Lane {
-            bytes: RefCell::default(),
-            capacity: capacity.max(1),
-            state: Cell::new(State::Open),
-            reader: WaitQueue::new(),
-            writer: WaitQueue::new(),
-        }
-    }
-
     /// Whether there is something to read, or the end.
     fn look(&self) -> Option<io::Result<()>> {
         match self.state.get() {
@@ -110,11 +98,6 @@ impl Lane {
             self.reader.wake(1);
         }
         Some(Ok(bytes.len() - before))
-    }
-
-    /// Whether the writer has gone, or writes no more.
-    fn end(&self) -> Option<io::Result<()>> {
-        if self.state.get() == State::Open { None } else { Some(Ok(())) }
     }
 
     fn close(&self) {
@@ -161,13 +144,9 @@ impl Stream for PipeEnd {
         operation(&lane.reader, site, move || lane.take(&mut buf[..most]))
     }
 
-    fn write_from(
-        &mut self,
-        bufs: &[IoSlice<'_>],
-        site: Site,
-    ) -> impl Future<Output = io::Result<usize>> {
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
         let (lane, most) = (&self.outgoing, self.most);
-        operation(&lane.writer, site, move || lane.put(bufs, most))
+        operation(&lane.writer, site, || lane.put(bufs, most)).await
     }
 
     #[track_caller]
@@ -193,6 +172,8 @@ impl Stream for PipeEnd {
     #[track_caller]
     fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
         let lane = &self.incoming;
-        operation(&lane.reader, Location::caller(), || lane.end())
+        operation(&lane.reader, Location::caller(), || {
+            (lane.state.get() != State::Open).then_some(Ok(()))
+        })
     }
 }

@@ -34,12 +34,6 @@ pub fn resolve<A: ToString>(
             (_, Some(job)) => job.await.unwrap_or_else(|error| Err(error.into())),
             (_, None) => Err(io::Error::new(ErrorKind::InvalidInput, "expected NAME:PORT")),
         };
-        let found = match found {
-            Ok(found) if found.is_empty() => {
-                Err(io::Error::new(ErrorKind::NotFound, "the name has no address"))
-            }
-            found => found,
-        };
         found.map_err(|error| failed(format!("find {name}"), error))
     }
 }

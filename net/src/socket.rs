@@ -206,21 +206,15 @@ fn room_to_write(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
 
 /// Writes all of `bytes`, waiting whenever there is no room.
 #[inline]
-pub(crate) fn write_all(
-    io: &Io<Socket>,
-    mut bytes: &[u8],
-    site: Site,
-) -> impl Future<Output = io::Result<()>> {
-    async move {
-        while !bytes.is_empty() {
-            let wait = || room_to_write(io, site);
-            match until_done(io.full.get(), site, wait, || transmit(io, bytes)).await? {
-                0 => return Err(ErrorKind::WriteZero.into()),
-                n => bytes = &bytes[n..],
-            }
+pub(crate) async fn write_all(io: &Io<Socket>, mut bytes: &[u8], site: Site) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let wait = || room_to_write(io, site);
+        match until_done(io.full.get(), site, wait, || transmit(io, bytes)).await? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            n => bytes = &bytes[n..],
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// How many slices the system takes at once: Linux's `UIO_MAXIOV`. The standard library offers no
@@ -228,22 +222,17 @@ pub(crate) fn write_all(
 const MOST_SLICES: usize = 1024;
 
 /// Writes some of the slices, in order, by one system call, waiting until there is room.
-pub(crate) fn write(
+pub(crate) async fn write(
     io: &Io<Socket>,
     slices: &[IoSlice<'_>],
     site: Site,
-) -> impl Future<Output = io::Result<usize>> {
+) -> io::Result<usize> {
     // Of empty ones in front the system might take nothing but them.
     let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
     let slices = &slices[from..slices.len().min(from + MOST_SLICES)];
     let size = slices.iter().map(|slice| slice.len()).sum();
-    let waits_first = io.full.get() && !slices.is_empty();
-    until_done(
-        waits_first,
-        site,
-        move || room_to_write(io, site),
-        move || transmit_by(io, size, |socket| writev(socket, slices)),
-    )
+    let attempt = || transmit_by(io, size, |socket| writev(socket, slices));
+    until_done(0 < size && io.full.get(), site, || room_to_write(io, site), attempt).await
 }
 
 // ---- The peer -----------------------------------------------------------------------------------

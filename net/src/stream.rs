@@ -40,12 +40,8 @@ pub trait Stream {
     }
 
     /// Like `read`, for a wrapper that knows its own caller's place in the source, which the log
-    /// shows. A stream has `read`, or this if it can pass the place on: each is made of the other.
-    #[track_caller]
-    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        let _ = site;
-        self.read(buf)
-    }
+    /// shows. A stream that cannot pass it on shows its own.
+    async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize>;
 
     /// Fills all of `buf`, waiting whenever nothing is there.
     ///
@@ -96,16 +92,8 @@ pub trait Stream {
         self.write_from(bufs, Location::caller())
     }
 
-    /// Like `write_vectored`, for a wrapper; that or this, as for [`read_from`](Stream::read_from).
-    #[track_caller]
-    fn write_from(
-        &mut self,
-        bufs: &[IoSlice<'_>],
-        site: Site,
-    ) -> impl Future<Output = io::Result<usize>> {
-        let _ = site;
-        self.write_vectored(bufs)
-    }
+    /// Like `write_vectored`, for a wrapper, as [`read_from`](Stream::read_from).
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize>;
 
     /// Writes all of `buf`, waiting whenever there is no room.
     ///
@@ -242,12 +230,8 @@ impl<S: Stream> Stream for &mut S {
         (**self).try_write(buf, cx)
     }
 
-    fn write_from(
-        &mut self,
-        bufs: &[IoSlice<'_>],
-        site: Site,
-    ) -> impl Future<Output = io::Result<usize>> {
-        (**self).write_from(bufs, site)
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+        (**self).write_from(bufs, site).await
     }
 
     fn shutdown(&mut self) -> io::Result<()> {

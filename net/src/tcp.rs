@@ -52,7 +52,7 @@ impl TcpStream {
                     done => return done,
                 }
             }
-            last.expect("a lookup gives at least one address")
+            last.expect("a look-up finds an address or fails")
         }
     }
 
@@ -193,12 +193,8 @@ impl Stream for TcpStream {
         socket::read(&self.io, buf, site)
     }
 
-    fn write_from(
-        &mut self,
-        bufs: &[IoSlice<'_>],
-        site: Site,
-    ) -> impl Future<Output = io::Result<usize>> {
-        socket::write(&self.io, bufs, site)
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+        socket::write(&self.io, bufs, site).await
     }
 
     #[track_caller]

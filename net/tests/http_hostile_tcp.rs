@@ -15,6 +15,7 @@ use kernel::{Kernel, Real};
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::{Stream, TcpListener};
 use served::{GET, ask, connect, read_all, serve_while};
+use traps::core::names::Site;
 
 // ---- The cap on connections --------------------------------------------------------------------
 
@@ -121,17 +122,13 @@ fn add(count: &Cell<u32>) {
 }
 
 impl Stream for Counted {
-    async fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
         add(&self.reads);
-        self.stream.read(buf).await
+        self.stream.read_from(buf, site).await
     }
-    async fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
         add(&self.writes);
-        self.stream.write(buf).await
-    }
-    async fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        add(&self.writes);
-        self.stream.write_vectored(bufs).await
+        self.stream.write_from(bufs, site).await
     }
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
         self.stream.readable()

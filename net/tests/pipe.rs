@@ -188,8 +188,10 @@ fn a_line_over_the_bound_is_refused_and_still_in_the_buffer() {
         let error = reader.read_line(&mut line, 5).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(line.is_empty());
-        assert_eq!(reader.read_until(b'\n', &mut line, 6).await.unwrap(), 6);
-        assert_eq!(line, b"12345\n");
+        assert!(reader.read_line(&mut line, 6).await.unwrap());
+        assert_eq!(line, b"12345");
+        assert!(reader.read_line(&mut line, 6).await.unwrap());
+        assert_eq!(line, b"123456", "it is appended");
     });
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kernel::{Kernel, Options, Sim};
 use net::pipe::{PipeEnd, duplex};
 use net::{Stream, WriteDeadline};
+use traps::core::names::Site;
 use traps::{
     Either, Interruptible, budget, clock, ignore_after, join, join_all, race, sleep, timeout_after,
 };
@@ -126,13 +127,10 @@ fn d21_whoever_reads_slowly_is_not_cut_off_by_writes_that_are_broken_off() {
 struct Sink<F>(F);
 
 impl<F: AsyncFnMut(usize) -> io::Result<()>> Stream for Sink<F> {
-    async fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+    async fn read_from(&mut self, _: &mut [u8], _: Site) -> io::Result<usize> {
         Ok(0)
     }
-    async fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(buf)]).await
-    }
-    async fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], _: Site) -> io::Result<usize> {
         let size = bufs.iter().map(|buf| buf.len()).sum();
         (self.0)(size).await?;
         Ok(size)

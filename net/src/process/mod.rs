@@ -112,11 +112,7 @@ impl Process {
     /// The interrupt that ended the wait: the process goes on, and can be waited for again.
     #[track_caller]
     pub fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> {
-        let site = Location::caller();
-        async move {
-            self.stdin = None;
-            self.ended(site).await
-        }
+        self.ended(Location::caller())
     }
 
     async fn talk(
@@ -147,6 +143,7 @@ impl Process {
     }
 
     async fn ended(&mut self, site: Site) -> io::Result<ExitStatus> {
+        self.stdin = None;
         loop {
             // First: the system tells of an end for as long as it is not reaped, and no longer.
             if let Some(status) = self.try_wait()? {

@@ -211,19 +211,20 @@ fn talk_over(
 /// What a stream of a test does as the end of a pipe does that it has: all but a reset.
 macro_rules! as_its_end_does {
     () => {
-        fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-            self.end.read(buf)
+        fn read_from(
+            &mut self,
+            buf: &mut [u8],
+            site: traps::core::names::Site,
+        ) -> impl Future<Output = io::Result<usize>> {
+            self.end.read_from(buf, site)
         }
 
-        fn write(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<usize>> {
-            self.end.write(buf)
-        }
-
-        fn write_vectored(
+        fn write_from(
             &mut self,
             bufs: &[IoSlice<'_>],
+            site: traps::core::names::Site,
         ) -> impl Future<Output = io::Result<usize>> {
-            self.end.write_vectored(bufs)
+            self.end.write_from(bufs, site)
         }
 
         fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
