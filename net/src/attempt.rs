@@ -33,9 +33,10 @@ pub(crate) fn is_any(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Er
 ///
 /// Nothing is held over from a wait that was interrupted or dropped: the next operation tries
 /// first, so readiness that went to a wait which nobody finished is found by the try.
+#[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
 #[inline]
 pub(crate) fn until_done<T, W, E>(
-    mut waits: bool,
+    waits_first: bool,
     site: Site,
     mut wait: impl FnMut() -> W,
     mut attempt: impl FnMut() -> Option<io::Result<T>>,
@@ -48,6 +49,7 @@ where
         if !take_budget() {
             budget_from(site).await?;
         }
+        let mut waits = waits_first;
         loop {
             if waits {
                 wait().await?;

@@ -205,16 +205,23 @@ fn room_to_write(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
 }
 
 /// Writes all of `bytes`, waiting whenever there is no room.
+#[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
 #[inline]
-pub(crate) async fn write_all(io: &Io<Socket>, mut bytes: &[u8], site: Site) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let wait = || room_to_write(io, site);
-        match until_done(io.full.get(), site, wait, || transmit(io, bytes)).await? {
-            0 => return Err(ErrorKind::WriteZero.into()),
-            n => bytes = &bytes[n..],
+pub(crate) fn write_all(
+    io: &Io<Socket>,
+    mut bytes: &[u8],
+    site: Site,
+) -> impl Future<Output = io::Result<()>> {
+    async move {
+        while !bytes.is_empty() {
+            let wait = || room_to_write(io, site);
+            match until_done(io.full.get(), site, wait, || transmit(io, bytes)).await? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                n => bytes = &bytes[n..],
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// How many slices the system takes at once: Linux's `UIO_MAXIOV`. The standard library offers no

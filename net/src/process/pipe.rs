@@ -45,20 +45,26 @@ impl Pipe {
         mut operation: impl FnMut(&io::PipeReader) -> Result<usize, Errno>,
     ) -> io::Result<usize> {
         let io = self.0.as_ref().ok_or(ErrorKind::BrokenPipe)?;
-        let wait = || io.ready(direction, site);
-        until_done(false, site, wait, || attempt(|| operation(io)))
-            .await
-            .inspect(|n| io.note(direction, *n))
+        until_done(false, site, || io.ready(direction, site), || attempt(|| operation(io))).await
+    }
+
+    /// Tells the log of bytes that went in that direction.
+    fn note(&self, direction: Direction, bytes: usize) {
+        self.0.iter().for_each(|io| io.note(direction, bytes));
     }
 }
 
 impl Stream for Pipe {
     async fn read_from(&mut self, buf: &mut [u8], site: Site) -> io::Result<usize> {
-        self.until_done(Direction::Read, site, |pipe| read(pipe, &mut *buf)).await
+        let n = self.until_done(Direction::Read, site, |pipe| read(pipe, &mut *buf)).await?;
+        self.note(Direction::Read, n);
+        Ok(n)
     }
 
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
-        self.until_done(Direction::Write, site, |pipe| writev(pipe, bufs)).await
+        let n = self.until_done(Direction::Write, site, |pipe| writev(pipe, bufs)).await?;
+        self.note(Direction::Write, n);
+        Ok(n)
     }
 
     #[track_caller]
