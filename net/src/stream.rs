@@ -117,7 +117,7 @@ pub trait Stream {
     }
 
     /// Waits until there is something to read, or the end of the stream, without reading it: so
-    /// that a waiting connection owns no buffer.
+    /// that a waiting connection owns no buffer. May end early: a read after it may still wait.
     fn readable(&mut self) -> impl Future<Output = io::Result<()>>;
 
     /// Reads what is there already; `None` where that takes a wait. Of whoever is polled with `cx`.
@@ -164,7 +164,8 @@ pub trait Stream {
     }
 
     /// Waits until the system has handed on to the peer all that was written. A stream that cannot
-    /// tell does not wait. After it, a TCP connection has room for more only when nothing is unsent.
+    /// tell does not wait. After it, a TCP connection has room for more only where nothing is
+    /// unsent.
     fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
         ready(Ok(()))
     }
