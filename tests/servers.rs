@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Duration;
 
 use testing::trace;
 
@@ -41,10 +42,15 @@ fn start(name: &str, test: &str) -> Server {
 
 fn start_with(name: &str, test: &str, args: &[&str]) -> Server {
     let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.trace"));
-    let mut process = Command::new(build(name))
-        .args(["--addr", "127.0.0.1:0", "--trace"])
-        .arg(&trace)
-        .args(args)
+    let mut command = Command::new(build(name));
+    command.arg("--trace").arg(&trace).args(args);
+    start_by(&mut command, trace)
+}
+
+/// Starts a server by a command that says all but where to listen.
+fn start_by(command: &mut Command, trace: PathBuf) -> Server {
+    let mut process = command
+        .args(["--addr", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -722,4 +728,75 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
         assert!(!ran.status.success() && named, "{option} {value}: {errors}");
         assert!(errors.ends_with(&format!(": {said}\n")), "{said}: {errors}");
     }
+}
+
+// ---- The operator's side -----------------------------------------------------------------------
+
+/// A server that logs each decision of its kernel, and more of them than it keeps for a reader.
+fn start_and_flood() -> Server {
+    let mut command = Command::new(build("http"));
+    let server = start_by(command.env("RUST_LOG", "kernel=trace"), PathBuf::new());
+    let mut stream = server.connect();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    for _ in 0..4_000 {
+        assert_eq!(ask_on(&mut stream, "/"), Came::Answer { status: 200, more: true });
+    }
+    server
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_holds_up_neither_answers_nor_the_end() {
+    let mut server = start_and_flood();
+    server.send("TERM");
+    assert!(server.process.wait().unwrap().success());
+}
+
+#[test]
+fn lines_that_standard_error_does_not_take_are_counted_where_they_would_have_stood() {
+    let mut server = start_and_flood();
+    let number = |line: &str| -> Option<u64> {
+        line.split_once(" #").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+    };
+    let log = BufReader::new(server.process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (mut last, mut lost, mut ended) = (None, 0, false);
+    for line in log {
+        if let Some(count) = line.strip_suffix(" lines of the log were lost") {
+            let count: u64 = count.parse().unwrap();
+            last = last.map(|last| last + count);
+            lost += count;
+            // There is room again.
+            server.send("TERM");
+        } else if let Some(number) = number(&line) {
+            assert!(last.is_none_or(|last| last + 1 == number), "{last:?}, then {line}");
+            last = Some(number);
+            ended = line.contains(" halt ");
+        }
+    }
+    assert!(lost > 0 && ended, "{lost} lost, up to {last:?}");
+}
+
+#[test]
+fn a_server_whose_standard_error_is_closed_goes_on() {
+    let mut server = start("http", "closed_stderr");
+    drop(server.process.stderr.take());
+    server.send("USR1");
+    assert!(server.ask(&get("/plaintext")).ends_with("\r\n\r\nHello, World!"));
+    server.send("TERM");
+    assert!(server.process.wait().unwrap().success());
+}
+
+#[test]
+fn the_trace_tool_bears_that_nobody_reads_what_it_prints() {
+    let broken = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nobody_reads.trace");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/hello.trace");
+    let text = fs::read_to_string(golden).unwrap();
+    fs::write(&broken, text.replace("cause=#0012", "cause=#0013") + "no line\n").unwrap();
+    let ends = [(); 2].map(|()| io::pipe().unwrap());
+    let [out, err] = ends.map(|(reader, writer)| {
+        drop(reader);
+        writer
+    });
+    let mut check = Command::new(build("trace"));
+    let ended = check.arg("check").arg(&broken).stdout(out).stderr(err).status().unwrap();
+    assert_eq!(ended.code(), Some(1));
 }

@@ -15,6 +15,7 @@ use net::http::Config;
 use net::listener::Options;
 use traps::Signal;
 
+use super::stderr::FlushAtEnd;
 use super::values::{address, between};
 use super::{Common, Outcome, fail, kernel_page, log, outcome, report, run};
 
@@ -150,6 +151,7 @@ where
         let quiet = args.common.trace.as_deref() == Some("-");
         return run(args.kernel(), main(Place { addr: args.addr, options, news: None, quiet }));
     }
+    let _flush = FlushAtEnd;
     options.reuse_port = true;
     let (tell, news) = mpsc::channel();
     let mut workers = Workers { news, remotes: Vec::new(), running: 0, failed: None };
