@@ -1,6 +1,10 @@
 //! The servers as a user runs them: they say where they listen, answer, leave a sound trace, and
 //! end cleanly at a signal.
 
+#[path = "../examples/common/access.rs"]
+mod access;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,6 +16,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
+use net::http::Exchange;
 use testing::trace;
 
 /// A server that runs, and where.
@@ -303,23 +308,127 @@ fn a_port_in_use_is_a_clear_error() {
     server.stop("TERM");
 }
 
+/// `31/Jan/2026:23:59:59 +0000`: the form, with a digit for each digit.
+fn is_access_time(text: &str) -> bool {
+    let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    form.len() == 26 && form.starts_with("00/") && form.ends_with("/0000:00:00:00 +0000")
+}
+
+/// The lines of an access log in a log, without their times.
+fn access_lines(log: &str) -> Vec<String> {
+    let without_time = |line: &str| {
+        let (before, rest) = line.split_once(" - - [")?;
+        let (time, rest) = rest.split_once("] ").expect("a time ends");
+        assert!(is_access_time(time), "{line}");
+        Some(format!("{before} {rest}"))
+    };
+    log.lines().filter_map(without_time).collect()
+}
+
 #[test]
-fn the_access_log_and_the_time_of_a_line_are_options() {
-    let server = start_with("http", "access", &["--access-log", "--log-time"]);
-    server.ask(&get("/plaintext?x=1"));
-    server.ask(&get("/nothing").replace("GET", "HEAD"));
-    let log = server.end("TERM");
-    let asked = |line: &str| line.split_once('"').map(|(_, asked)| asked.to_owned());
-    let found: Vec<String> = log.lines().filter_map(asked).collect();
-    assert_eq!(
-        found,
-        [r#"GET /plaintext?x=1 HTTP/1.1" 200 -"#, r#"HEAD /nothing HTTP/1.1" 404 -"#]
-    );
-    for line in log.lines() {
-        let timed = line.starts_with("20") && line.as_bytes()[19] == b'Z';
-        assert!(timed || line.starts_with("- - - ["), "{line}");
+#[ignore = "the hook is a stub"]
+fn each_answer_has_a_line_in_the_access_log_also_one_that_refuses() {
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("access_files");
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("ten.txt"), "0123456789").unwrap();
+    let args = ["--access-log", "--log-time", "--limit-body", "3", "--files"];
+    let args = [&args[..], &[home.to_str().unwrap()]].concat();
+    let server = start_with("http", "access", &args);
+    let with = |line: &str, fields: &str| format!("{line}\r\nHost: here\r\n{fields}\r\n");
+    let long = format!("GET /{} HTTP/1.1", "x".repeat(9_000));
+    let post = "POST /echo HTTP/1.1";
+    let last = "Connection: close\r\n";
+    for request in [
+        get("/plaintext?x=1"),
+        get("/nothing").replace("GET", "HEAD"),
+        get("/files/ten.txt"),
+        get("/stream?chunks=1"),
+        with("GET /%22\\ HTTP/1.1", last),
+        with("GET /plaintext HTTP/1.1", "No colon\r\n"),
+        with(post, "Content-Length: 4\r\n") + "back",
+        with(post, "Transfer-Encoding: gzip, chunked\r\n"),
+        with(&long, last),
+    ] {
+        assert!(server.ask(&request).starts_with("HTTP/1.1 "), "{request}");
     }
-    let server = start("http", "no_access");
+    let log = server.end("TERM");
+    let found = access_lines(&log);
+    let status = |line: &String| line.rsplit(' ').nth(1).unwrap().to_owned();
+    let statuses: Vec<String> = found.iter().map(status).collect();
+    assert_eq!(statuses.join(" "), "200 404 200 200 404 400 413 501 414", "{log}");
+    assert!(found.iter().all(|line| line.starts_with("127.0.0.1 \"")), "{log}");
+    for line in [
+        r#"127.0.0.1 "GET /plaintext?x=1 HTTP/1.1" 200 13"#,
+        r#"127.0.0.1 "HEAD /nothing HTTP/1.1" 404 -"#,
+        r#"127.0.0.1 "GET /files/ten.txt HTTP/1.1" 200 10"#,
+        r#"127.0.0.1 "GET /stream?chunks=1 HTTP/1.1" 200 13"#,
+    ] {
+        assert!(found.iter().any(|found| found == line), "no {line}: {log}");
+    }
+    assert!(found[4].starts_with(r#"127.0.0.1 "GET /%22\\ HTTP/1.1" 404 "#), "{log}");
+}
+
+#[test]
+#[ignore = "the hook is a stub"]
+fn a_line_of_the_access_log_has_no_prefix_with_workers_either() {
+    let server = start_with("http", "access_workers", &["--access-log", "--workers", "2"]);
+    server.ask(&get("/plaintext"));
+    let log = server.end("TERM");
+    let wanted = r#"127.0.0.1 "GET /plaintext HTTP/1.1" 200 13"#;
+    assert_eq!(access_lines(&log), [wanted], "{log}");
+}
+
+#[test]
+fn what_a_client_sends_ends_neither_its_quotes_nor_its_line_in_the_access_log() {
+    let line = |request_line: &[u8], length| {
+        let peer = "192.0.2.1:4711".parse().ok();
+        let exchange = Exchange { peer, request_line, status: 400, length };
+        access::line(&exchange, "31/Jan/2026:23:59:59 +0000")
+    };
+    let start = "192.0.2.1 - - [31/Jan/2026:23:59:59 +0000] ";
+    for (sent, shown) in [
+        (&b"GET / HTTP/1.1"[..], "GET / HTTP/1.1"),
+        (b"", "-"),
+        (b"GET /\" 200 5\n192.0.2.2 - - [", r#"GET /\" 200 5\n192.0.2.2 - - ["#),
+        (br#"GET /\"#, r"GET /\\"),
+        (br#"GET /\""#, r#"GET /\\\""#),
+        (b"\x08\t\x0b\x0c\r\n", r"\b\t\v\x0c\r\n"),
+        (b"\0\x1b[2J ~\x7f\x80\xff", r"\x00\x1b[2J ~\x7f\x80\xff"),
+        ("caf\u{e9} \u{2028}".as_bytes(), r"caf\xc3\xa9 \xe2\x80\xa8"),
+    ] {
+        assert_eq!(line(sent, 5), format!("{start}\"{shown}\" 400 5"));
+    }
+    assert_eq!(line(b"GET / HTTP/1.1", 0), format!("{start}\"GET / HTTP/1.1\" 400 -"));
+    // Every byte is shown by printable characters, and is told from every other.
+    let all: BTreeSet<String> = (0..=u8::MAX).map(|byte| line(&[byte, b'.'], 5)).collect();
+    assert_eq!(all.len(), 256);
+    assert!(all.iter().all(|line| line.bytes().all(|byte| matches!(byte, b' '..=b'~'))));
+}
+
+#[test]
+fn an_access_log_shows_the_address_of_the_peer_without_its_port() {
+    for (peer, shown) in [
+        (Some("[2001:db8::1]:80"), "2001:db8::1"),
+        // As a listener on `[::]` sees it.
+        (Some("[::ffff:192.0.2.1]:80"), "192.0.2.1"),
+        (None, "-"),
+    ] {
+        let peer = peer.map(|peer| peer.parse().unwrap());
+        let exchange = Exchange { peer, request_line: b"", status: 499, length: 0 };
+        assert_eq!(access::line(&exchange, "T"), format!("{shown} - - [T] \"-\" 499 -"));
+    }
+}
+
+#[test]
+fn each_line_of_the_log_begins_with_the_time_if_it_is_asked_for() {
+    let server = start_with("http", "log_time", &["--log-time", "--limit-request-line", "14"]);
+    assert!(server.ask(&get("/plaintext")).starts_with("HTTP/1.1 414 "));
+    let log = server.end("TERM");
+    assert!(log.contains(" cap      name=request_line_bytes limit=14 "), "{log}");
+    for line in log.lines() {
+        assert!(line.starts_with("20") && line.as_bytes()[19] == b'Z', "{line}");
+    }
+    let server = start("http", "no_log_time");
     server.ask(&get("/plaintext"));
     let log = server.end("TERM");
     assert!(!log.contains("plaintext") && log.starts_with("listening on "), "{log}");

@@ -34,7 +34,7 @@ pub struct HttpFlags {
     /// Requests that /gate lets in; others are refused at once
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
     pub gate: u64,
-    /// Log each request that reaches a route, in the common log format
+    /// Log each answer, in the common log format
     #[arg(long)]
     pub access_log: bool,
     /// Serve /kernel, a page that shows what the kernel does

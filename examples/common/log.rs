@@ -1,7 +1,7 @@
 //! The log of a server: lines on standard error, all of one form.
 //!
-//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`. Nobody
-//! waits for the reader of the log; `stderr.rs` says what happens to lines that he does not take.
+//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`. The lines of
+//! an access log have neither: their form is that of other servers. Nobody waits for the reader of the log; `stderr.rs` says what happens to lines that he does not take.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Display, Write as _};
@@ -15,7 +15,7 @@ use env_logger::Target;
 
 use super::stderr;
 
-/// The target of the lines of an access log, which bring their own time along.
+/// The target of the lines of an access log, which begin with the peer and have their own time.
 pub const ACCESS: &str = "access";
 
 /// Whether lines begin with the time.
@@ -41,8 +41,10 @@ pub fn start() {
         if thread::current().name() == Some("trapline-watchdog") {
             return Ok(());
         }
-        let time = if record.target() == ACCESS { String::new() } else { now() };
-        writeln!(out, "{time}{}{}", worker(), record.args())
+        match record.target() {
+            ACCESS => writeln!(out, "{}", record.args()),
+            _ => writeln!(out, "{}{}{}", now(), worker(), record.args()),
+        }
     });
     // It fails if the log has started.
     let _ = builder.try_init();

@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "each example uses a part")]
 
+pub mod access;
 pub mod http_flags;
 pub mod kernel_page;
 pub mod log;
