@@ -243,7 +243,9 @@ fn main() -> ExitCode {
     let what = "An HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N, /events,\n\
                 /files/NAME, /blocking?ms=N, /gate?ms=N";
     let Args { server, http } = common::parse("http", what);
-    let server = server.ready(&http.config(), http.threads(), &http.own());
+    let config = http.config();
+    let server = server.ready(&config, http.threads(), &http.own());
+    let server = server.with_seats(config.limits.connections);
     let server = if http.kernel_page { server.with_kernel_page() } else { server };
     // One for all workers: what it guards is scarce for the process.
     let gate = Limit::new("gate", http.gate);

@@ -214,7 +214,8 @@ fn several_workers_share_a_port_and_end_together() {
 
 #[test]
 fn f26_each_worker_says_whose_its_lines_are() {
-    let mut server = start_with("http", "named_workers", &["--workers", "2"]);
+    let mut server =
+        start_with("http", "named_workers", &["--workers", "2", "--limit-connections", "64"]);
     let log = BufReader::new(server.process.stderr.take().unwrap()).lines().map(Result::unwrap);
     server.send("USR1");
     let (mut heads, mut logged) = (Vec::new(), 0);
@@ -908,4 +909,40 @@ fn the_trace_tool_bears_that_nobody_reads_what_it_prints() {
     let mut check = Command::new(build("trace"));
     let ended = check.arg("check").arg(&broken).stdout(out).stderr(err).status().unwrap();
     assert_eq!(ended.code(), Some(1));
+}
+
+/// The HTTP server, started by a shell that runs this before it.
+fn http_after(before: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{before} && exec \"$0\" \"$@\"")]).arg(build("http"));
+    shell
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
+    let server = start_by(&mut http_after("ulimit -Sn 64"), PathBuf::new());
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.process.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert!(words[3] == words[4] && words[3] != "64", "{line}");
+    server.end("TERM");
+}
+
+#[test]
+fn more_connections_than_descriptors_are_left_have_a_line_at_the_start() {
+    for (args, seats, wanted) in [
+        (&[][..], "20", false),
+        (&[], "200", true),
+        (&["--workers", "2"], "20", false),
+        (&["--workers", "2"], "49", true),
+    ] {
+        let mut command = http_after("ulimit -n 100");
+        let server = command.args(args).args(["--limit-connections", seats]);
+        let log = start_by(server, PathBuf::new()).end("TERM");
+        let warned = log.lines().filter(|line| {
+            line.starts_with("the limit of 100 open files leaves ")
+                && line.contains(&format!(" --limit-connections {seats} times --workers "))
+        });
+        assert_eq!(warned.count(), usize::from(wanted), "{args:?} {seats}: {log}");
+    }
 }

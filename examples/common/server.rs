@@ -1,6 +1,7 @@
 //! A server's command line and its workers: one kernel, or several that share the port, each on a
 //! thread of its own.
 
+use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +22,10 @@ use super::{Common, Outcome, fail, kernel_page, log, outcome, report, run};
 
 /// How long a signal may take to reach all workers: a busy one looks for it now and then.
 const SPREAD: Duration = Duration::from_millis(100);
+
+/// Descriptors that a worker needs beside its connections: those of its kernel, its listener, its
+/// trace.
+const OF_A_WORKER: u64 = 8;
 
 /// The options that every server has.
 #[derive(clap::Args, Clone, Debug)]
@@ -46,6 +51,9 @@ pub struct Server {
     /// Worker threads for blocking jobs, if a kernel needs more than it has by default.
     #[arg(skip)]
     threads: usize,
+    /// Connections that a worker serves at a time, if that is limited.
+    #[arg(skip)]
+    seats: Option<usize>,
     /// `/kernel` shows what the kernel does.
     #[arg(skip)]
     kernel_page: bool,
@@ -74,6 +82,30 @@ impl Server {
         Options { backlog: self.backlog, ..Options::default() }
     }
 
+    /// Each worker serves at most so many connections at a time.
+    pub fn with_seats(mut self, seats: usize) -> Server {
+        self.seats = Some(seats);
+        self
+    }
+
+    /// Raises the limit of open files as far as it goes. Gives what is to be said of it.
+    fn make_room(&self) -> Option<String> {
+        let limit = match net::raise_descriptor_limit() {
+            Ok(limit) => limit,
+            Err(error) => return Some(format!("cannot raise the limit of open files: {error}")),
+        };
+        let workers = u64::from(self.workers);
+        let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+        let left = limit.saturating_sub(open + workers * OF_A_WORKER);
+        let seats = self.seats? as u64;
+        (workers.saturating_mul(seats) > left).then(|| {
+            format!(
+                "the limit of {limit} open files leaves {left} for connections, fewer than \
+                 --limit-connections {seats} times --workers {workers}"
+            )
+        })
+    }
+
     /// Lets [`kernel_page`] see the events of each kernel.
     pub fn with_kernel_page(mut self) -> Server {
         self.kernel_page = true;
@@ -96,11 +128,34 @@ impl Server {
     }
 }
 
-/// Says `listening on ADDR` on standard output, for whoever waits for it.
-fn say_listening(addr: SocketAddr) {
-    let mut out = io::stdout().lock();
-    // A closed standard output is no error.
-    let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
+/// What is said when all workers listen.
+struct Greeting {
+    /// Standard output is the trace's, so only the log says where they listen.
+    quiet: bool,
+    /// What is wrong with the limit of open files, if something is.
+    warning: Option<String>,
+}
+
+impl Greeting {
+    /// Says `listening on ADDR` on standard output, for whoever waits for it.
+    fn say(self, addr: SocketAddr) {
+        if let Some(warning) = self.warning {
+            ::log::warn!("{warning}");
+        }
+        if self.quiet {
+            return;
+        }
+        let say = move || {
+            let mut out = io::stdout().lock();
+            // A closed standard output is no error.
+            let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
+        };
+        // By a thread of its own: who reads it may be long in coming.
+        let thread = thread::Builder::new().name("stdout".to_owned());
+        if let Err(error) = thread.spawn(say) {
+            ::log::warn!("cannot say on standard output where it listens: {error}");
+        }
+    }
 }
 
 /// What a worker tells the main thread.
@@ -110,14 +165,19 @@ enum News {
     Ended(Option<String>),
 }
 
+/// Who is to know that a worker listens.
+enum Told {
+    /// The user: it is the only worker.
+    User(Greeting),
+    /// The main thread, which outlives its workers.
+    Main(Sender<News>, Remote),
+}
+
 /// Where a server listens.
 pub struct Place {
     addr: SocketAddr,
     options: Options,
-    /// `None` if there is one worker, which says on standard output that it listens.
-    news: Option<(Sender<News>, Remote)>,
-    /// Standard output is the trace's, so only the log says it.
-    quiet: bool,
+    told: Told,
 }
 
 impl Place {
@@ -128,11 +188,9 @@ impl Place {
         let (asked, backlog) = (self.options.backlog, listener.backlog());
         log::start();
         ::log::info!("listening on {addr} backlog={backlog} asked={asked}");
-        match self.news {
-            None if self.quiet => {}
-            None => say_listening(addr),
-            // The main thread outlives its workers.
-            Some((news, remote)) => news.send(News::Listening(addr, remote)).unwrap_or(()),
+        match self.told {
+            Told::User(greeting) => greeting.say(addr),
+            Told::Main(news, remote) => news.send(News::Listening(addr, remote)).unwrap_or(()),
         }
         Ok(listener)
     }
@@ -147,9 +205,11 @@ where
     F::Output: Outcome,
 {
     let mut options = args.listener();
+    let quiet = args.common.trace.as_deref() == Some("-");
+    let greeting = Greeting { quiet, warning: args.make_room() };
     if args.workers == 1 {
-        let quiet = args.common.trace.as_deref() == Some("-");
-        return run(args.kernel(), main(Place { addr: args.addr, options, news: None, quiet }));
+        let place = Place { addr: args.addr, options, told: Told::User(greeting) };
+        return run(args.kernel(), main(place));
     }
     let _flush = FlushAtEnd;
     options.reuse_port = true;
@@ -159,11 +219,12 @@ where
     for number in 1..=args.workers {
         let (args, tell, main) = (args.of_worker(number), tell.clone(), main.clone());
         let work = move || {
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                let kernel = args.kernel();
-                let remote = kernel.as_ref().ok().map(kernel::Kernel::remote);
-                let news = remote.map(|remote| (tell.clone(), remote));
-                outcome(kernel, main(Place { addr, options, news, quiet: false }))
+            let ended = catch_unwind(AssertUnwindSafe(|| match args.kernel() {
+                Ok(kernel) => {
+                    let told = Told::Main(tell.clone(), kernel.remote());
+                    outcome(Ok(kernel), main(Place { addr, options, told }))
+                }
+                Err(error) => Some(error.to_string()),
             }));
             let error = ended.unwrap_or_else(|_| Some("it panicked".to_owned()));
             tell.send(News::Ended(error.map(|error| format!("worker {number}: {error}"))))
@@ -180,7 +241,7 @@ where
             None => return workers.end(),
         }
     }
-    say_listening(addr);
+    greeting.say(addr);
     workers.end_with_the_first()
 }
 
