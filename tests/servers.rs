@@ -298,15 +298,22 @@ fn a_trace_on_standard_output_is_alone_there() {
     assert!(trace::check(&lines).is_ok(), "{text}");
 }
 
+/// Also where several workers share it.
 #[test]
 fn a_port_in_use_is_a_clear_error() {
-    let server = start("http", "in_use");
-    let second = Command::new(build("http")).args(["--addr", &server.addr]).output().unwrap();
-    assert_eq!(second.status.code(), Some(1));
-    let errors = String::from_utf8_lossy(&second.stderr);
-    assert!(errors.contains(&server.addr) && errors.contains("in use"), "{errors}");
-    assert_eq!((errors.lines().count(), second.stdout.len()), (1, 0), "{errors}");
-    server.stop("TERM");
+    let one = &["--workers", "1"][..];
+    let two = &["--workers", "2"][..];
+    for (first, second) in [(one, one), (one, two), (two, one), (two, two)] {
+        let server = start_with("http", "in_use", first);
+        let mut command = Command::new(build("http"));
+        let second = command.args(["--addr", &server.addr]).args(second).output().unwrap();
+        assert_eq!(second.status.code(), Some(1));
+        let errors = String::from_utf8_lossy(&second.stderr);
+        let wanted = format!("error: cannot listen on {}: ", server.addr);
+        assert!(errors.starts_with(&wanted) && errors.contains("in use"), "{errors}");
+        assert_eq!((errors.lines().count(), second.stdout.len()), (1, 0), "{errors}");
+        server.end("TERM");
+    }
 }
 
 /// `31/Jan/2026:23:59:59 +0000`: the form, with a digit for each digit.

@@ -160,7 +160,7 @@ impl Greeting {
 
 /// What a worker tells the main thread.
 enum News {
-    Listening(SocketAddr, Remote),
+    Listening(Remote),
     /// With what went wrong.
     Ended(Option<String>),
 }
@@ -190,10 +190,16 @@ impl Place {
         ::log::info!("listening on {addr} backlog={backlog} asked={asked}");
         match self.told {
             Told::User(greeting) => greeting.say(addr),
-            Told::Main(news, remote) => news.send(News::Listening(addr, remote)).unwrap_or(()),
+            Told::Main(news, remote) => news.send(News::Listening(remote)).unwrap_or(()),
         }
         Ok(listener)
     }
+}
+
+/// Fails if somebody listens there: the workers share their port with whoever asks the system for
+/// that, as another server of this kind does. Gives the address, with a port in place of port 0.
+fn probe(addr: SocketAddr, options: Options) -> io::Result<SocketAddr> {
+    TcpListener::bind_with(addr, options)?.local_addr()
 }
 
 /// Runs a server in each of `--workers` threads; they end together. Says where they listen when all
@@ -212,10 +218,13 @@ where
         return run(args.kernel(), main(place));
     }
     let _flush = FlushAtEnd;
+    let addr = match probe(args.addr, options) {
+        Ok(addr) => addr,
+        Err(error) => return report(Some(error.to_string())),
+    };
     options.reuse_port = true;
     let (tell, news) = mpsc::channel();
     let mut workers = Workers { news, remotes: Vec::new(), running: 0, failed: None };
-    let mut addr = args.addr;
     for number in 1..=args.workers {
         let (args, tell, main) = (args.of_worker(number), tell.clone(), main.clone());
         let work = move || {
@@ -235,10 +244,8 @@ where
             return workers.end();
         }
         workers.running += 1;
-        match workers.hear() {
-            // Port 0 is chosen for the first; the others share it.
-            Some(found) => addr = found,
-            None => return workers.end(),
+        if !workers.hear() {
+            return workers.end();
         }
     }
     greeting.say(addr);
@@ -255,20 +262,19 @@ struct Workers {
 }
 
 impl Workers {
-    /// Waits for the next news: where one listens, or `None` if one has ended. Says at once what
-    /// went wrong.
-    fn hear(&mut self) -> Option<SocketAddr> {
+    /// Waits for the next news: whether one listens, or has ended. Says at once what went wrong.
+    fn hear(&mut self) -> bool {
         match self.news.recv().expect("a worker that runs has news to come") {
-            News::Listening(addr, remote) => {
+            News::Listening(remote) => {
                 self.remotes.push(remote);
-                Some(addr)
+                true
             }
             News::Ended(error) => {
                 self.running -= 1;
                 if error.is_some() {
                     self.failed = Some(report(error));
                 }
-                None
+                false
             }
         }
     }
