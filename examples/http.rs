@@ -155,15 +155,12 @@ async fn sleep(ms: Option<&str>) -> io::Result<Response> {
     Ok(Response::text(format!("Slept for {ms} ms.\n")))
 }
 
-/// The longest body that is sent back: it is kept until all of it is here.
-const MOST_ECHO: usize = 8 << 20;
-
 /// Sends the body back once all of it is here: a client that sends all of it before it reads would
-/// wait for ever for an echo that streams.
+/// wait for ever for an echo that streams. `--limit-body` bounds what is kept.
 async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     let kind = request.header("Content-Type").unwrap_or(b"application/octet-stream");
     let response = Response::new(200).header("Content-Type", kind)?;
-    Ok(response.with_body(request.body_to_vec(MOST_ECHO).await?))
+    Ok(response.with_body(request.body_to_vec(usize::MAX).await?))
 }
 
 /// Sends as many chunks as the query asks for, as fast as the client takes them.

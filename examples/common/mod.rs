@@ -105,9 +105,10 @@ impl Common {
             print(&list.iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         if self.print_limits {
-            let net::http::Config { limits, deadlines, .. } = config;
+            let net::http::Config { limits, deadlines, bare_lf, half_close, .. } = config;
             let shown = format!(
-                "kernel::{options:#?}\nlistener::{listener:#?}\n{limits:#?}\n{deadlines:#?}\n{own}"
+                "kernel::{options:#?}\nlistener::{listener:#?}\n{limits:#?}\n{deadlines:#?}\n\
+                 bare_lf: {bare_lf}\nhalf_close: {half_close}\n{own}"
             );
             // What is off is a span without an end.
             print(&shown.replace(&format!("{:?}", Duration::MAX), "off"));

@@ -22,6 +22,8 @@ pub struct Config {
     /// Takes a line of a head that ends in LF alone (RFC 9112, 2.2). Off: it is refused, for what
     /// stands in front may see another request there. Chunks stay strict.
     pub bare_lf: bool,
+    /// Answers clients that have closed their sending side. Off: who has done so has left.
+    pub half_close: bool,
     /// Of each answer.
     #[allow(dead_code, reason = "connections are to read it")]
     pub(crate) tell: Tell,
