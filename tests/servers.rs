@@ -148,6 +148,60 @@ fn echo_answers_and_ends_at_sigterm() {
 }
 
 #[test]
+fn a_hangup_shuts_a_server_down_as_sigterm_does() {
+    for workers in ["1", "2"] {
+        let server = start_with("http", "hangup", &["--workers", workers]);
+        let mut busy = server.connect();
+        busy.write_all(get("/sleep?ms=200").as_bytes()).unwrap();
+        // With one worker the request is read by then.
+        server.ask(&get("/"));
+        let log = server.end("HUP");
+        assert!(log.contains("phase    close reason=SIGHUP "), "{log}");
+        let mut answer = String::new();
+        busy.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
+#[test]
+fn a_server_that_was_told_to_ignore_hangups_goes_on_after_one() {
+    let server = start_by(&mut http_after("trap '' HUP"), PathBuf::new());
+    server.send("HUP");
+    assert!(server.ask(&get("/plaintext")).ends_with("\r\n\r\nHello, World!"));
+    let log = server.end("TERM");
+    assert!(log.contains("phase    close reason=SIGTERM "), "{log}");
+}
+
+#[test]
+fn the_length_of_the_drain_is_an_option() {
+    let micros = |time: &str| time.trim().replace('.', "").parse::<u64>().unwrap();
+    for (args, span) in [(&[][..], 10_000_000), (&["--shutdown-drain", "1"], 1_000)] {
+        let server = start_with("http", "drain", args);
+        let mut busy = server.connect();
+        busy.write_all(get("/sleep?ms=60000").as_bytes()).unwrap();
+        server.ask(&get("/"));
+        server.send("TERM");
+        if args.is_empty() {
+            // Another signal ends it.
+            while TcpStream::connect(&server.addr).is_ok() {}
+            server.send("TERM");
+        }
+        let log = server.log();
+        let drain = log.lines().find(|line| line.contains(" phase    drain holds=")).unwrap();
+        let (begun, until) =
+            (drain.split_once(" #").unwrap().0, drain.split_once("until=").unwrap().1);
+        let begun = begun.trim().split(' ').next().unwrap();
+        assert_eq!(micros(until) - micros(begun), span, "{log}");
+        let after = if args.is_empty() { "signal" } else { "limit" };
+        let cancel = log.lines().find(|line| line.contains(" phase    cancel tasks=")).unwrap();
+        assert!(cancel.ends_with(&format!(" after={after}")), "{log}");
+    }
+    let server = start_with("http", "drain_off", &["--shutdown-drain", "off"]);
+    let log = server.end("TERM");
+    assert!(log.contains(" phase    cancel tasks=0 after=drained"), "{log}");
+}
+
+#[test]
 fn http_answers_each_of_its_paths_and_ends_at_sigint() {
     let server = start("http", "http");
     let answer = server.ask(&get("/"));
@@ -169,20 +223,22 @@ fn http_answers_each_of_its_paths_and_ends_at_sigint() {
 }
 
 #[test]
-fn http_echo_answers_a_client_that_sends_all_before_it_reads() {
-    let server = start("http", "http_echo");
-    let post = |length: usize| {
+fn http_echo_answers_a_client_that_sends_all_before_it_reads_up_to_the_limit_of_a_body() {
+    let post = |server: &Server, length: usize| {
         let fields = format!("Host: here\r\nContent-Length: {length}\r\nConnection: close");
         let body = "x".repeat(length);
         server.ask(&format!("POST /echo HTTP/1.1\r\n{fields}\r\n\r\n{body}"))
     };
-    let most = 8 << 20;
-    let answer = post(most);
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    assert_eq!(body.len(), most);
-    assert!(post(most + 1).starts_with("HTTP/1.1 413 "), "one byte more");
-    server.end("TERM");
+    let more = (10 << 20).to_string();
+    for (args, most) in [(&[][..], 8 << 20), (&["--limit-body", &more], 10 << 20)] {
+        let server = start_with("http", "http_echo", args);
+        let answer = post(&server, most);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert_eq!(body.len(), most);
+        assert!(post(&server, most + 1).starts_with("HTTP/1.1 413 "), "one byte more");
+        server.end("TERM");
+    }
 }
 
 /// The trace of a worker.
@@ -818,6 +874,42 @@ fn f29_each_limit_and_deadline_of_http_has_its_option() {
 }
 
 #[test]
+fn a_handler_has_thirty_seconds_and_half_closed_clients_are_not_answered_unless_said_otherwise() {
+    let shown = |args: &[&str]| {
+        let shown = Command::new(build("http")).args(args).arg("--print-limits").output().unwrap();
+        String::from_utf8(shown.stdout).unwrap()
+    };
+    let plain = shown(&[]);
+    assert!(
+        plain.contains("    handler: 30s,\n") && plain.contains("half_close: false\n"),
+        "{plain}"
+    );
+    let other = shown(&["--deadline-handler", "off", "--half-close", "on"]);
+    assert!(
+        other.contains("    handler: off,\n") && other.contains("half_close: true\n"),
+        "{other}"
+    );
+}
+
+#[test]
+fn the_help_says_which_limits_are_those_of_each_worker() {
+    let help = Command::new(build("http")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let of_each = help.lines().filter(|line| line.contains("of each worker"));
+    let names: Vec<&str> = of_each.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(
+        names,
+        [
+            "--backlog",
+            "--file-threads",
+            "--blocking-threads",
+            "--limit-memory",
+            "--limit-connections"
+        ]
+    );
+}
+
+#[test]
 fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
     let number = |least: u64, most: u64| format!("expected a number from {least} to {most}");
     let millis = |least| format!("expected a number of milliseconds from {least}, or off");
@@ -832,11 +924,15 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
         ("--limit-body", "-1", number(0, u64::MAX)),
         ("--limit-drain", "x", number(0, u64::MAX)),
         ("--limit-connections", "0", number(1, usize::MAX as u64)),
+        ("--limit-memory", "0", number(1, u64::MAX)),
         ("--limit-requests", "0", number(1, u64::MAX)),
         ("--limit-pipelined", "0", number(1, u64::from(u32::MAX))),
         ("--deadline-head", "0", millis(1)),
         ("--deadline-body-window", "0", millis(1)),
+        ("--deadline-body-whole", "0", millis(1)),
+        ("--deadline-write-rate", "-1", number(0, u64::MAX)),
         ("--deadline-idle", "never", millis(0)),
+        ("--shutdown-drain", "never", millis(0)),
     ] {
         let given = format!("{option}={value}");
         let ran = Command::new(build("http")).arg(given).output().unwrap();

@@ -17,7 +17,7 @@ use net::listener::Options;
 use traps::Signal;
 
 use super::stderr::FlushAtEnd;
-use super::values::{address, between};
+use super::values::{Span, address, between};
 use super::{Common, Outcome, fail, kernel_page, log, outcome, report, run};
 
 /// How long a signal may take to reach all workers: a busy one looks for it now and then.
@@ -36,10 +36,14 @@ pub struct Server {
     /// Threads that share the port, each with its own kernel
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = between(1_u32, 64))]
     workers: u32,
-    /// Connections that may wait to be accepted
+    /// Connections that may wait to be accepted, of each worker
     #[arg(long, value_name = "N", default_value_t = Options::default().backlog,
           value_parser = between(1, i32::MAX as u32))]
     backlog: u32,
+    /// Milliseconds that a shutdown waits for what is in progress, or off for no limit
+    #[arg(long, value_name = "MS", default_value_t = Span(kernel::Options::default().drain),
+          value_parser = Span::from(0))]
+    shutdown_drain: Span,
     /// When to unregister a descriptor: lazy, next-sleep or eager
     #[arg(long, value_name = "NAME", default_value = "lazy")]
     policy: Policy,
@@ -73,9 +77,11 @@ impl Server {
     }
 
     fn options(&self) -> kernel::Options {
-        let options = self.common.options().policy(self.policy);
+        let options = self.common.options().policy(self.policy).drain(self.shutdown_drain.0);
         let threads = self.threads.max(options.threads);
-        options.threads(threads).shutdown_on(&[Signal::Interrupt, Signal::Terminate])
+        let signals = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
+        let signals = if is_hangup_ignored() { &signals[..2] } else { &signals };
+        options.threads(threads).shutdown_on(signals)
     }
 
     fn listener(&self) -> Options {
@@ -126,6 +132,15 @@ impl Server {
         worker.common.trace = self.common.trace.as_ref().map(|path| format!("{path}.{number}"));
         worker
     }
+}
+
+/// Whether this process was started to survive its terminal, as by `nohup`.
+fn is_hangup_ignored() -> bool {
+    const HANGUP: u64 = 1;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & HANGUP != 0)
 }
 
 /// What is said when all workers listen.
