@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -962,6 +964,32 @@ fn a_standard_error_that_nobody_reads_holds_up_neither_answers_nor_the_end() {
     let mut server = start_and_flood();
     server.send("TERM");
     assert!(server.process.wait().unwrap().success());
+}
+
+/// As where a server is started again whose reader has hung.
+#[test]
+fn a_server_whose_output_is_full_from_the_start_begins_answers_and_ends() {
+    for workers in ["1", "2"] {
+        let (_unread, full) = UnixStream::pair().unwrap();
+        full.set_nonblocking(true).unwrap();
+        for piece in [4096, 1] {
+            while (&full).write(&vec![b'.'; piece]).is_ok() {}
+        }
+        full.set_nonblocking(false).unwrap();
+        let output = || OwnedFd::from(full.try_clone().unwrap());
+        // It cannot say which port it has.
+        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let mut command = Command::new(build("http"));
+        command.args(["--addr", &addr, "--workers", workers]).stdout(output()).stderr(output());
+        let process = command.spawn().unwrap();
+        let mut server = Server { process, addr, trace: PathBuf::new() };
+        while TcpStream::connect(&server.addr).is_err() {
+            assert!(server.process.try_wait().unwrap().is_none(), "it has ended");
+        }
+        assert!(server.ask(&get("/plaintext")).ends_with("\r\n\r\nHello, World!"));
+        server.send("TERM");
+        assert!(server.process.wait().unwrap().success());
+    }
 }
 
 #[test]
