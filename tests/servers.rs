@@ -177,7 +177,7 @@ fn a_server_that_was_told_to_ignore_hangups_goes_on_after_one() {
 #[test]
 fn the_length_of_the_drain_is_an_option() {
     let micros = |time: &str| time.trim().replace('.', "").parse::<u64>().unwrap();
-    for (args, span) in [(&[][..], 10_000_000), (&["--shutdown-drain", "1"], 1_000)] {
+    for (args, span) in [(&[][..], 10_000_000), (&["--drain", "1"], 1_000)] {
         let server = start_with("http", "drain", args);
         let mut busy = server.connect();
         busy.write_all(get("/sleep?ms=60000").as_bytes()).unwrap();
@@ -198,7 +198,7 @@ fn the_length_of_the_drain_is_an_option() {
         let cancel = log.lines().find(|line| line.contains(" phase    cancel tasks=")).unwrap();
         assert!(cancel.ends_with(&format!(" after={after}")), "{log}");
     }
-    let server = start_with("http", "drain_off", &["--shutdown-drain", "off"]);
+    let server = start_with("http", "drain_off", &["--drain", "off"]);
     let log = server.end("TERM");
     assert!(log.contains(" phase    cancel tasks=0 after=drained"), "{log}");
 }
@@ -934,7 +934,7 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
         ("--deadline-body-whole", "0", millis(1)),
         ("--deadline-write-rate", "-1", number(0, u64::MAX)),
         ("--deadline-idle", "never", millis(0)),
-        ("--shutdown-drain", "never", millis(0)),
+        ("--drain", "never", millis(0)),
     ] {
         let given = format!("{option}={value}");
         let ran = Command::new(build("http")).arg(given).output().unwrap();

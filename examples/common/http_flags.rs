@@ -32,10 +32,10 @@ pub struct HttpFlags {
     /// Threads that read files, of each worker
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = between(1, THREADS))]
     pub file_threads: u64,
-    /// Threads for /blocking, of each worker; other requests wait in line
+    /// Threads for /blocking, of each worker; others wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between(1, THREADS))]
     pub blocking_threads: u64,
-    /// Requests that /gate lets in, of all workers; others are refused at once
+    /// Requests in /gate, of all workers; others are refused
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
     pub gate: u64,
     /// Log each answer, in the common log format
@@ -73,7 +73,7 @@ struct LimitFlags {
     #[arg(long, value_name = "N", default_value_t = Limits::default().drain,
           value_parser = between(0, u64::MAX))]
     limit_drain: u64,
-    /// Bytes of all bodies that are kept in memory, of each worker; one more waits, then 503
+    /// Bytes of kept bodies, of each worker, else 503
     #[arg(long, value_name = "N", default_value_t = Limits::default().memory,
           value_parser = between(1, u64::MAX))]
     limit_memory: u64,
@@ -122,7 +122,7 @@ struct DeadlineFlags {
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_whole),
           value_parser = Span::from(1))]
     deadline_body_whole: Span,
-    /// For a handler to end its answer, then 503, or the answer breaks off
+    /// For a handler to end its answer, else 503
     #[arg(long, value_name = "MS", default_value_t = Span(HANDLER),
           value_parser = Span::from(1))]
     deadline_handler: Span,
@@ -130,7 +130,7 @@ struct DeadlineFlags {
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().write),
           value_parser = Span::from(1))]
     deadline_write: Span,
-    /// Bytes a second of an answer that a peer must take, at least, over the span of --deadline-write
+    /// Bytes a second of it in that time, at least
     #[arg(long, value_name = "N", default_value_t = Deadlines::default().write_rate,
           value_parser = between(0, u64::MAX))]
     deadline_write_rate: u64,

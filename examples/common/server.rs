@@ -36,14 +36,14 @@ pub struct Server {
     /// Threads that share the port, each with its own kernel
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = between(1_u32, 64))]
     workers: u32,
-    /// Connections that may wait to be accepted, of each worker
+    /// Connections that wait to be accepted, of each worker
     #[arg(long, value_name = "N", default_value_t = Options::default().backlog,
           value_parser = between(1, i32::MAX as u32))]
     backlog: u32,
-    /// Milliseconds that a shutdown waits for what is in progress, or off for no limit
+    /// Milliseconds that a shutdown waits for answers, or off
     #[arg(long, value_name = "MS", default_value_t = Span(kernel::Options::default().drain),
           value_parser = Span::from(0))]
-    shutdown_drain: Span,
+    drain: Span,
     /// When to unregister a descriptor: lazy, next-sleep or eager
     #[arg(long, value_name = "NAME", default_value = "lazy")]
     policy: Policy,
@@ -77,7 +77,7 @@ impl Server {
     }
 
     fn options(&self) -> kernel::Options {
-        let options = self.common.options().policy(self.policy).drain(self.shutdown_drain.0);
+        let options = self.common.options().policy(self.policy).drain(self.drain.0);
         let threads = self.threads.max(options.threads);
         let signals = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
         let signals = if is_hangup_ignored() { &signals[..2] } else { &signals };
