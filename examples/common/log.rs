@@ -1,7 +1,8 @@
 //! The log of a server: lines on standard error, all of one form.
 //!
-//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`. The lines of
-//! an access log have neither: their form is that of other servers. Nobody waits for the reader of the log; `stderr.rs` says what happens to lines that he does not take.
+//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`. The lines
+//! of an access log have neither: their form is that of other servers. Nobody waits for the reader
+//! of the log; `stderr.rs` says what happens to lines that are not read.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Display, Write as _};

@@ -1,4 +1,5 @@
-//! Standard error, written by a thread of its own: who has a line for it never waits for its reader.
+//! Standard error, written by a thread of its own: whoever has a line for it does not wait for its
+//! reader.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};

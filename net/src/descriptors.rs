@@ -5,7 +5,8 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit of open files to the hard limit, which any process may do. Gives the limit
-/// that is in force then; `u64::MAX` if there is none. Programs that this process starts inherit it.
+/// that is in force then; `u64::MAX` if there is none. Programs that this process starts inherit
+/// it.
 ///
 /// # Errors
 ///

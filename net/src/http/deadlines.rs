@@ -40,8 +40,8 @@ pub struct Deadlines {
     /// some hundred kilobytes, so a peer that reads is safe if it reads that much in this time;
     /// one that reads 20 KB a second may not be. Default 30 s.
     pub write: Duration,
-    /// Bytes a second of an answer that a peer must take, over the span of `write`. Then as above. Zero
-    /// switches it off. Default 240.
+    /// Bytes a second of an answer that a peer must take, over the span of `write`. Then as above.
+    /// Zero switches it off. Default 240.
     pub write_rate: u64,
     /// For the wait between two requests. Then the connection ends silently. Default 5 s.
     pub idle: Duration,

@@ -21,8 +21,9 @@ pub struct Limits {
     /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
     /// with more left it closes. Default 64 KiB.
     pub drain: u64,
-    /// Bytes of all bodies that are kept in memory at a time, of all connections of a server: a body
-    /// for which there is no room waits, and has 503 when it has waited too long. Default 256 MiB.
+    /// Bytes of all bodies that are kept in memory at a time, of all connections of a server. One
+    /// for which there is no room waits; if it waits too long, it is refused with 503. Default
+    /// 256 MiB.
     pub memory: u64,
     /// Connections that [`serve`](super::serve) serves at once. One more takes the place of the
     /// connection that has waited longest for its next request; if none waits so, it is answered

@@ -29,9 +29,9 @@ use crate::stream::Stream;
 /// A name leads to a regular file below the directory or to nothing: `..`, symbolic links, and
 /// names that begin with a dot are not followed, whatever happens to the directory meanwhile, since
 /// each step is opened from the one before. Answers have an `ETag` and `Last-Modified`; conditions
-/// (`If-Match` and kin) and a single range of bytes are heeded. The `ETag` is the same on every host
-/// that has the file with the same length and the same time of its last change. A change that keeps
-/// both is not noticed; two changes within a few milliseconds may have the same time.
+/// (`If-Match` and kin) and a single range of bytes are heeded. The `ETag` is the same on every
+/// host that has the file with the same length and the same time of its last change. A change that
+/// keeps both is not noticed; two changes within a few milliseconds may have the same time.
 ///
 /// Opening and each piece are a job on a worker thread behind the [`Limiter`]; while a client takes
 /// a piece its download holds no thread, and of the file a piece at most in memory, or
