@@ -142,7 +142,7 @@ impl Job {
         }
         out.flush()?;
         let whose = if again { "the same" } else { "a new" };
-        common::complain!("{status}, {bytes} bytes, on {whose} connection");
+        common::complain(format_args!("{status}, {bytes} bytes, on {whose} connection"));
         Ok(())
     }
 
@@ -152,7 +152,8 @@ impl Job {
             match timeout_after(self.whole, self.fetch(url, kept.take())).await {
                 Ok(open) => kept = open,
                 Err(error) => {
-                    common::complain!("http://{}{}: {error}", url.host, url.target);
+                    let Url { host, target, .. } = url;
+                    common::complain(format_args!("http://{host}{target}: {error}"));
                     failed += 1;
                 }
             }

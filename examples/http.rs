@@ -10,13 +10,14 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
+use common::access;
 use common::http_flags::HttpFlags;
 use common::kernel_page;
 use common::log::{ACCESS, access_time};
 use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
-use net::http::{Handler, Request, Response, Version};
+use net::http::{Handler, Request, Response};
 use net::web::{Blocking, Entrance, Event, Events, Files, Form, Object, Router, Whole};
 use traps::admission::Limit;
 use traps::shutdown;
@@ -56,7 +57,6 @@ pub struct App {
     files: Option<Files>,
     blocking: Blocking<Work>,
     gate: Blocking<Work>,
-    access_log: bool,
 }
 
 impl App {
@@ -87,11 +87,12 @@ impl App {
             files: flags.files.as_ref().map(open).transpose()?,
             blocking: Blocking::new(threads("blocking", flags.blocking_threads), 0, block as Work),
             gate: Blocking::new(behind, 0, task as Work).behind(entrance),
-            access_log: flags.access_log,
         })
     }
+}
 
-    async fn answer<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+impl Handler for App {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
         let found = match self.routes.find(request) {
             Ok(found) => found,
             Err(answer) => return Ok(answer),
@@ -115,43 +116,6 @@ impl App {
             },
             Route::Blocking => Box::pin(self.blocking.handle(request)).await,
             Route::Gate => Box::pin(self.gate.handle(request)).await,
-        }
-    }
-
-    /// Answers, and logs the request in the common log format. A handler is told neither the peer
-    /// nor the length of the answer, so those are `-`.
-    async fn logged<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        let method = format!("{:?}", request.method()).to_uppercase();
-        let method = if request.is_head() { "HEAD" } else { &method };
-        let version = if request.version() == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
-        let query = request.query().map_or(String::new(), |query| format!("?{query}"));
-        let asked = format!("{method} {}{query} {version}", request.path());
-        let answer = self.answer(request).await;
-        let status = answer.as_ref().map_or("-".to_owned(), |answer| answer.status().to_string());
-        log::info!(target: ACCESS, "- - - [{}] \"{asked}\" {status} -", access_time());
-        answer
-    }
-}
-
-impl Handler for App {
-    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
-        if self.access_log {
-            return None;
-        }
-        match self.routes.find(request) {
-            Ok(found) => match found.route {
-                Route::Hello => Some(hello()),
-                Route::Plaintext => Some(plaintext()),
-                _ => None,
-            },
-            Err(answer) => Some(answer),
-        }
-    }
-
-    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
-        match self.access_log {
-            true => Box::pin(self.logged(request)).await,
-            false => self.answer(request).await,
         }
     }
 }
@@ -191,15 +155,12 @@ async fn sleep(ms: Option<&str>) -> io::Result<Response> {
     Ok(Response::text(format!("Slept for {ms} ms.\n")))
 }
 
-/// The longest body that is sent back: it is kept until all of it is here.
-const MOST_ECHO: usize = 8 << 20;
-
 /// Sends the body back once all of it is here: a client that sends all of it before it reads would
-/// wait for ever for an echo that streams.
+/// wait for ever for an echo that streams. `--limit-body` bounds what is kept.
 async fn echo<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     let kind = request.header("Content-Type").unwrap_or(b"application/octet-stream");
     let response = Response::new(200).header("Content-Type", kind)?;
-    Ok(response.with_body(request.body_to_vec(MOST_ECHO).await?))
+    Ok(response.with_body(request.body_to_vec(usize::MAX).await?))
 }
 
 /// Sends as many chunks as the query asks for, as fast as the client takes them.
@@ -264,7 +225,13 @@ fn too_busy(gate: &Limit) -> Response {
 async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()> {
     let app = App::new(&flags, gate)?;
     let listener = place.listen()?;
-    let config = Rc::new(flags.config());
+    let mut config = flags.config();
+    if flags.access_log {
+        config.on_answer(|answer| {
+            log::info!(target: ACCESS, "{}", access::line(answer, &access_time()));
+        });
+    }
+    let config = Rc::new(config);
     log::info!("{:?} {:?}", config.limits, config.deadlines);
     serve(listener, Rc::new(app), config).await
 }
@@ -273,7 +240,9 @@ fn main() -> ExitCode {
     let what = "An HTTP server: /, /plaintext, /echo, /sleep?ms=N, /stream?chunks=N, /events,\n\
                 /files/NAME, /blocking?ms=N, /gate?ms=N";
     let Args { server, http } = common::parse("http", what);
-    let server = server.ready(&http.config(), http.threads(), &http.own());
+    let config = http.config();
+    let server = server.ready(&config, http.threads(), &http.own());
+    let server = server.with_seats(config.limits.connections);
     let server = if http.kernel_page { server.with_kernel_page() } else { server };
     // One for all workers: what it guards is scarce for the process.
     let gate = Limit::new("gate", http.gate);

@@ -18,7 +18,7 @@ fn compute(clock: Option<SimClock>) {
         Some(clock) => clock.advance(3000 * MS),
         None => while start.elapsed() < 3000 * MS {},
     }
-    common::complain!("the computation is over");
+    common::complain("the computation is over");
 }
 
 pub async fn lesson(clock: Option<SimClock>) -> Result<(), Error> {

@@ -1,16 +1,24 @@
 //! The servers as a user runs them: they say where they listen, answer, leave a sound trace, and
 //! end cleanly at a signal.
 
+#[path = "../examples/common/access.rs"]
+mod access;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
+use std::time::Duration;
 
+use net::http::Exchange;
 use testing::trace;
 
 /// A server that runs, and where.
@@ -41,10 +49,15 @@ fn start(name: &str, test: &str) -> Server {
 
 fn start_with(name: &str, test: &str, args: &[&str]) -> Server {
     let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.trace"));
-    let mut process = Command::new(build(name))
-        .args(["--addr", "127.0.0.1:0", "--trace"])
-        .arg(&trace)
-        .args(args)
+    let mut command = Command::new(build(name));
+    command.arg("--trace").arg(&trace).args(args);
+    start_by(&mut command, trace)
+}
+
+/// Starts a server by a command that says all but where to listen.
+fn start_by(command: &mut Command, trace: PathBuf) -> Server {
+    let mut process = command
+        .args(["--addr", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -137,6 +150,60 @@ fn echo_answers_and_ends_at_sigterm() {
 }
 
 #[test]
+fn a_hangup_shuts_a_server_down_as_sigterm_does() {
+    for workers in ["1", "2"] {
+        let server = start_with("http", "hangup", &["--workers", workers]);
+        let mut busy = server.connect();
+        busy.write_all(get("/sleep?ms=200").as_bytes()).unwrap();
+        // With one worker the request is read by then.
+        server.ask(&get("/"));
+        let log = server.end("HUP");
+        assert!(log.contains("phase    close reason=SIGHUP "), "{log}");
+        let mut answer = String::new();
+        busy.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+}
+
+#[test]
+fn a_server_that_was_told_to_ignore_hangups_goes_on_after_one() {
+    let server = start_by(&mut http_after("trap '' HUP"), PathBuf::new());
+    server.send("HUP");
+    assert!(server.ask(&get("/plaintext")).ends_with("\r\n\r\nHello, World!"));
+    let log = server.end("TERM");
+    assert!(log.contains("phase    close reason=SIGTERM "), "{log}");
+}
+
+#[test]
+fn the_length_of_the_drain_is_an_option() {
+    let micros = |time: &str| time.trim().replace('.', "").parse::<u64>().unwrap();
+    for (args, span) in [(&[][..], 10_000_000), (&["--drain", "1"], 1_000)] {
+        let server = start_with("http", "drain", args);
+        let mut busy = server.connect();
+        busy.write_all(get("/sleep?ms=60000").as_bytes()).unwrap();
+        server.ask(&get("/"));
+        server.send("TERM");
+        if args.is_empty() {
+            // Another signal ends it.
+            while TcpStream::connect(&server.addr).is_ok() {}
+            server.send("TERM");
+        }
+        let log = server.log();
+        let drain = log.lines().find(|line| line.contains(" phase    drain holds=")).unwrap();
+        let (begun, until) =
+            (drain.split_once(" #").unwrap().0, drain.split_once("until=").unwrap().1);
+        let begun = begun.trim().split(' ').next().unwrap();
+        assert_eq!(micros(until) - micros(begun), span, "{log}");
+        let after = if args.is_empty() { "signal" } else { "limit" };
+        let cancel = log.lines().find(|line| line.contains(" phase    cancel tasks=")).unwrap();
+        assert!(cancel.ends_with(&format!(" after={after}")), "{log}");
+    }
+    let server = start_with("http", "drain_off", &["--drain", "off"]);
+    let log = server.end("TERM");
+    assert!(log.contains(" phase    cancel tasks=0 after=drained"), "{log}");
+}
+
+#[test]
 fn http_answers_each_of_its_paths_and_ends_at_sigint() {
     let server = start("http", "http");
     let answer = server.ask(&get("/"));
@@ -158,20 +225,22 @@ fn http_answers_each_of_its_paths_and_ends_at_sigint() {
 }
 
 #[test]
-fn http_echo_answers_a_client_that_sends_all_before_it_reads() {
-    let server = start("http", "http_echo");
-    let post = |length: usize| {
+fn http_echo_answers_a_client_that_sends_all_before_it_reads_up_to_the_limit_of_a_body() {
+    let post = |server: &Server, length: usize| {
         let fields = format!("Host: here\r\nContent-Length: {length}\r\nConnection: close");
         let body = "x".repeat(length);
         server.ask(&format!("POST /echo HTTP/1.1\r\n{fields}\r\n\r\n{body}"))
     };
-    let most = 8 << 20;
-    let answer = post(most);
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    assert_eq!(body.len(), most);
-    assert!(post(most + 1).starts_with("HTTP/1.1 413 "), "one byte more");
-    server.end("TERM");
+    let more = (10 << 20).to_string();
+    for (args, most) in [(&[][..], 8 << 20), (&["--limit-body", &more], 10 << 20)] {
+        let server = start_with("http", "http_echo", args);
+        let answer = post(&server, most);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert_eq!(body.len(), most);
+        assert!(post(&server, most + 1).starts_with("HTTP/1.1 413 "), "one byte more");
+        server.end("TERM");
+    }
 }
 
 /// The trace of a worker.
@@ -203,7 +272,8 @@ fn several_workers_share_a_port_and_end_together() {
 
 #[test]
 fn f26_each_worker_says_whose_its_lines_are() {
-    let mut server = start_with("http", "named_workers", &["--workers", "2"]);
+    let mut server =
+        start_with("http", "named_workers", &["--workers", "2", "--limit-connections", "64"]);
     let log = BufReader::new(server.process.stderr.take().unwrap()).lines().map(Result::unwrap);
     server.send("USR1");
     let (mut heads, mut logged) = (Vec::new(), 0);
@@ -286,34 +356,145 @@ fn a_trace_on_standard_output_is_alone_there() {
     assert!(trace::check(&lines).is_ok(), "{text}");
 }
 
+/// Also where several workers share it.
 #[test]
 fn a_port_in_use_is_a_clear_error() {
-    let server = start("http", "in_use");
-    let second = Command::new(build("http")).args(["--addr", &server.addr]).output().unwrap();
-    assert_eq!(second.status.code(), Some(1));
-    let errors = String::from_utf8_lossy(&second.stderr);
-    assert!(errors.contains(&server.addr) && errors.contains("in use"), "{errors}");
-    assert_eq!((errors.lines().count(), second.stdout.len()), (1, 0), "{errors}");
-    server.stop("TERM");
+    let one = &["--workers", "1"][..];
+    let two = &["--workers", "2"][..];
+    for (first, second) in [(one, one), (one, two), (two, one), (two, two)] {
+        let server = start_with("http", "in_use", first);
+        let mut command = Command::new(build("http"));
+        let second = command.args(["--addr", &server.addr]).args(second).output().unwrap();
+        assert_eq!(second.status.code(), Some(1));
+        let errors = String::from_utf8_lossy(&second.stderr);
+        let wanted = format!("error: cannot listen on {}: ", server.addr);
+        assert!(errors.starts_with(&wanted) && errors.contains("in use"), "{errors}");
+        assert_eq!((errors.lines().count(), second.stdout.len()), (1, 0), "{errors}");
+        server.end("TERM");
+    }
+}
+
+/// `31/Jan/2026:23:59:59 +0000`: the form, with a digit for each digit.
+fn is_access_time(text: &str) -> bool {
+    let form: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    form.len() == 26 && form.starts_with("00/") && form.ends_with("/0000:00:00:00 +0000")
+}
+
+/// The lines of an access log in a log, without their times.
+fn access_lines(log: &str) -> Vec<String> {
+    let without_time = |line: &str| {
+        let (before, rest) = line.split_once(" - - [")?;
+        let (time, rest) = rest.split_once("] ").expect("a time ends");
+        assert!(is_access_time(time), "{line}");
+        Some(format!("{before} {rest}"))
+    };
+    log.lines().filter_map(without_time).collect()
 }
 
 #[test]
-fn the_access_log_and_the_time_of_a_line_are_options() {
-    let server = start_with("http", "access", &["--access-log", "--log-time"]);
-    server.ask(&get("/plaintext?x=1"));
-    server.ask(&get("/nothing").replace("GET", "HEAD"));
-    let log = server.end("TERM");
-    let asked = |line: &str| line.split_once('"').map(|(_, asked)| asked.to_owned());
-    let found: Vec<String> = log.lines().filter_map(asked).collect();
-    assert_eq!(
-        found,
-        [r#"GET /plaintext?x=1 HTTP/1.1" 200 -"#, r#"HEAD /nothing HTTP/1.1" 404 -"#]
-    );
-    for line in log.lines() {
-        let timed = line.starts_with("20") && line.as_bytes()[19] == b'Z';
-        assert!(timed || line.starts_with("- - - ["), "{line}");
+#[ignore = "the hook is a stub"]
+fn each_answer_has_a_line_in_the_access_log_also_one_that_refuses() {
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("access_files");
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("ten.txt"), "0123456789").unwrap();
+    let args = ["--access-log", "--log-time", "--limit-body", "3", "--files"];
+    let args = [&args[..], &[home.to_str().unwrap()]].concat();
+    let server = start_with("http", "access", &args);
+    let with = |line: &str, fields: &str| format!("{line}\r\nHost: here\r\n{fields}\r\n");
+    let long = format!("GET /{} HTTP/1.1", "x".repeat(9_000));
+    let post = "POST /echo HTTP/1.1";
+    let last = "Connection: close\r\n";
+    for request in [
+        get("/plaintext?x=1"),
+        get("/nothing").replace("GET", "HEAD"),
+        get("/files/ten.txt"),
+        get("/stream?chunks=1"),
+        with("GET /%22\\ HTTP/1.1", last),
+        with("GET /plaintext HTTP/1.1", "No colon\r\n"),
+        with(post, "Content-Length: 4\r\n") + "back",
+        with(post, "Transfer-Encoding: gzip, chunked\r\n"),
+        with(&long, last),
+    ] {
+        assert!(server.ask(&request).starts_with("HTTP/1.1 "), "{request}");
     }
-    let server = start("http", "no_access");
+    let log = server.end("TERM");
+    let found = access_lines(&log);
+    let status = |line: &String| line.rsplit(' ').nth(1).unwrap().to_owned();
+    let statuses: Vec<String> = found.iter().map(status).collect();
+    assert_eq!(statuses.join(" "), "200 404 200 200 404 400 413 501 414", "{log}");
+    assert!(found.iter().all(|line| line.starts_with("127.0.0.1 \"")), "{log}");
+    for line in [
+        r#"127.0.0.1 "GET /plaintext?x=1 HTTP/1.1" 200 13"#,
+        r#"127.0.0.1 "HEAD /nothing HTTP/1.1" 404 -"#,
+        r#"127.0.0.1 "GET /files/ten.txt HTTP/1.1" 200 10"#,
+        r#"127.0.0.1 "GET /stream?chunks=1 HTTP/1.1" 200 13"#,
+    ] {
+        assert!(found.iter().any(|found| found == line), "no {line}: {log}");
+    }
+    assert!(found[4].starts_with(r#"127.0.0.1 "GET /%22\\ HTTP/1.1" 404 "#), "{log}");
+}
+
+#[test]
+#[ignore = "the hook is a stub"]
+fn a_line_of_the_access_log_has_no_prefix_with_workers_either() {
+    let server = start_with("http", "access_workers", &["--access-log", "--workers", "2"]);
+    server.ask(&get("/plaintext"));
+    let log = server.end("TERM");
+    let wanted = r#"127.0.0.1 "GET /plaintext HTTP/1.1" 200 13"#;
+    assert_eq!(access_lines(&log), [wanted], "{log}");
+}
+
+#[test]
+fn what_a_client_sends_ends_neither_its_quotes_nor_its_line_in_the_access_log() {
+    let line = |request_line: &[u8], length| {
+        let peer = "192.0.2.1:4711".parse().ok();
+        let exchange = Exchange { peer, request_line, status: 400, length };
+        access::line(&exchange, "31/Jan/2026:23:59:59 +0000")
+    };
+    let start = "192.0.2.1 - - [31/Jan/2026:23:59:59 +0000] ";
+    for (sent, shown) in [
+        (&b"GET / HTTP/1.1"[..], "GET / HTTP/1.1"),
+        (b"", "-"),
+        (b"GET /\" 200 5\n192.0.2.2 - - [", r#"GET /\" 200 5\n192.0.2.2 - - ["#),
+        (br#"GET /\"#, r"GET /\\"),
+        (br#"GET /\""#, r#"GET /\\\""#),
+        (b"\x08\t\x0b\x0c\r\n", r"\b\t\v\x0c\r\n"),
+        (b"\0\x1b[2J ~\x7f\x80\xff", r"\x00\x1b[2J ~\x7f\x80\xff"),
+        ("caf\u{e9} \u{2028}".as_bytes(), r"caf\xc3\xa9 \xe2\x80\xa8"),
+    ] {
+        assert_eq!(line(sent, 5), format!("{start}\"{shown}\" 400 5"));
+    }
+    assert_eq!(line(b"GET / HTTP/1.1", 0), format!("{start}\"GET / HTTP/1.1\" 400 -"));
+    // Every byte is shown by printable characters, and is told from every other.
+    let all: BTreeSet<String> = (0..=u8::MAX).map(|byte| line(&[byte, b'.'], 5)).collect();
+    assert_eq!(all.len(), 256);
+    assert!(all.iter().all(|line| line.bytes().all(|byte| matches!(byte, b' '..=b'~'))));
+}
+
+#[test]
+fn an_access_log_shows_the_address_of_the_peer_without_its_port() {
+    for (peer, shown) in [
+        (Some("[2001:db8::1]:80"), "2001:db8::1"),
+        // As a listener on `[::]` sees it.
+        (Some("[::ffff:192.0.2.1]:80"), "192.0.2.1"),
+        (None, "-"),
+    ] {
+        let peer = peer.map(|peer| peer.parse().unwrap());
+        let exchange = Exchange { peer, request_line: b"", status: 499, length: 0 };
+        assert_eq!(access::line(&exchange, "T"), format!("{shown} - - [T] \"-\" 499 -"));
+    }
+}
+
+#[test]
+fn each_line_of_the_log_begins_with_the_time_if_it_is_asked_for() {
+    let server = start_with("http", "log_time", &["--log-time", "--limit-request-line", "14"]);
+    assert!(server.ask(&get("/plaintext")).starts_with("HTTP/1.1 414 "));
+    let log = server.end("TERM");
+    assert!(log.contains(" cap      name=request_line_bytes limit=14 "), "{log}");
+    for line in log.lines() {
+        assert!(line.starts_with("20") && line.as_bytes()[19] == b'Z', "{line}");
+    }
+    let server = start("http", "no_log_time");
     server.ask(&get("/plaintext"));
     let log = server.end("TERM");
     assert!(!log.contains("plaintext") && log.starts_with("listening on "), "{log}");
@@ -695,6 +876,42 @@ fn f29_each_limit_and_deadline_of_http_has_its_option() {
 }
 
 #[test]
+fn a_handler_has_thirty_seconds_and_half_closed_clients_are_not_answered_unless_said_otherwise() {
+    let shown = |args: &[&str]| {
+        let shown = Command::new(build("http")).args(args).arg("--print-limits").output().unwrap();
+        String::from_utf8(shown.stdout).unwrap()
+    };
+    let plain = shown(&[]);
+    assert!(
+        plain.contains("    handler: 30s,\n") && plain.contains("half_close: false\n"),
+        "{plain}"
+    );
+    let other = shown(&["--deadline-handler", "off", "--half-close", "on"]);
+    assert!(
+        other.contains("    handler: off,\n") && other.contains("half_close: true\n"),
+        "{other}"
+    );
+}
+
+#[test]
+fn the_help_says_which_limits_are_those_of_each_worker() {
+    let help = Command::new(build("http")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let of_each = help.lines().filter(|line| line.contains("of each worker"));
+    let names: Vec<&str> = of_each.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(
+        names,
+        [
+            "--backlog",
+            "--file-threads",
+            "--blocking-threads",
+            "--limit-memory",
+            "--limit-connections"
+        ]
+    );
+}
+
+#[test]
 fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
     let number = |least: u64, most: u64| format!("expected a number from {least} to {most}");
     let millis = |least| format!("expected a number of milliseconds from {least}, or off");
@@ -709,11 +926,15 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
         ("--limit-body", "-1", number(0, u64::MAX)),
         ("--limit-drain", "x", number(0, u64::MAX)),
         ("--limit-connections", "0", number(1, usize::MAX as u64)),
+        ("--limit-memory", "0", number(1, u64::MAX)),
         ("--limit-requests", "0", number(1, u64::MAX)),
         ("--limit-pipelined", "0", number(1, u64::from(u32::MAX))),
         ("--deadline-head", "0", millis(1)),
         ("--deadline-body-window", "0", millis(1)),
+        ("--deadline-body-whole", "0", millis(1)),
+        ("--deadline-write-rate", "-1", number(0, u64::MAX)),
         ("--deadline-idle", "never", millis(0)),
+        ("--drain", "never", millis(0)),
     ] {
         let given = format!("{option}={value}");
         let ran = Command::new(build("http")).arg(given).output().unwrap();
@@ -721,5 +942,138 @@ fn f29_a_limit_that_makes_no_sense_is_a_clear_error() {
         let named = errors.starts_with(&format!("error: invalid value '{value}' for '{option} "));
         assert!(!ran.status.success() && named, "{option} {value}: {errors}");
         assert!(errors.ends_with(&format!(": {said}\n")), "{said}: {errors}");
+    }
+}
+
+// ---- The operator's side -----------------------------------------------------------------------
+
+/// A server that logs each decision of its kernel, and more of them than it keeps for a reader.
+fn start_and_flood() -> Server {
+    let mut command = Command::new(build("http"));
+    let server = start_by(command.env("RUST_LOG", "kernel=trace"), PathBuf::new());
+    let mut stream = server.connect();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    for _ in 0..4_000 {
+        assert_eq!(ask_on(&mut stream, "/"), Came::Answer { status: 200, more: true });
+    }
+    server
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_holds_up_neither_answers_nor_the_end() {
+    let mut server = start_and_flood();
+    server.send("TERM");
+    assert!(server.process.wait().unwrap().success());
+}
+
+/// As where a server is started again whose reader has hung.
+#[test]
+fn a_server_whose_output_is_full_from_the_start_begins_answers_and_ends() {
+    for workers in ["1", "2"] {
+        let (_unread, full) = UnixStream::pair().unwrap();
+        full.set_nonblocking(true).unwrap();
+        for piece in [4096, 1] {
+            while (&full).write(&vec![b'.'; piece]).is_ok() {}
+        }
+        full.set_nonblocking(false).unwrap();
+        let output = || OwnedFd::from(full.try_clone().unwrap());
+        // It cannot say which port it has.
+        let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let mut command = Command::new(build("http"));
+        command.args(["--addr", &addr, "--workers", workers]).stdout(output()).stderr(output());
+        let process = command.spawn().unwrap();
+        let mut server = Server { process, addr, trace: PathBuf::new() };
+        while TcpStream::connect(&server.addr).is_err() {
+            assert!(server.process.try_wait().unwrap().is_none(), "it has ended");
+        }
+        assert!(server.ask(&get("/plaintext")).ends_with("\r\n\r\nHello, World!"));
+        server.send("TERM");
+        assert!(server.process.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn lines_that_standard_error_does_not_take_are_counted_where_they_would_have_stood() {
+    let mut server = start_and_flood();
+    let number = |line: &str| -> Option<u64> {
+        line.split_once(" #").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+    };
+    let log = BufReader::new(server.process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (mut last, mut lost, mut ended) = (None, 0, false);
+    for line in log {
+        if let Some(count) = line.strip_suffix(" lines of the log were lost") {
+            let count: u64 = count.parse().unwrap();
+            last = last.map(|last| last + count);
+            lost += count;
+            // There is room again.
+            server.send("TERM");
+        } else if let Some(number) = number(&line) {
+            assert!(last.is_none_or(|last| last + 1 == number), "{last:?}, then {line}");
+            last = Some(number);
+            ended = line.contains(" halt ");
+        }
+    }
+    assert!(lost > 0 && ended, "{lost} lost, up to {last:?}");
+}
+
+#[test]
+fn a_server_whose_standard_error_is_closed_goes_on() {
+    let mut server = start("http", "closed_stderr");
+    drop(server.process.stderr.take());
+    server.send("USR1");
+    assert!(server.ask(&get("/plaintext")).ends_with("\r\n\r\nHello, World!"));
+    server.send("TERM");
+    assert!(server.process.wait().unwrap().success());
+}
+
+#[test]
+fn the_trace_tool_bears_that_nobody_reads_what_it_prints() {
+    let broken = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("nobody_reads.trace");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/hello.trace");
+    let text = fs::read_to_string(golden).unwrap();
+    fs::write(&broken, text.replace("cause=#0012", "cause=#0013") + "no line\n").unwrap();
+    let ends = [(); 2].map(|()| io::pipe().unwrap());
+    let [out, err] = ends.map(|(reader, writer)| {
+        drop(reader);
+        writer
+    });
+    let mut check = Command::new(build("trace"));
+    let ended = check.arg("check").arg(&broken).stdout(out).stderr(err).status().unwrap();
+    assert_eq!(ended.code(), Some(1));
+}
+
+/// The HTTP server, started by a shell that runs this before it.
+fn http_after(before: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{before} && exec \"$0\" \"$@\"")]).arg(build("http"));
+    shell
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
+    let server = start_by(&mut http_after("ulimit -Sn 64"), PathBuf::new());
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.process.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert!(words[3] == words[4] && words[3] != "64", "{line}");
+    server.end("TERM");
+}
+
+#[test]
+fn more_connections_than_descriptors_are_left_have_a_line_at_the_start() {
+    for (args, seats, wanted) in [
+        (&[][..], "20", false),
+        (&[], "200", true),
+        (&["--workers", "2"], "20", false),
+        (&["--workers", "2"], "49", true),
+    ] {
+        let mut command = http_after("ulimit -n 100");
+        let server = command.args(args).args(["--limit-connections", seats]);
+        let log = start_by(server, PathBuf::new()).end("TERM");
+        let warned = log.lines().filter(|line| {
+            line.starts_with("the limit of 100 open files leaves ")
+                && line.contains(&format!(" --limit-connections {seats} times --workers "))
+        });
+        assert_eq!(warned.count(), usize::from(wanted), "{args:?} {seats}: {log}");
     }
 }

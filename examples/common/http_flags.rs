@@ -2,6 +2,7 @@
 //! need.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args as _, Command, FromArgMatches as _};
 use net::http::{Config, Deadlines, Limits};
@@ -15,6 +16,9 @@ const HEAD: usize = 1 << 30;
 const SHORTEST: usize = "GET / HTTP/1.0\r\n\r\n".len();
 const SHORTEST_LINE: usize = "GET / HTTP/1.0".len();
 
+/// For a handler, unless the command line says otherwise.
+const HANDLER: Duration = Duration::from_secs(30);
+
 /// The sum of all three numbers of threads stays below what a kernel can have.
 const THREADS: u64 = 1 << 14;
 
@@ -25,16 +29,16 @@ pub struct HttpFlags {
     /// Serve this directory below /files/
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
-    /// Threads that read files
+    /// Threads that read files, of each worker
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = between(1, THREADS))]
     pub file_threads: u64,
-    /// Threads for /blocking; other requests wait in line
+    /// Threads for /blocking, of each worker; others wait
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between(1, THREADS))]
     pub blocking_threads: u64,
-    /// Requests that /gate lets in; others are refused at once
+    /// Requests in /gate, of all workers; others are refused
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
     pub gate: u64,
-    /// Log each request that reaches a route, in the common log format
+    /// Log each answer, in the common log format
     #[arg(long)]
     pub access_log: bool,
     /// Serve /kernel, a page that shows what the kernel does
@@ -69,7 +73,11 @@ struct LimitFlags {
     #[arg(long, value_name = "N", default_value_t = Limits::default().drain,
           value_parser = between(0, u64::MAX))]
     limit_drain: u64,
-    /// Connections at a time, else 503
+    /// Bytes of kept bodies, of each worker, else 503
+    #[arg(long, value_name = "N", default_value_t = Limits::default().memory,
+          value_parser = between(1, u64::MAX))]
+    limit_memory: u64,
+    /// Connections at a time, of each worker, else 503
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections,
           value_parser = between(1, usize::MAX))]
     limit_connections: usize,
@@ -85,6 +93,10 @@ struct LimitFlags {
     #[arg(long, value_name = "on|off", default_value = "off", value_parser = switch,
           action = ArgAction::Set)]
     bare_lf: bool,
+    /// Answer clients that have closed their sending side
+    #[arg(long, value_name = "on|off", default_value = "off", value_parser = switch,
+          action = ArgAction::Set)]
+    half_close: bool,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -106,14 +118,22 @@ struct DeadlineFlags {
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_window),
           value_parser = Span::from(1))]
     deadline_body_window: Span,
-    /// For a handler, then 503
-    #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().handler),
+    /// For a whole body that is kept in memory
+    #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_whole),
+          value_parser = Span::from(1))]
+    deadline_body_whole: Span,
+    /// For a handler to end its answer, else 503
+    #[arg(long, value_name = "MS", default_value_t = Span(HANDLER),
           value_parser = Span::from(1))]
     deadline_handler: Span,
     /// For a peer to take some of an answer
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().write),
           value_parser = Span::from(1))]
     deadline_write: Span,
+    /// Bytes a second of it in that time, at least
+    #[arg(long, value_name = "N", default_value_t = Deadlines::default().write_rate,
+          value_parser = between(0, u64::MAX))]
+    deadline_write_rate: u64,
     /// Between two requests; 0 closes after each answer
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().idle),
           value_parser = Span::from(0))]
@@ -141,6 +161,7 @@ impl HttpFlags {
             fields: limits.limit_fields,
             body: limits.limit_body,
             drain: limits.limit_drain,
+            memory: limits.limit_memory,
             connections: limits.limit_connections,
             requests: limits.limit_requests,
             pipelined: limits.limit_pipelined,
@@ -150,13 +171,16 @@ impl HttpFlags {
             body: deadlines.deadline_body.0,
             body_rate: deadlines.deadline_body_rate,
             body_window: deadlines.deadline_body_window.0,
+            body_whole: deadlines.deadline_body_whole.0,
             handler: deadlines.deadline_handler.0,
             write: deadlines.deadline_write.0,
+            write_rate: deadlines.deadline_write_rate,
             idle: deadlines.deadline_idle.0,
             linger: deadlines.deadline_linger.0,
         };
         let mut config = Config::new(limits, deadlines);
         config.bare_lf = self.limits.bare_lf;
+        config.half_close = self.limits.half_close;
         config
     }
 

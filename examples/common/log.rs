@@ -1,13 +1,22 @@
 //! The log of a server: lines on standard error, all of one form.
 //!
-//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`.
+//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`. The lines
+//! of an access log have neither: their form is that of other servers. Nobody waits for the reader
+//! of the log; `stderr.rs` says what happens to lines that are not read.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal, Write};
+use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::SystemTime;
 
-/// The target of the lines of an access log, which bring their own time along.
+use env_logger::Target;
+
+use super::stderr;
+
+/// The target of the lines of an access log, which begin with the peer and have their own time.
 pub const ACCESS: &str = "access";
 
 /// Whether lines begin with the time.
@@ -17,6 +26,7 @@ static TIME: AtomicBool = AtomicBool::new(false);
 /// listens is the only line.
 pub fn prepare(time: bool) {
     TIME.store(time || io::stderr().is_terminal(), Ordering::Relaxed);
+    say_panics();
     if std::env::var_os("RUST_LOG").is_some() {
         start();
     }
@@ -26,13 +36,16 @@ pub fn prepare(time: bool) {
 pub fn start() {
     let level = env_logger::Env::default().default_filter_or("info");
     let mut builder = env_logger::Builder::from_env(level);
+    builder.target(Target::Pipe(Box::new(Lines)));
     builder.format(|out, record| {
         // The hook of a kernel says what the watchdog found, and knows which worker it is about.
-        if std::thread::current().name() == Some("trapline-watchdog") {
+        if thread::current().name() == Some("trapline-watchdog") {
             return Ok(());
         }
-        let time = if record.target() == ACCESS { String::new() } else { now() };
-        writeln!(out, "{time}{}{}", worker(), record.args())
+        match record.target() {
+            ACCESS => writeln!(out, "{}", record.args()),
+            _ => writeln!(out, "{}{}{}", now(), worker(), record.args()),
+        }
     });
     // It fails if the log has started.
     let _ = builder.try_init();
@@ -45,13 +58,45 @@ pub fn say(worker: &str, message: &impl Display) {
     for line in message.to_string().lines() {
         let _ = writeln!(text, "{now}{worker}{line}");
     }
-    // A closed standard error is no error.
-    let _ = io::stderr().write_all(text.as_bytes());
+    stderr::write(text.as_bytes());
+}
+
+/// The line in place of lines that were lost.
+pub fn lost(lines: u64) -> String {
+    format!("{}{lines} lines of the log were lost\n", now())
+}
+
+/// Has the message of each panic in the log: what Rust prints by itself waits for the reader.
+fn say_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let thread = thread::current();
+        let name = thread.name().unwrap_or("<unnamed>");
+        let mut text = format!("thread '{name}' {panic}");
+        let stack = Backtrace::capture();
+        if stack.status() == BacktraceStatus::Captured {
+            let _ = write!(text, "\n{stack}");
+        }
+        say(&worker(), &text);
+    }));
+}
+
+/// Where the records of the log go, each in one piece.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        stderr::write(record);
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What the lines of this thread begin with: `worker-2: ` for a worker, nothing for the only one.
 pub fn worker() -> String {
-    let thread = std::thread::current();
+    let thread = thread::current();
     let name = thread.name().filter(|name| name.starts_with("worker-"));
     name.map_or(String::new(), |name| format!("{name}: "))
 }

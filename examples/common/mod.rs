@@ -4,10 +4,12 @@
 
 #![allow(dead_code, reason = "each example uses a part")]
 
+pub mod access;
 pub mod http_flags;
 pub mod kernel_page;
 pub mod log;
 pub mod server;
+pub mod stderr;
 pub mod values;
 
 use std::fmt::Display;
@@ -18,19 +20,13 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use kernel::{Kernel, Machine, Options, Real, Sim};
+use stderr::FlushAtEnd;
 use traps::Signal;
 
-/// `eprintln!` that does not fail when standard error is closed.
-macro_rules! complain {
-    ($($text:tt)*) => {
-        drop(std::io::Write::write_fmt(
-            &mut std::io::stderr(),
-            format_args!("{}\n", format_args!($($text)*)),
-        ))
-    };
+/// Says something on standard error, without waiting for its reader.
+pub fn complain(message: impl Display) {
+    log::say("", &message);
 }
-#[allow(unused_imports, reason = "each example uses a part")]
-pub(crate) use complain;
 
 /// The options that every example has.
 #[derive(clap::Args, Clone, Debug)]
@@ -79,7 +75,8 @@ fn one_line(text: &str) -> String {
 
 /// Says what is wrong with the command line, and ends the process.
 pub fn fail(message: impl Display) -> ! {
-    complain!("{message}");
+    complain(message);
+    stderr::flush();
     std::process::exit(2);
 }
 
@@ -108,9 +105,10 @@ impl Common {
             print(&list.iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         if self.print_limits {
-            let net::http::Config { limits, deadlines, .. } = config;
+            let net::http::Config { limits, deadlines, bare_lf, half_close, .. } = config;
             let shown = format!(
-                "kernel::{options:#?}\nlistener::{listener:#?}\n{limits:#?}\n{deadlines:#?}\n{own}"
+                "kernel::{options:#?}\nlistener::{listener:#?}\n{limits:#?}\n{deadlines:#?}\n\
+                 bare_lf: {bare_lf}\nhalf_close: {half_close}\n{own}"
             );
             // What is off is a span without an end.
             print(&shown.replace(&format!("{:?}", Duration::MAX), "off"));
@@ -173,7 +171,7 @@ impl Lesson {
             self.common.trace = Some("-".to_owned());
         }
         if self.common.trace.is_none() && self.common.watchdog.is_none() {
-            complain!("{name}: to see what it does, add `--trace -` or `--virtual`");
+            complain(format_args!("{name}: to see what it does, add `--trace -` or `--virtual`"));
         }
         self
     }
@@ -198,6 +196,7 @@ pub fn run<M: Machine, F: Future>(kernel: io::Result<Kernel<M>>, main: F) -> Exi
 where
     F::Output: Outcome,
 {
+    let _flush = FlushAtEnd;
     report(outcome(kernel, main))
 }
 
@@ -228,7 +227,7 @@ fn report(error: Option<String>) -> ExitCode {
     match error {
         None => ExitCode::SUCCESS,
         Some(error) => {
-            complain!("error: {error}");
+            complain(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -259,7 +258,8 @@ impl<W: Write> Complaining<W> {
     fn complain<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result {
             if error.kind() != io::ErrorKind::BrokenPipe && !self.2 {
-                complain!("warning: the trace to {} is not complete: {error}", self.1);
+                let to = &self.1;
+                complain(format_args!("warning: the trace to {to} is not complete: {error}"));
             }
             self.2 = true;
         }

@@ -1,6 +1,7 @@
 //! A server's command line and its workers: one kernel, or several that share the port, each on a
 //! thread of its own.
 
+use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,11 +16,16 @@ use net::http::Config;
 use net::listener::Options;
 use traps::Signal;
 
-use super::values::{address, between};
+use super::stderr::FlushAtEnd;
+use super::values::{Span, address, between};
 use super::{Common, Outcome, fail, kernel_page, log, outcome, report, run};
 
 /// How long a signal may take to reach all workers: a busy one looks for it now and then.
 const SPREAD: Duration = Duration::from_millis(100);
+
+/// Descriptors that a worker needs beside its connections: those of its kernel, its listener, its
+/// trace.
+const OF_A_WORKER: u64 = 8;
 
 /// The options that every server has.
 #[derive(clap::Args, Clone, Debug)]
@@ -30,10 +36,14 @@ pub struct Server {
     /// Threads that share the port, each with its own kernel
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = between(1_u32, 64))]
     workers: u32,
-    /// Connections that may wait to be accepted
+    /// Connections that wait to be accepted, of each worker
     #[arg(long, value_name = "N", default_value_t = Options::default().backlog,
           value_parser = between(1, i32::MAX as u32))]
     backlog: u32,
+    /// Milliseconds that a shutdown waits for answers, or off
+    #[arg(long, value_name = "MS", default_value_t = Span(kernel::Options::default().drain),
+          value_parser = Span::from(0))]
+    drain: Span,
     /// When to unregister a descriptor: lazy, next-sleep or eager
     #[arg(long, value_name = "NAME", default_value = "lazy")]
     policy: Policy,
@@ -45,6 +55,9 @@ pub struct Server {
     /// Worker threads for blocking jobs, if a kernel needs more than it has by default.
     #[arg(skip)]
     threads: usize,
+    /// Connections that a worker serves at a time, if that is limited.
+    #[arg(skip)]
+    seats: Option<usize>,
     /// `/kernel` shows what the kernel does.
     #[arg(skip)]
     kernel_page: bool,
@@ -64,13 +77,39 @@ impl Server {
     }
 
     fn options(&self) -> kernel::Options {
-        let options = self.common.options().policy(self.policy);
+        let options = self.common.options().policy(self.policy).drain(self.drain.0);
         let threads = self.threads.max(options.threads);
-        options.threads(threads).shutdown_on(&[Signal::Interrupt, Signal::Terminate])
+        let signals = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
+        let signals = if is_hangup_ignored() { &signals[..2] } else { &signals };
+        options.threads(threads).shutdown_on(signals)
     }
 
     fn listener(&self) -> Options {
         Options { backlog: self.backlog, ..Options::default() }
+    }
+
+    /// Each worker serves at most so many connections at a time.
+    pub fn with_seats(mut self, seats: usize) -> Server {
+        self.seats = Some(seats);
+        self
+    }
+
+    /// Raises the limit of open files as far as it goes. Gives what is to be said of it.
+    fn make_room(&self) -> Option<String> {
+        let limit = match net::raise_descriptor_limit() {
+            Ok(limit) => limit,
+            Err(error) => return Some(format!("cannot raise the limit of open files: {error}")),
+        };
+        let workers = u64::from(self.workers);
+        let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+        let left = limit.saturating_sub(open + workers * OF_A_WORKER);
+        let seats = self.seats? as u64;
+        (workers.saturating_mul(seats) > left).then(|| {
+            format!(
+                "the limit of {limit} open files leaves {left} for connections, fewer than \
+                 --limit-connections {seats} times --workers {workers}"
+            )
+        })
     }
 
     /// Lets [`kernel_page`] see the events of each kernel.
@@ -95,28 +134,65 @@ impl Server {
     }
 }
 
-/// Says `listening on ADDR` on standard output, for whoever waits for it.
-fn say_listening(addr: SocketAddr) {
-    let mut out = io::stdout().lock();
-    // A closed standard output is no error.
-    let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
+/// Whether this process was started to survive its terminal, as by `nohup`.
+fn is_hangup_ignored() -> bool {
+    const HANGUP: u64 = 1;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & HANGUP != 0)
+}
+
+/// What is said when all workers listen.
+struct Greeting {
+    /// Standard output is the trace's, so only the log says where they listen.
+    quiet: bool,
+    /// What is wrong with the limit of open files, if something is.
+    warning: Option<String>,
+}
+
+impl Greeting {
+    /// Says `listening on ADDR` on standard output, for whoever waits for it.
+    fn say(self, addr: SocketAddr) {
+        if let Some(warning) = self.warning {
+            ::log::warn!("{warning}");
+        }
+        if self.quiet {
+            return;
+        }
+        let say = move || {
+            let mut out = io::stdout().lock();
+            // A closed standard output is no error.
+            let _ = writeln!(out, "listening on {addr}").and_then(|()| out.flush());
+        };
+        // By a thread of its own: who reads it may be long in coming.
+        let thread = thread::Builder::new().name("stdout".to_owned());
+        if let Err(error) = thread.spawn(say) {
+            ::log::warn!("cannot say on standard output where it listens: {error}");
+        }
+    }
 }
 
 /// What a worker tells the main thread.
 enum News {
-    Listening(SocketAddr, Remote),
+    Listening(Remote),
     /// With what went wrong.
     Ended(Option<String>),
+}
+
+/// Who is to know that a worker listens.
+enum Told {
+    /// The user: it is the only worker.
+    User(Greeting),
+    /// The main thread, which outlives its workers.
+    Main(Sender<News>, Remote),
 }
 
 /// Where a server listens.
 pub struct Place {
     addr: SocketAddr,
     options: Options,
-    /// `None` if there is one worker, which says on standard output that it listens.
-    news: Option<(Sender<News>, Remote)>,
-    /// Standard output is the trace's, so only the log says it.
-    quiet: bool,
+    told: Told,
 }
 
 impl Place {
@@ -127,14 +203,18 @@ impl Place {
         let (asked, backlog) = (self.options.backlog, listener.backlog());
         log::start();
         ::log::info!("listening on {addr} backlog={backlog} asked={asked}");
-        match self.news {
-            None if self.quiet => {}
-            None => say_listening(addr),
-            // The main thread outlives its workers.
-            Some((news, remote)) => news.send(News::Listening(addr, remote)).unwrap_or(()),
+        match self.told {
+            Told::User(greeting) => greeting.say(addr),
+            Told::Main(news, remote) => news.send(News::Listening(remote)).unwrap_or(()),
         }
         Ok(listener)
     }
+}
+
+/// Fails if somebody listens there: the workers share their port with whoever asks the system for
+/// that, as another server of this kind does. Gives the address, with a port in place of port 0.
+fn probe(addr: SocketAddr, options: Options) -> io::Result<SocketAddr> {
+    TcpListener::bind_with(addr, options)?.local_addr()
 }
 
 /// Runs a server in each of `--workers` threads; they end together. Says where they listen when all
@@ -146,22 +226,29 @@ where
     F::Output: Outcome,
 {
     let mut options = args.listener();
+    let quiet = args.common.trace.as_deref() == Some("-");
+    let greeting = Greeting { quiet, warning: args.make_room() };
     if args.workers == 1 {
-        let quiet = args.common.trace.as_deref() == Some("-");
-        return run(args.kernel(), main(Place { addr: args.addr, options, news: None, quiet }));
+        let place = Place { addr: args.addr, options, told: Told::User(greeting) };
+        return run(args.kernel(), main(place));
     }
+    let _flush = FlushAtEnd;
+    let addr = match probe(args.addr, options) {
+        Ok(addr) => addr,
+        Err(error) => return report(Some(error.to_string())),
+    };
     options.reuse_port = true;
     let (tell, news) = mpsc::channel();
     let mut workers = Workers { news, remotes: Vec::new(), running: 0, failed: None };
-    let mut addr = args.addr;
     for number in 1..=args.workers {
         let (args, tell, main) = (args.of_worker(number), tell.clone(), main.clone());
         let work = move || {
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                let kernel = args.kernel();
-                let remote = kernel.as_ref().ok().map(kernel::Kernel::remote);
-                let news = remote.map(|remote| (tell.clone(), remote));
-                outcome(kernel, main(Place { addr, options, news, quiet: false }))
+            let ended = catch_unwind(AssertUnwindSafe(|| match args.kernel() {
+                Ok(kernel) => {
+                    let told = Told::Main(tell.clone(), kernel.remote());
+                    outcome(Ok(kernel), main(Place { addr, options, told }))
+                }
+                Err(error) => Some(error.to_string()),
             }));
             let error = ended.unwrap_or_else(|_| Some("it panicked".to_owned()));
             tell.send(News::Ended(error.map(|error| format!("worker {number}: {error}"))))
@@ -172,13 +259,11 @@ where
             return workers.end();
         }
         workers.running += 1;
-        match workers.hear() {
-            // Port 0 is chosen for the first; the others share it.
-            Some(found) => addr = found,
-            None => return workers.end(),
+        if !workers.hear() {
+            return workers.end();
         }
     }
-    say_listening(addr);
+    greeting.say(addr);
     workers.end_with_the_first()
 }
 
@@ -192,20 +277,19 @@ struct Workers {
 }
 
 impl Workers {
-    /// Waits for the next news: where one listens, or `None` if one has ended. Says at once what
-    /// went wrong.
-    fn hear(&mut self) -> Option<SocketAddr> {
+    /// Waits for the next news: whether one listens, or has ended. Says at once what went wrong.
+    fn hear(&mut self) -> bool {
         match self.news.recv().expect("a worker that runs has news to come") {
-            News::Listening(addr, remote) => {
+            News::Listening(remote) => {
                 self.remotes.push(remote);
-                Some(addr)
+                true
             }
             News::Ended(error) => {
                 self.running -= 1;
                 if error.is_some() {
                     self.failed = Some(report(error));
                 }
-                None
+                false
             }
         }
     }

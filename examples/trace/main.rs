@@ -2,6 +2,7 @@
 
 mod tool;
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -129,7 +130,7 @@ const LARGE: u64 = 50_000_000;
 fn open(file: Option<&Path>) -> io::Result<(Box<dyn BufRead>, ProgressBar)> {
     let Some(path) = file.filter(|path| *path != Path::new("-")) else {
         if io::stdin().is_terminal() {
-            eprintln!("trace: reading standard input; give a file to read that");
+            say("reading standard input; give a file to read that");
         }
         return Ok((Box::new(io::stdin().lock()), ProgressBar::hidden()));
     };
@@ -150,15 +151,20 @@ fn open(file: Option<&Path>) -> io::Result<(Box<dyn BufRead>, ProgressBar)> {
     Ok((Box::new(BufReader::with_capacity(1 << 16, file)), bar))
 }
 
+/// Says something on standard error. A closed one is no error.
+fn say(what: impl Display) {
+    drop(writeln!(io::stderr(), "trace: {what}"));
+}
+
 /// So many wrong lines are reported one by one.
 const SHOWN: usize = 10;
 
 fn report(bad: &[Bad]) {
     for each in bad.iter().take(SHOWN) {
-        eprintln!("trace: {each}");
+        say(each);
     }
     if bad.len() > SHOWN {
-        eprintln!("trace: and {} more lines that cannot be read", bad.len() - SHOWN);
+        say(format_args!("and {} more lines that cannot be read", bad.len() - SHOWN));
     }
 }
 
@@ -226,10 +232,10 @@ fn check(input: &Input) -> io::Result<ExitCode> {
         Ok(()) if bad.is_empty() => print(&format!("{count} events, every promise is kept\n")),
         Ok(()) => Ok(ExitCode::FAILURE),
         Err(violations) => {
-            for each in violations.iter().take(100) {
-                println!("{each}");
-            }
-            eprintln!("trace: {} of {count} events break a promise", violations.len());
+            let shown = violations.iter().take(100).map(|each| format!("{each}\n"));
+            // That it cannot be printed is the lesser failure.
+            drop(print(&shown.collect::<String>()));
+            say(format_args!("{} of {count} events break a promise", violations.len()));
             Ok(ExitCode::FAILURE)
         }
     }
@@ -282,7 +288,7 @@ fn main() -> ExitCode {
         // Whoever closed the pipe has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("trace: {error}");
+            say(error);
             ExitCode::from(2)
         }
     }

@@ -16,6 +16,7 @@
 mod attempt;
 mod back_off;
 mod buffer;
+mod descriptors;
 pub mod guide {
     //! Pages to read: which test holds which rule of HTTP ([`conformance`]).
 
@@ -37,6 +38,7 @@ pub mod web;
 mod write_deadline;
 
 pub use buffer::BufReader;
+pub use descriptors::raise_descriptor_limit;
 pub use listener::TcpListener;
 pub use min_rate::MinRate;
 pub use resolve::resolve;

@@ -108,11 +108,21 @@ fn d23_each_phase_needs_its_own_deadline() {
         assert_eq!(latest_end(deadlines(without)), None, "{name}");
     }
     // That is all that there is: a deadline more does not compile before it is here.
-    let Deadlines { head, body, body_rate: _, body_window: _, handler, write, idle, linger } =
-        Deadlines::default();
+    let Deadlines {
+        head,
+        body,
+        body_rate: _,
+        body_window: _,
+        body_whole,
+        handler,
+        write,
+        write_rate: _,
+        idle,
+        linger,
+    } = Deadlines::default();
     // A handler has none unless it is set, for it does not wait for the peer.
     assert_eq!(handler, never);
-    assert!([head, body, write, idle, linger].iter().all(|span| *span < never));
+    assert!([head, body, body_whole, write, idle, linger].iter().all(|span| *span < never));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::buffers::Pool;
 use super::connections::{Connections, Entry};
 use super::date::Date;
 use super::deadlines::{Deadlines, Phase};
+use super::exchange::{Exchange, Tell};
 use super::limits::Limits;
 
 /// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
@@ -21,6 +22,11 @@ pub struct Config {
     /// Takes a line of a head that ends in LF alone (RFC 9112, 2.2). Off: it is refused, for what
     /// stands in front may see another request there. Chunks stay strict.
     pub bare_lf: bool,
+    /// Answers clients that have closed their sending side. Off: who has done so has left.
+    pub half_close: bool,
+    /// Of each answer.
+    #[allow(dead_code, reason = "connections are to read it")]
+    pub(crate) tell: Tell,
     pub(crate) date: Date,
     pub(crate) pool: Pool,
     pub(crate) open: Connections,
@@ -31,6 +37,11 @@ impl Config {
     #[must_use]
     pub fn new(limits: Limits, deadlines: Deadlines) -> Config {
         Config { limits, deadlines, ..Config::default() }
+    }
+
+    /// Has `tell` called for every answer, also those that the server sends by itself.
+    pub fn on_answer(&mut self, tell: impl Fn(&Exchange<'_>) + 'static) {
+        self.tell = Tell(Some(Box::new(tell)));
     }
 
     /// Lets the connections come to their end, for a server that stops. Those that wait for their

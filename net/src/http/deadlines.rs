@@ -27,6 +27,8 @@ pub struct Deadlines {
     pub body_rate: u64,
     /// Over which `body_rate` counts. Default 5 s.
     pub body_window: Duration,
+    /// For a whole body that is kept in memory. Then as above. Default 300 s.
+    pub body_whole: Duration,
     /// For a handler, from the head to the end of its work, what it waits for of the body and of
     /// the peer included. Then 503, or an answer that breaks off if some of it had gone out, and
     /// the connection closes. Default never: a handler bounds what it waits for.
@@ -38,6 +40,9 @@ pub struct Deadlines {
     /// some hundred kilobytes, so a peer that reads is safe if it reads that much in this time;
     /// one that reads 20 KB a second may not be. Default 30 s.
     pub write: Duration,
+    /// Bytes a second of an answer that a peer must take, over the span of `write`. Then as above.
+    /// Zero switches it off. Default 240.
+    pub write_rate: u64,
     /// For the wait between two requests. Then the connection ends silently. Default 5 s.
     pub idle: Duration,
     /// For the whole wait, after a last answer (one that refuses, or that of a server that stops),
@@ -53,8 +58,10 @@ impl Default for Deadlines {
             body: seconds(30),
             body_rate: 240,
             body_window: seconds(5),
+            body_whole: seconds(300),
             handler: Duration::MAX,
             write: WriteDeadline::SPAN,
+            write_rate: 240,
             idle: seconds(5),
             linger: seconds(2),
         }

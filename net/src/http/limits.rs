@@ -21,6 +21,10 @@ pub struct Limits {
     /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
     /// with more left it closes. Default 64 KiB.
     pub drain: u64,
+    /// Bytes of all bodies that are kept in memory at a time, of all connections of a server. One
+    /// for which there is no room waits; if it waits too long, it is refused with 503. Default
+    /// 256 MiB.
+    pub memory: u64,
     /// Connections that [`serve`](super::serve) serves at once. One more takes the place of the
     /// connection that has waited longest for its next request; if none waits so, it is answered
     /// with 503, `Retry-After: 1` and the close, whatever it asks. Default 16,384.
@@ -41,6 +45,7 @@ impl Default for Limits {
             fields: 100,
             body: 8 << 20,
             drain: 65_536,
+            memory: 256 << 20,
             connections: 16_384,
             requests: 1_000_000,
             pipelined: 64,

@@ -24,6 +24,7 @@ mod connection;
 mod connections;
 mod date;
 mod deadlines;
+mod exchange;
 mod fields;
 mod finish;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use closing::turn_away;
 pub use config::Config;
 pub use connection::serve_connection;
 pub use deadlines::Deadlines;
+pub use exchange::Exchange;
 pub use handler::Handler;
 pub use head::{Method, Version};
 pub use limits::Limits;

@@ -4,7 +4,6 @@
 
 use std::fmt;
 use std::fs::{File, Metadata};
-use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,7 +29,9 @@ use crate::stream::Stream;
 /// A name leads to a regular file below the directory or to nothing: `..`, symbolic links, and
 /// names that begin with a dot are not followed, whatever happens to the directory meanwhile, since
 /// each step is opened from the one before. Answers have an `ETag` and `Last-Modified`; conditions
-/// (`If-Match` and kin) and a single range of bytes are heeded.
+/// (`If-Match` and kin) and a single range of bytes are heeded. The `ETag` is the same on every
+/// host that has the file with the same length and the same time of its last change. A change that
+/// keeps both is not noticed; two changes within a few milliseconds may have the same time.
 ///
 /// Opening and each piece are a job on a worker thread behind the [`Limiter`]; while a client takes
 /// a piece its download holds no thread, and of the file a piece at most in memory, or
@@ -258,18 +259,11 @@ fn open(directory: &OwnedFd, steps: &[Vec<u8>]) -> Result<OwnedFd, Errno> {
     openat(from, last.as_slice(), found, Mode::empty())
 }
 
-/// What the answers tell of a file. Whatever is done to it changes its tag, as far as the system's
-/// clock for files can tell moments apart: a few milliseconds. The tag is a hash, so that it tells
-/// nothing of the file system.
+/// What the answers tell of a file. Its tag is made of its length and the time of its last change
+/// alone, so a copy on another host that has kept that time has the same tag.
 fn state(metadata: &Metadata, now: SystemTime) -> State {
     let len = metadata.len();
-    let mut hash = DefaultHasher::new();
-    for part in [metadata.dev(), metadata.ino(), len] {
-        hash.write_u64(part);
-    }
-    hash.write_i64(metadata.ctime());
-    hash.write_i64(metadata.ctime_nsec());
-    let tag = format!("\"{len:x}-{:016x}\"", hash.finish());
+    let tag = format!("\"{len:x}-{:x}.{:x}\"", metadata.mtime(), metadata.mtime_nsec());
     let now = now.duration_since(UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs);
     // Never later than the answer itself.
     let modified = u64::try_from(metadata.mtime()).unwrap_or(0).min(now);
