@@ -13,8 +13,7 @@ use super::gone::note_panic;
 use super::handler::Handler;
 use super::head::Framing;
 use super::line::{Busy, may_go_on};
-use super::parse::within;
-use super::plain::plain;
+use super::parse::parse;
 use super::request::Request;
 use super::transport::Trouble;
 use crate::limits::GATHER;
@@ -52,7 +51,7 @@ impl<S: Stream> Busy<'_, S> {
                     None => return Ok((!transport.try_flush(cx)?).then_some(Step::Read)),
                 }
             }
-            let Some(head) = plain(within(input.rest(), config), config) else {
+            let Ok(head) = parse(input.rest(), config) else {
                 return Ok(Some(Step::Read));
             };
             let has_turn = transport.answered + 1 < config.limits.pipelined;

@@ -1,35 +1,40 @@
-//! The chunked coding of a request's body, undone a piece at a time.
+//! The chunked coding of a request's body, undone a piece at a time (RFC 9112, 7.1).
 //!
 //! A machine over bytes: it neither copies nor keeps them, and may not read or wait.
 
-use super::status::Refusal;
+use super::class::{TEXT, TOKEN, is};
+use super::status::{Refusal, check};
 use crate::limits::{DIGITS, EXTENSIONS, TRAILERS};
 
-/// Where in a chunked body the next byte stands.
+const LONG_EXTENSIONS: Refusal = {
+    let why = "the chunk extensions are too long\n";
+    Refusal::over(413, why, "extension_bytes", EXTENSIONS as u64)
+};
+const LONG_TRAILERS: Refusal = {
+    let why = "the trailer fields are too long\n";
+    Refusal::over(431, why, "trailer_bytes", TRAILERS as u64)
+};
+
+/// Where in a chunked body the next byte stands. A state in `Lf` follows the CR of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// In the digits of a size.
+    /// Before the first digit of a size.
+    Start,
+    /// Behind a digit of a size.
     Size,
-    /// In white space after a size: an extension must follow.
-    Blank,
-    /// In an extension, to be skipped.
+    /// Behind a size, in what is skipped.
     Extension(Extension),
-    /// After the CR of a size line.
-    SizeEnd,
-    /// In data.
+    SizeLf,
+    /// In data, or behind it if nothing of the chunk is left.
     Data,
-    /// After data: its CR, then its LF.
-    DataEnd,
     DataLf,
-    /// At the beginning of a trailer line, or of the empty line.
+    /// At the beginning of a trailer field, or of the empty line.
     Line,
     /// In a trailer's name.
     Name,
     /// In a trailer's value.
     Value,
-    /// After the CR of a trailer line.
-    ValueEnd,
-    /// After the CR of the empty line.
+    ValueLf,
     LastLf,
     /// Nothing of the body is left.
     End,
@@ -38,42 +43,41 @@ enum At {
 /// Where in `;name=value` the next byte stands. White space is allowed around `;` and `=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extension {
+    /// In white space behind the size.
+    AfterSize,
     BeforeName,
     Name,
     AfterName,
     BeforeValue,
     Value,
     Quoted,
-    /// After a backslash in quotes.
+    /// Behind a backslash in quotes.
     Escaped,
-    /// After the quotes.
+    /// Behind the quotes.
     Closed,
     AfterValue,
 }
 
 impl Extension {
-    /// What `byte` leads to; `None` if it may not stand here. The CR of the line is not its matter.
-    fn step(self, byte: u8) -> Option<Extension> {
+    /// What `byte` leads to; `None` if it may not stand here.
+    fn step(self, byte: u8) -> Option<At> {
         use Extension::*;
-        Some(match (self, byte) {
-            (BeforeName | AfterName | BeforeValue | AfterValue, b' ' | b'\t') => self,
-            (BeforeName | Name, byte) if is_token(byte) => Name,
-            (BeforeValue | Value, byte) if is_token(byte) => Value,
+        Some(At::Extension(match (self, byte) {
+            // White space at the end of a line belongs to no rule.
+            (Name | Value | Closed, b'\r') => return Some(At::SizeLf),
+            (AfterSize | Name | AfterName | Value | Closed | AfterValue, b';') => BeforeName,
+            (AfterSize | BeforeName | AfterName | BeforeValue | AfterValue, b' ' | b'\t') => self,
+            (BeforeName | Name, byte) if is(TOKEN, byte) => Name,
             (Name, b' ' | b'\t') => AfterName,
             (Name | AfterName, b'=') => BeforeValue,
-            (Value | Closed, b' ' | b'\t') => AfterValue,
-            (Name | AfterName | Value | Closed | AfterValue, b';') => BeforeName,
+            (BeforeValue | Value, byte) if is(TOKEN, byte) => Value,
             (BeforeValue, b'"') => Quoted,
             (Quoted, b'"') => Closed,
             (Quoted, b'\\') => Escaped,
-            (Quoted | Escaped, b'\t' | b' '..=b'~' | 0x80..) => Quoted,
+            (Quoted | Escaped, byte) if is(TEXT, byte) => Quoted,
+            (Value | Closed, b' ' | b'\t') => AfterValue,
             _ => return None,
-        })
-    }
-
-    /// Whether the line may end here. White space at the end belongs to no rule.
-    fn is_whole(self) -> bool {
-        matches!(self, Extension::Name | Extension::Value | Extension::Closed)
+        }))
     }
 }
 
@@ -102,142 +106,100 @@ pub(crate) enum Piece {
 
 impl Chunks {
     pub(crate) fn new() -> Chunks {
-        Chunks { at: At::Size, left: 0, digits: 0, extensions: 0, trailers: 0 }
+        Chunks { at: At::Start, left: 0, digits: 0, extensions: 0, trailers: 0 }
     }
 
-    /// Goes through framing up to the next data, and through as much data as there is.
+    /// Goes through framing up to the next data, and through as much data as there is. What is
+    /// refused changes nothing, so that it is refused again.
     pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Piece, Refusal> {
-        let mut skip = 0;
-        // Where the trailer fields begin, if they have.
-        let mut trailers = if self.trailers > 0 { Some(0) } else { None };
-        loop {
-            match self.at {
-                At::Data => {
-                    let there = bytes.len() - skip;
-                    let len = usize::try_from(self.left).map_or(there, |left| left.min(there));
-                    self.left -= len as u64;
-                    if self.left == 0 {
-                        self.at = At::DataEnd;
-                    }
-                    return Ok(Piece::Data { skip, len });
-                }
-                At::End => {
-                    let trailers = trailers.unwrap_or(skip);
-                    return Ok(Piece::End { skip, trailers });
-                }
-                _ => {}
-            }
-            let Some(byte) = bytes.get(skip) else {
-                return Ok(match trailers {
-                    Some(trailers) => Piece::Trailers { skip, trailers },
-                    None => Piece::Data { skip, len: 0 },
-                });
-            };
-            self.at = self.step(*byte)?;
-            if self.trailers == 1 && trailers.is_none() {
-                trailers = Some(skip);
-            }
+        let (mut next, mut skip, mut trailers) = (*self, 0, 0);
+        while let Some(byte) = bytes.get(skip)
+            && next.is_in_framing()
+        {
+            next.step(*byte)?;
             skip += 1;
+            if next.trailers == 0 {
+                trailers = skip;
+            }
         }
-    }
-
-    /// The next piece. What is refused changes nothing, so that it is refused again.
-    pub(crate) fn next_or_stay(&mut self, bytes: &[u8]) -> Result<Piece, Refusal> {
-        let mut next = *self;
-        let piece = next.next(bytes)?;
+        let piece = match next.at {
+            At::Data => {
+                let there = bytes.len() - skip;
+                let len = usize::try_from(next.left).map_or(there, |left| left.min(there));
+                next.left -= len as u64;
+                Piece::Data { skip, len }
+            }
+            At::End => Piece::End { skip, trailers },
+            _ if next.trailers > 0 => Piece::Trailers { skip, trailers },
+            _ => Piece::Data { skip, len: 0 },
+        };
         *self = next;
         Ok(piece)
     }
 
-    fn step(&mut self, byte: u8) -> Result<At, Refusal> {
-        const SIZE: Refusal = Refusal::bad("a chunk size is malformed\n");
-        const END: Refusal = Refusal::bad("a chunk does not end where its size says\n");
-        const TRAILER: Refusal = Refusal::bad("a trailer field is malformed\n");
-        Ok(match (self.at, byte) {
-            (At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
-                if self.digits == DIGITS {
-                    return Err(Refusal::bad("a chunk size is too long\n"));
-                }
-                self.digits += 1;
-                let digit = char::from(byte).to_digit(16).expect("a hexadecimal digit");
-                self.left = self.left << 4 | u64::from(digit);
-                At::Size
-            }
-            (At::Size, b'\r') if self.digits > 0 => At::SizeEnd,
-            (At::Size | At::Blank, b';') if self.digits > 0 => {
-                self.extension(At::Extension(Extension::BeforeName))?
-            }
-            (At::Size | At::Blank, b' ' | b'\t') if self.digits > 0 => self.extension(At::Blank)?,
-            (At::Size | At::Blank, _) => return Err(SIZE),
-            (At::Extension(extension), b'\r') if extension.is_whole() => At::SizeEnd,
-            (At::Extension(extension), byte) => match extension.step(byte) {
-                Some(next) => self.extension(At::Extension(next))?,
-                None => return Err(Refusal::bad("a chunk extension is malformed\n")),
-            },
-            (At::SizeEnd, b'\n') => {
-                self.digits = 0;
-                if self.left == 0 { At::Line } else { At::Data }
-            }
-            (At::SizeEnd, _) => return Err(SIZE),
-            (At::DataEnd, b'\r') => At::DataLf,
-            (At::DataLf, b'\n') => At::Size,
-            (At::DataEnd | At::DataLf, _) => return Err(END),
+    fn is_in_framing(&self) -> bool {
+        match self.at {
+            At::Data => self.left == 0,
+            at => at != At::End,
+        }
+    }
+
+    /// Goes through a byte of framing.
+    fn step(&mut self, byte: u8) -> Result<(), Refusal> {
+        self.at = match (self.at, byte) {
+            (At::Start | At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => self.digit(byte)?,
+            (At::Size, b'\r') => At::SizeLf,
+            (At::Size, b' ' | b'\t') => At::Extension(Extension::AfterSize),
+            (At::Size, b';') => At::Extension(Extension::BeforeName),
+            (At::Extension(extension), byte) => extension.step(byte).ok_or(self.malformed())?,
+            (At::SizeLf, b'\n') if self.left == 0 => At::Line,
+            (At::SizeLf, b'\n') => At::Data,
+            (At::Data, b'\r') => At::DataLf,
+            (At::DataLf, b'\n') => At::Start,
             (At::Line, b'\r') => At::LastLf,
-            (At::Line, byte) if is_token(byte) => self.trailer(At::Name)?,
-            (At::Name, b':') => self.trailer(At::Value)?,
-            (At::Name, byte) if is_token(byte) => self.trailer(At::Name)?,
-            (At::Value, b'\r') => At::ValueEnd,
-            (At::Value, b'\t' | b' '..=b'~' | 0x80..) => self.trailer(At::Value)?,
-            (At::ValueEnd, b'\n') => At::Line,
+            (At::Line | At::Name, byte) if is(TOKEN, byte) => At::Name,
+            (At::Name, b':') => At::Value,
+            (At::Value, b'\r') => At::ValueLf,
+            (At::Value, byte) if is(TEXT, byte) => At::Value,
+            (At::ValueLf, b'\n') => At::Line,
             (At::LastLf, b'\n') => At::End,
-            (At::Line | At::Name | At::Value | At::ValueEnd | At::LastLf, _) => {
-                return Err(TRAILER);
+            _ => return Err(self.malformed()),
+        };
+        self.count()
+    }
+
+    fn digit(&mut self, byte: u8) -> Result<At, Refusal> {
+        if self.at == At::Start {
+            self.digits = 0;
+        }
+        check(self.digits < DIGITS, Refusal::bad("a chunk size is too long\n"))?;
+        self.digits += 1;
+        let digit = char::from(byte).to_digit(16).expect("a hexadecimal digit");
+        self.left = self.left << 4 | u64::from(digit);
+        Ok(At::Size)
+    }
+
+    /// Bounds what is thrown away, and the fields that are kept.
+    fn count(&mut self) -> Result<(), Refusal> {
+        match self.at {
+            At::Extension(_) => self.extensions += 1,
+            At::Name | At::Value => self.trailers += 1,
+            _ => {}
+        }
+        check(self.extensions <= EXTENSIONS, LONG_EXTENSIONS)?;
+        check(self.trailers <= TRAILERS, LONG_TRAILERS)
+    }
+
+    fn malformed(&self) -> Refusal {
+        Refusal::bad(match self.at {
+            At::Start | At::Size | At::SizeLf | At::Extension(Extension::AfterSize) => {
+                "a chunk size is malformed\n"
             }
-            (At::Data | At::End, _) => unreachable!("data is not stepped through"),
+            At::Extension(_) => "a chunk extension is malformed\n",
+            At::Data | At::DataLf => "a chunk does not end where its size says\n",
+            _ => "a trailer field is malformed\n",
         })
     }
-
-    fn extension(&mut self, next: At) -> Result<At, Refusal> {
-        self.extensions += 1;
-        if self.extensions > EXTENSIONS {
-            const WHY: &str = "the chunk extensions are too long\n";
-            return Err(Refusal::over(413, WHY, "extension_bytes", EXTENSIONS as u64));
-        }
-        Ok(next)
-    }
-
-    fn trailer(&mut self, next: At) -> Result<At, Refusal> {
-        self.trailers += 1;
-        if self.trailers > TRAILERS {
-            const WHY: &str = "the trailer fields are too long\n";
-            return Err(Refusal::over(431, WHY, "trailer_bytes", TRAILERS as u64));
-        }
-        Ok(next)
-    }
-}
-
-/// Whether `byte` may stand in a field name.
-pub(crate) fn is_token(byte: u8) -> bool {
-    TOKEN[byte as usize]
-}
-
-/// The bytes for which [`is_token`] holds.
-pub(crate) static TOKEN: [bool; 256] = letters_digits_and(b"!#$%&'*+-.^_`|~");
-
-/// A table of the letters, the digits and `others`.
-pub(crate) const fn letters_digits_and(others: &[u8]) -> [bool; 256] {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = (byte as u8).is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut index = 0;
-    while index < others.len() {
-        table[others[index] as usize] = true;
-        index += 1;
-    }
-    table
 }
 
 #[cfg(test)]

@@ -19,65 +19,49 @@ const DATE: Range<usize> = 6..35;
 /// 31 December 9999, the last day that the format can write.
 const LAST_SECOND: u64 = 253_402_300_799;
 
-/// The second that was last written, and the tail that says so.
+/// The tail of a second, and for how long it is right.
 #[derive(Debug)]
 pub(crate) struct Date {
-    second: Cell<u64>,
     tail: Cell<Tail>,
     /// When the time of day was asked for, on the clock of the kernel that ran.
     asked: Cell<Time>,
-    /// For how many microseconds from then it is right.
-    span: Cell<u64>,
+    /// When the next second begins, on the same clock.
+    until: Cell<Time>,
 }
 
 impl Default for Date {
     fn default() -> Date {
         let tail = *b"Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n";
-        Date {
-            second: Cell::new(0),
-            tail: Cell::new(tail),
-            asked: Cell::new(Time::ZERO),
-            span: Cell::new(0),
-        }
+        Date { tail: Cell::new(tail), asked: Cell::default(), until: Cell::default() }
     }
 }
 
 impl Date {
     /// Whether it is right at that time of the kernel. A time before it was asked for is another
     /// kernel's: then it is not.
-    #[inline]
     pub(crate) fn is_right(&self, now: Time) -> bool {
-        now.as_micros().wrapping_sub(self.asked.get().as_micros()) < self.span.get()
+        (self.asked.get()..self.until.get()).contains(&now)
     }
 
     /// Of the kernel that runs now nobody has asked for it yet.
     pub(crate) fn forget(&self) {
-        self.span.set(0);
+        self.until.set(Time::ZERO);
     }
 
     /// Takes the time of day at that time of the kernel.
     pub(crate) fn tell(&self, time: SystemTime, now: Time) {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let second = since.as_secs();
-        if second != self.second.get() {
-            self.write(second.min(LAST_SECOND));
-            self.second.set(second);
-        }
-        self.asked.set(now);
-        // Rounded down: never right for too long.
-        let span = 1_000_000 - u64::from(since.subsec_nanos().div_ceil(1000));
-        self.span.set(span);
-    }
-
-    #[cold]
-    fn write(&self, second: u64) {
+        let second = Duration::from_secs(since.as_secs().min(LAST_SECOND));
         let mut tail = self.tail.get();
-        let date = HttpDate::from(UNIX_EPOCH + Duration::from_secs(second));
+        let date = HttpDate::from(UNIX_EPOCH + second);
         write!(&mut tail[DATE], "{date}").expect("the format has a fixed width");
         self.tail.set(tail);
+        self.asked.set(now);
+        // Rounded down: never right for too long.
+        let left = 1_000_000 - u64::from(since.subsec_nanos().div_ceil(1000));
+        self.until.set(now + Duration::from_micros(left));
     }
 
-    #[inline]
     pub(crate) fn tail(&self) -> Tail {
         self.tail.get()
     }

@@ -4,116 +4,95 @@
 
 use super::head::{Framing, Version};
 use super::limits::Limits;
-use super::status::Refusal;
+use super::status::{Refusal, check};
 use super::target::is_host;
+
+const TWO_LENGTHS: Refusal = Refusal::bad("there is more than one Content-Length field\n");
+const TWO_FRAMINGS: Refusal =
+    Refusal::bad("there are both Content-Length and Transfer-Encoding fields\n");
+const NOT_CHUNKED: Refusal =
+    Refusal::bad("the Transfer-Encoding field does not end in one chunked\n");
+const UNKNOWN_CODING: Refusal = Refusal::new(501, "no transfer coding but chunked is known here\n");
+const UNEXPECTED: Refusal = Refusal::new(417, "the expectation is not known here\n");
 
 /// What the fields that matter said so far.
 #[derive(Default)]
 pub(crate) struct Seen {
-    pub(crate) host: bool,
+    host: bool,
     length: Option<u64>,
-    codings: Codings,
-    pub(crate) close: bool,
+    /// The transfer codings, in all fields together (RFC 9110, 5.3).
+    codings: usize,
+    /// How many of them are `chunked`, the only one that is known.
+    chunked: usize,
+    /// Whether the last one is.
+    ends_chunked: bool,
+    close: bool,
     keep_alive: bool,
+    /// Whether the client waits for a 100.
     pub(crate) expects: bool,
+    /// The first thing that was wrong.
+    pub(crate) wrong: Option<Refusal>,
 }
 
 impl Seen {
-    /// The name's length tells most fields apart, the others cost one comparison.
-    #[inline]
+    /// Reads a field, which most often does not matter.
+    #[inline(never)]
     pub(crate) fn field(
         &mut self,
         name: &[u8],
         value: &[u8],
         version: Version,
     ) -> Result<(), Refusal> {
-        match name.len() {
-            4 if is(name, b"host") => {
-                if self.host {
-                    return Err(Refusal::bad("there is more than one Host field\n"));
-                }
-                if !is_host(value) {
-                    return Err(Refusal::bad("the Host field is malformed\n"));
-                }
-                self.host = true;
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        if is("host") {
+            check(!self.host, Refusal::bad("there is more than one Host field\n"))?;
+            check(is_host(value), Refusal::bad("the Host field is malformed\n"))?;
+            self.host = true;
+        } else if is("connection") {
+            for option in list(value) {
+                self.close |= option.eq_ignore_ascii_case(b"close");
+                self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }
-            6 if is(name, b"expect") && version == Version::Http11 => {
-                for member in list(value) {
-                    if !member.eq_ignore_ascii_case(b"100-continue") {
-                        return Err(Refusal::new(417, "the expectation is not known here\n"));
-                    }
-                    self.expects = true;
-                }
+        } else if is("content-length") {
+            check(self.length.is_none(), TWO_LENGTHS)?;
+            self.length = Some(length(value)?);
+        } else if is("transfer-encoding") {
+            check(version == Version::Http11, Refusal::bad("HTTP/1.0 has no Transfer-Encoding\n"))?;
+            for coding in value.split(|byte| *byte == b',') {
+                self.ends_chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+                self.chunked += usize::from(self.ends_chunked);
+                self.codings += 1;
             }
-            // As nearly all say it, alone.
-            10 if is(name, b"connection") && is(value, b"close") => self.close = true,
-            10 if is(name, b"connection") && is(value, b"keep-alive") => self.keep_alive = true,
-            10 if is(name, b"connection") => {
-                for option in list(value) {
-                    self.close |= option.eq_ignore_ascii_case(b"close");
-                    self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-                }
+        } else if is("expect") && version == Version::Http11 {
+            for member in list(value) {
+                check(member.eq_ignore_ascii_case(b"100-continue"), UNEXPECTED)?;
+                self.expects = true;
             }
-            14 if is(name, b"content-length") => {
-                if self.length.is_some() {
-                    return Err(Refusal::bad("there is more than one Content-Length field\n"));
-                }
-                self.length = Some(digits(value)?);
-            }
-            17 if is(name, b"transfer-encoding") => {
-                if version == Version::Http10 {
-                    return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding\n"));
-                }
-                value.split(|byte| *byte == b',').for_each(|coding| self.codings.add(coding));
-            }
-            _ => {}
         }
         Ok(())
     }
 
+    /// How the body is framed, and whether the connection may go on after the answer.
     pub(crate) fn finish(
         &self,
         version: Version,
         limits: &Limits,
     ) -> Result<(Framing, bool), Refusal> {
-        let keep_alive = match version {
-            Version::Http11 if !self.host => {
-                return Err(Refusal::bad("there is no Host field\n"));
-            }
-            Version::Http11 => !self.close,
-            Version::Http10 => self.keep_alive && !self.close,
-        };
-        let framing = match (self.codings, self.length) {
-            (Codings::None, length) => Framing::Length(length.unwrap_or(0)),
-            (_, Some(_)) => {
-                return Err(Refusal::bad(
-                    "there are both Content-Length and Transfer-Encoding fields\n",
-                ));
-            }
-            (Codings::Chunked, None) => Framing::Chunked,
-            (Codings::OtherThenChunked, None) => {
-                const WHY: &str = "no transfer coding but chunked is known here\n";
-                return Err(Refusal::new(501, WHY));
-            }
-            (Codings::Others | Codings::Broken, None) => {
-                const WHY: &str = "the Transfer-Encoding field does not end in one chunked\n";
-                return Err(Refusal::bad(WHY));
-            }
-        };
-        match framing {
-            Framing::Length(length) if length > limits.body => Err(body_too_long(limits)),
-            _ => Ok((framing, keep_alive)),
+        let is_new = version == Version::Http11;
+        check(self.host || !is_new, Refusal::bad("there is no Host field\n"))?;
+        let keep_alive = !self.close && (is_new || self.keep_alive);
+        if self.codings > 0 {
+            check(self.length.is_none(), TWO_FRAMINGS)?;
+            // Else nobody knows where the body ends (RFC 9112, 6.3).
+            check(self.ends_chunked && self.chunked == 1, NOT_CHUNKED)?;
+            // `identity` was a coding until RFC 7230 and is none now (RFC 9112, 7).
+            check(self.codings == 1, UNKNOWN_CODING)?;
+            return Ok((Framing::Chunked, keep_alive));
         }
+        let length = self.length.unwrap_or(0);
+        check(length <= limits.body, body_too_long(limits))?;
+        Ok((Framing::Length(length), keep_alive))
     }
-}
-
-/// Whether a name or a value, neither of which has a CR, is `lower` in any case. No other byte
-/// becomes a small letter or a hyphen by this bit, so there is no branch for each of them.
-#[inline]
-fn is<const N: usize>(text: &[u8], lower: &[u8; N]) -> bool {
-    let Ok(text) = <&[u8; N]>::try_from(text) else { return false };
-    let others = text.iter().zip(lower).map(|(byte, lower)| (byte | 0x20) ^ lower);
-    others.fold(0, |all, other| all | other) == 0
 }
 
 /// The members of a list; empty ones do not count.
@@ -126,44 +105,10 @@ pub(crate) fn body_too_long(limits: &Limits) -> Refusal {
     Refusal::over(413, "the body is too long\n", "body_bytes", limits.body)
 }
 
-fn digits(value: &[u8]) -> Result<u64, Refusal> {
-    const BAD: Refusal = Refusal::bad("the Content-Length field is malformed\n");
-    if value.is_empty() {
-        return Err(BAD);
-    }
-    value.iter().try_fold(0u64, |sum, byte| {
-        if !byte.is_ascii_digit() {
-            return Err(BAD);
-        }
-        let next = sum.checked_mul(10).and_then(|sum| sum.checked_add(u64::from(byte - b'0')));
-        next.ok_or(BAD)
-    })
-}
-
-/// The transfer codings of a request, in all its fields together (RFC 9110, 5.3).
-///
-/// Only `chunked` is known. `identity` was a coding until RFC 7230 and is none now, so it is as
-/// unknown as any other (RFC 9112, 7). Where `chunked` is not the last one, or not the only one of
-/// its kind, nobody knows where the body ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Codings {
-    #[default]
-    None,
-    Chunked,
-    Others,
-    OtherThenChunked,
-    Broken,
-}
-
-impl Codings {
-    fn add(&mut self, coding: &[u8]) {
-        let coding = coding.trim_ascii();
-        let is_chunked = coding.eq_ignore_ascii_case(b"chunked");
-        *self = match self {
-            Codings::None if is_chunked => Codings::Chunked,
-            Codings::Others if is_chunked => Codings::OtherThenChunked,
-            Codings::None | Codings::Others => Codings::Others,
-            Codings::Chunked | Codings::OtherThenChunked | Codings::Broken => Codings::Broken,
-        };
-    }
+/// A length is digits alone: `parse` would also take a sign.
+fn length(value: &[u8]) -> Result<u64, Refusal> {
+    let text = std::str::from_utf8(value).ok();
+    let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let length = digits.and_then(|digits| digits.parse().ok());
+    length.ok_or(Refusal::bad("the Content-Length field is malformed\n"))
 }

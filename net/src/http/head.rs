@@ -41,13 +41,13 @@ pub(crate) enum Framing {
 /// Bytes of a head, counted from its first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl Span {
     pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.start as usize..self.end as usize]
+        &bytes[self.start..self.end]
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Head {
     /// With its question mark, empty without one.
     pub(crate) query: Span,
     /// Where the field lines begin.
-    pub(crate) fields: u32,
+    pub(crate) fields: usize,
     pub(crate) framing: Framing,
     pub(crate) keep_alive: bool,
     /// Whether the client waits for a 100 before it sends the body.

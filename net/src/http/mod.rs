@@ -7,7 +7,7 @@
 //! To read the source, begin with `connection`: the life of a connection in order, and every status
 //! that the server sends by itself. Below it, `line` is what there is of a connection, `transport`
 //! the stream with its waits, `writer` how an answer goes out, `closing` how a connection ends,
-//! `connections` all that are open. `parse`, `plain`, `target`, `fields` and `chunked` are pure
+//! `connections` all that are open. `parse`, `target`, `fields`, `class` and `chunked` are pure
 //! functions over bytes.
 //!
 //! What handlers are made of, and a client, is in [`web`](crate::web). Which rules of HTTP the
@@ -18,6 +18,7 @@ mod answer;
 mod at_once;
 mod buffers;
 pub(crate) mod chunked;
+pub(crate) mod class;
 mod closing;
 mod config;
 mod connection;
@@ -35,7 +36,6 @@ pub(crate) mod head;
 mod limits;
 mod line;
 mod parse;
-mod plain;
 mod read_head;
 pub(crate) mod request;
 pub(crate) mod response;

@@ -9,8 +9,7 @@ use super::config::Config;
 use super::deadlines::Phase;
 use super::head::Head;
 use super::line::Busy;
-use super::parse::{Parsed, parse, within};
-use super::plain::plain;
+use super::parse::{Stop, parse};
 use super::status::Refusal;
 use super::transport::Trouble;
 use crate::limits::EMPTY_LINES;
@@ -55,9 +54,9 @@ impl<S: Stream> Busy<'_, S> {
                 }
             }
         }
-        match plain(within(input.rest(), config), config) {
-            Some(head) => Ok(self.begin(head)),
-            None => Box::pin(self.next_in_pieces()).await,
+        match parse(input.rest(), config) {
+            Ok(head) => Ok(self.begin(head)),
+            Err(_) => Box::pin(self.next_in_pieces()).await,
         }
     }
 
@@ -90,10 +89,10 @@ impl<S: Stream> Busy<'_, S> {
             }
             if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
                 match parse(rest, config) {
-                    Parsed::Partial => seen = rest.len(),
-                    Parsed::Head(head) => return Ok(self.begin(head)),
-                    Parsed::Refused { refusal, no_body } => {
-                        return Ok(Next::Refused(refusal, no_body));
+                    Err(Stop::Partial) => seen = rest.len(),
+                    Ok(head) => return Ok(self.begin(head)),
+                    Err(Stop::Refused(refusal)) => {
+                        return Ok(Next::Refused(refusal, input.asks_for_none()));
                     }
                 }
             }

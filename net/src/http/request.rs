@@ -124,7 +124,7 @@ impl<S> Request<'_, S> {
 
     /// The values of all fields called `name`, in order.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        head::values(&self.head_bytes()[self.head.fields as usize..], name)
+        head::values(&self.head_bytes()[self.head.fields..], name)
     }
 
     /// The value of the first trailer field called `name`, when the whole body was read; before

@@ -4,12 +4,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 
-use super::chunked::is_token;
+use super::class::{TEXT, TOKEN, run};
 use super::date::Date;
 use super::head::Version;
-use super::status;
+use super::status::line;
 
 /// An answer: a status, fields, and a body in memory.
 ///
@@ -28,7 +28,8 @@ use super::status;
 #[must_use = "a response is sent by returning it from the handler"]
 pub struct Response {
     status: u16,
-    content_type: ContentType,
+    /// The line that says what a body is; empty if it is among the fields.
+    content_type: Option<&'static str>,
     /// Whole lines.
     fields: Vec<u8>,
     pub(crate) length: Option<u64>,
@@ -48,7 +49,7 @@ impl Response {
         assert!((200..600).contains(&status), "rule: a final status is from 200 to 599");
         Response {
             status,
-            content_type: ContentType::None,
+            content_type: None,
             fields: Vec::new(),
             length: None,
             body: Cow::Borrowed(&[]),
@@ -80,26 +81,24 @@ impl Response {
 
     /// Puts a text into the body, as `text/plain` unless a [field](Response::header) says what it
     /// is.
-    pub fn with_text(mut self, text: impl Into<Cow<'static, str>>) -> Response {
-        self.is_of(ContentType::Text);
-        self.body = match text.into() {
+    pub fn with_text(self, text: impl Into<Cow<'static, str>>) -> Response {
+        let body = match text.into() {
             Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         };
-        self
+        self.of_type("Content-Type: text/plain; charset=utf-8\r\n").with_body(body)
     }
 
     /// Puts JSON text into the body, as `application/json` unless a field says what it is.
-    pub(crate) fn with_json_text(mut self, text: String) -> Response {
-        self.is_of(ContentType::Json);
-        self.body = Cow::Owned(text.into_bytes());
-        self
+    pub(crate) fn with_json_text(self, text: String) -> Response {
+        self.of_type("Content-Type: application/json\r\n").with_body(text.into_bytes())
     }
 
-    fn is_of(&mut self, content_type: ContentType) {
-        if self.content_type != ContentType::Field {
-            self.content_type = content_type;
+    fn of_type(mut self, line: &'static str) -> Response {
+        if self.content_type != Some("") {
+            self.content_type = Some(line);
         }
+        self
     }
 
     /// Puts bytes into the body. Say what they are by [`Response::header`].
@@ -133,18 +132,17 @@ impl Response {
     ) -> Result<Response, InvalidHeader> {
         let value = value.as_ref();
         let ours = ["content-length", "transfer-encoding", "connection", "date"];
-        if name.is_empty() || !name.bytes().all(is_token) {
+        if name.is_empty() || run(TOKEN, name.as_bytes()) < name.len() {
             return Err(InvalidHeader::Name);
         }
         if ours.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
             return Err(InvalidHeader::Reserved);
         }
-        let plain = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~' | 0x80..);
-        if !value.iter().all(plain) || value.trim_ascii().len() != value.len() {
+        if run(TEXT, value) < value.len() || value.trim_ascii().len() != value.len() {
             return Err(InvalidHeader::Value);
         }
         if name.eq_ignore_ascii_case("content-type") {
-            self.content_type = ContentType::Field;
+            self.content_type = Some("");
         }
         for part in [name.as_bytes(), b": ", value, b"\r\n"] {
             self.fields.extend_from_slice(part);
@@ -181,7 +179,6 @@ impl Response {
 
     /// Writes the head behind what is in `out`. It says whether the connection goes on, unless the
     /// client's version implies that.
-    #[inline(always)]
     pub(crate) fn write_head(
         &self,
         out: &mut Vec<u8>,
@@ -189,13 +186,18 @@ impl Response {
         body: BodyField,
         goes_on: (bool, Version),
     ) {
-        match (self.status, self.content_type, body) {
-            // As nearly all begin.
-            (200, ContentType::Text, BodyField::Length(length)) => {
-                out.extend_from_slice(TEXT_HEAD);
-                write_decimal(out, length);
+        match line(self.status) {
+            "" => write!(out, "HTTP/1.1 {} \r\n", self.status).expect("memory takes all"),
+            line => out.extend_from_slice(line.as_bytes()),
+        }
+        out.extend_from_slice(self.content_type.unwrap_or_default().as_bytes());
+        match body {
+            BodyField::Length(length) => {
+                out.extend_from_slice(b"Content-Length: ");
+                write_number(out, length, 10);
             }
-            _ => self.write_beginning(out, body),
+            BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            BodyField::None => {}
         }
         match goes_on {
             // As the version implies.
@@ -203,51 +205,10 @@ impl Response {
             (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         }
-        if !self.fields.is_empty() {
-            out.extend_from_slice(&self.fields);
-        }
+        out.extend_from_slice(&self.fields);
         out.extend_from_slice(&date.tail());
     }
-
-    /// Writes the status line and what is said of the body.
-    fn write_beginning(&self, out: &mut Vec<u8>, body: BodyField) {
-        match status::line(self.status) {
-            Some(line) => out.extend_from_slice(line),
-            None => {
-                out.extend_from_slice(b"HTTP/1.1 ");
-                write_digits(out, u64::from(self.status));
-                out.extend_from_slice(b" \r\n");
-            }
-        }
-        out.extend_from_slice(match self.content_type {
-            ContentType::None | ContentType::Field => b"",
-            ContentType::Text => TEXT,
-            ContentType::Json => b"Content-Type: application/json\r\n",
-        });
-        match body {
-            BodyField::Length(length) => {
-                out.extend_from_slice(b"Content-Length: ");
-                write_decimal(out, length);
-            }
-            BodyField::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-            BodyField::None => {}
-        }
-    }
 }
-
-/// The line that says what a body is, where it is the server's to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ContentType {
-    None,
-    /// It is among the fields.
-    Field,
-    Text,
-    Json,
-}
-
-const TEXT: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\n";
-const TEXT_HEAD: &[u8; 74] = b"HTTP/1.1 200 OK\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nContent-Length: ";
 
 /// Which field frames the body of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,42 +248,24 @@ impl From<InvalidHeader> for io::Error {
     }
 }
 
-/// Writes `n` in decimal, and the end of the line.
-#[inline(always)]
-pub(crate) fn write_decimal(out: &mut Vec<u8>, n: u64) {
-    let digit = |n: u64| b'0' + (n % 10) as u8;
-    // Of a few digits, without a loop or a call.
-    match n {
-        0..10 => out.extend_from_slice(&[digit(n), b'\r', b'\n']),
-        10..100 => out.extend_from_slice(&[digit(n / 10), digit(n), b'\r', b'\n']),
-        _ => {
-            write_digits(out, n);
-            out.extend_from_slice(b"\r\n");
-        }
-    }
-}
-
-/// Writes `n` in decimal.
-fn write_digits(out: &mut Vec<u8>, mut n: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
+/// Writes `n` in digits of a base from 10 to 16, and the end of the line.
+pub(crate) fn write_number(out: &mut Vec<u8>, mut n: u64, base: u64) {
+    // The longest number has 20 digits in base 10.
+    let mut line = *b"00000000000000000000\r\n";
+    let mut at = 20;
     loop {
         at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
-        n /= 10;
+        line[at] = b"0123456789abcdef"[(n % base) as usize];
+        n /= base;
         if n == 0 {
-            break out.extend_from_slice(&digits[at..]);
+            return out.extend_from_slice(&line[at..]);
         }
     }
 }
 
 /// Writes the line before a chunk of `n` bytes.
 pub(crate) fn write_chunk_size(out: &mut Vec<u8>, n: usize) {
-    let digits = (usize::BITS - n.leading_zeros()).div_ceil(4).max(1);
-    for place in (0..digits).rev() {
-        out.push(b"0123456789abcdef"[(n >> (4 * place)) & 15]);
-    }
-    out.extend_from_slice(b"\r\n");
+    write_number(out, n as u64, 16);
 }
 
 #[cfg(test)]
@@ -333,7 +276,7 @@ mod tests {
     fn numbers_are_written_as_they_are_printed() {
         for n in [0, 9, 10, 255, 256, 4095, 65_536, usize::MAX] {
             let mut out = Vec::new();
-            write_decimal(&mut out, n as u64);
+            write_number(&mut out, n as u64, 10);
             write_chunk_size(&mut out, n);
             assert_eq!(out, format!("{n}\r\n{n:x}\r\n").as_bytes());
         }

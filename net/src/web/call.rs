@@ -1,6 +1,6 @@
 //! A request as a client makes it. It may not touch a stream.
 
-use crate::http::chunked::is_token;
+use crate::http::class::{TOKEN, run};
 use crate::http::target::is_host;
 use crate::http::{InvalidHeader, Response};
 
@@ -32,7 +32,7 @@ impl Call {
     /// A method that is no token; a host or a target with white space or another byte that cannot
     /// stand there.
     pub fn new(method: &str, host: &str, target: &str) -> Result<Call, InvalidHeader> {
-        if method.is_empty() || !method.bytes().all(is_token) {
+        if method.is_empty() || run(TOKEN, method.as_bytes()) < method.len() {
             return Err(InvalidHeader::Name);
         }
         let plain = target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');

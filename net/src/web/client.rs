@@ -14,7 +14,7 @@ use crate::buffer::BufReader;
 use crate::http::chunked::{Chunks, Piece};
 use crate::http::head::values;
 use crate::http::request::none_lost;
-use crate::http::response::write_decimal;
+use crate::http::response::write_number;
 use crate::limits::{FIELDS, INTERIM, REPLY_HEAD};
 use crate::stream::{Stream, look};
 
@@ -118,7 +118,7 @@ impl<S: Stream> Client<S> {
         let mut head = call.head.clone();
         if let Some(body) = &call.body {
             head.extend_from_slice(b"Content-Length: ");
-            write_decimal(&mut head, body.len() as u64);
+            write_number(&mut head, body.len() as u64, 10);
         }
         head.extend_from_slice(b"\r\n");
         let (mut head, mut body) = (&head[..], call.body.as_deref().unwrap_or_default());
@@ -232,7 +232,7 @@ impl<S: Stream> Reply<'_, S> {
                     (0, len)
                 }
                 Body::UntilClose => (0, bytes.len()),
-                Body::Chunks(chunks) => match chunks.next_or_stay(bytes) {
+                Body::Chunks(chunks) => match chunks.next(bytes) {
                     Ok(Piece::Data { skip, len }) => (skip, len),
                     Ok(Piece::Trailers { skip, .. }) => (skip, 0),
                     Ok(Piece::End { skip, .. }) => {

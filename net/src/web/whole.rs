@@ -77,7 +77,7 @@ impl Whole {
 
     /// The values of all fields called `name`, in order.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        head::values(&self.bytes[self.head.fields as usize..], name)
+        head::values(&self.bytes[self.head.fields..], name)
     }
 
     /// The body.

@@ -1,6 +1,6 @@
 //! The same bytes to this handler and to hyper's: which requests does each of them read?
 //!
-//! Both parse heads by `httparse`, ours only where they are not plain. What they make of a head,
+//! hyper parses heads by `httparse`, and ours by a parser of its own. What they make of a head,
 //! and how they read bodies, is their own.
 
 #[path = "../../../net/tests/common/corpus.rs"]
