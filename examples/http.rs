@@ -128,8 +128,7 @@ fn plaintext() -> Response {
     Response::text("Hello, World!")
 }
 
-/// The most that `ms=` may ask for. Nobody looks at the connection meanwhile, so the place of a
-/// client that left stays taken.
+/// The most that `ms=` may ask for.
 const MOST_MS: u64 = 60_000;
 
 /// The most that `chunks=` may ask for.

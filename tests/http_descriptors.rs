@@ -128,8 +128,7 @@ fn as_many_idle_connections_close_as_are_needed_and_the_longest_idle_first() {
         let closed = idle.iter().filter(|stream| is_closed(stream)).count();
         assert_eq!(idle.iter().take_while(|stream| is_closed(stream)).count(), closed);
         came_since += usize::from(closed > 0);
-        // One, and twice as many each time that this was not enough.
-        assert!(closed <= 2 * came_since, "{closed} for {came_since}");
+        assert_eq!(closed, came_since, "one for each that comes");
         assert!(idle.len() < 100, "nobody closes");
     }
     drop(idle);

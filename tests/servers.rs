@@ -392,7 +392,6 @@ fn access_lines(log: &str) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "the hook is a stub"]
 fn each_answer_has_a_line_in_the_access_log_also_one_that_refuses() {
     let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("access_files");
     fs::create_dir_all(&home).unwrap();
@@ -435,7 +434,6 @@ fn each_answer_has_a_line_in_the_access_log_also_one_that_refuses() {
 }
 
 #[test]
-#[ignore = "the hook is a stub"]
 fn a_line_of_the_access_log_has_no_prefix_with_workers_either() {
     let server = start_with("http", "access_workers", &["--access-log", "--workers", "2"]);
     server.ask(&get("/plaintext"));

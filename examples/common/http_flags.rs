@@ -2,7 +2,6 @@
 //! need.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{ArgAction, Args as _, Command, FromArgMatches as _};
 use net::http::{Config, Deadlines, Limits};
@@ -15,9 +14,6 @@ const HEAD: usize = 1 << 30;
 /// The shortest head there is, and its first line.
 const SHORTEST: usize = "GET / HTTP/1.0\r\n\r\n".len();
 const SHORTEST_LINE: usize = "GET / HTTP/1.0".len();
-
-/// For a handler, unless the command line says otherwise.
-const HANDLER: Duration = Duration::from_secs(30);
 
 /// The sum of all three numbers of threads stays below what a kernel can have.
 const THREADS: u64 = 1 << 14;
@@ -122,8 +118,8 @@ struct DeadlineFlags {
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_whole),
           value_parser = Span::from(1))]
     deadline_body_whole: Span,
-    /// For a handler to end its answer, else 503
-    #[arg(long, value_name = "MS", default_value_t = Span(HANDLER),
+    /// For a handler to do the next thing, then 503
+    #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().handler),
           value_parser = Span::from(1))]
     deadline_handler: Span,
     /// For a peer to take some of an answer

@@ -28,6 +28,7 @@ pub mod http;
 mod limits;
 pub mod listener;
 mod min_rate;
+mod pace;
 pub mod pipe;
 pub mod process;
 mod resolve;

@@ -56,15 +56,15 @@ pub(crate) const BACK_OFF_OVER: Duration = Duration::from_secs(10);
 /// How old the last `cap` line of a limit is, at least, before there is another.
 pub(crate) const CAP_PAUSE: Duration = Duration::from_secs(1);
 
-/// For how long a shortage of descriptors goes on where twice as many connections close each time.
-pub(crate) const ROOM_PAUSE: Duration = Duration::from_secs(1);
-
 /// Connections that were refused because there were too many, and that may still read why.
 pub(crate) const TURNED_AWAY: usize = 1024;
 
 /// How long a connection that is new, and has sent nothing, may still take to do so once the
 /// server drains: its first request may be on its way.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_millis(500);
+
+/// How long a handler may go on whose client has left: it may only have closed its sending side.
+pub(crate) const LEFT: Duration = Duration::from_millis(250);
 
 /// Bytes of a file that are read at a time.
 pub(crate) const FILE_PIECE: usize = 128 * 1024;

@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 use std::net::{self, SocketAddr};
 use std::panic::Location;
 
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
 use traps::connection_deadline;
@@ -14,7 +15,7 @@ use traps::core::names::Site;
 use traps::io::{Direction, Io};
 use traps::shutdown::until_begun;
 
-use crate::attempt::{attempt, now, until_done};
+use crate::attempt::{attempt, is_any, now, until_done};
 use crate::back_off::{BackOff, Trouble};
 use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
 use crate::resolve::failed;
@@ -135,7 +136,7 @@ impl TcpListener {
         loop {
             let io = &self.io;
             let wait = || io.ready(Direction::Read, site);
-            match until_done(false, site, wait, || attempt(|| accept(io))).await {
+            match until_done(false, site, wait, || attempt(|| accept_one(io, &accept))).await {
                 Ok(accepted) => {
                     self.back_off.accepted();
                     return Ok(accepted);
@@ -212,6 +213,18 @@ fn most_backlog() -> Option<u32> {
 }
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// Accepts a connection. Without a descriptor for it the system fails before it looks whether
+/// there is one, so that is asked for then.
+fn accept_one<T>(
+    io: &Io<net::TcpListener>,
+    accept: impl Fn(&Io<net::TcpListener>) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    match accept(io) {
+        Err(Errno::MFILE | Errno::NFILE) if !is_any(&**io, PollFlags::IN)? => Err(Errno::AGAIN),
+        accepted => accepted,
+    }
+}
 
 /// Accepts a connection in non-blocking mode, by one system call.
 #[inline]

@@ -43,12 +43,22 @@ impl MinRate {
     /// 4 GiB.
     #[must_use]
     pub fn new(rate: u64, window: Duration) -> MinRate {
+        let bytes = (u128::from(rate) * u128::from(micros(window))).div_ceil(1_000_000);
+        MinRate::at_least(u64::try_from(bytes).unwrap_or(u64::MAX), window)
+    }
+
+    /// Asks for so many bytes over each `window`, else as [`MinRate::new`].
+    #[must_use]
+    pub fn at_least(bytes: u64, window: Duration) -> MinRate {
         let window = micros(window);
-        let bytes = (u128::from(rate) * u128::from(window)).div_ceil(1_000_000);
-        let least = u64::try_from(bytes).unwrap_or(u64::MAX).min(u64::from(u32::MAX));
-        let least = if window == u64::MAX { 0 } else { least };
+        let least = if window == u64::MAX { 0 } else { bytes.min(u64::from(u32::MAX)) };
         let span = window.div_ceil(BUCKETS as u64 - 1).max(1);
         MinRate { window, span, least, waited: 0, buckets: [0; BUCKETS] }
+    }
+
+    /// The window that it counts over.
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_micros(self.window)
     }
 
     /// Begins anew, for the next body.

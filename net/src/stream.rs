@@ -132,13 +132,6 @@ pub trait Stream {
         Some(done)
     }
 
-    /// Whether a wait for the first byte of all had better begin with a read: it costs no more than
-    /// the look that [`readable`](Stream::readable) takes, and most often finds a request. `false`
-    /// is always right.
-    fn reads_first(&self) -> bool {
-        false
-    }
-
     /// Says that nothing more will be written.
     ///
     /// # Errors
@@ -220,10 +213,6 @@ impl<S: Stream> Stream for &mut S {
     #[inline(always)]
     fn try_read(&mut self, buf: &mut [u8], cx: &mut Context<'_>) -> Option<io::Result<usize>> {
         (**self).try_read(buf, cx)
-    }
-
-    fn reads_first(&self) -> bool {
-        (**self).reads_first()
     }
 
     #[inline(always)]

@@ -215,10 +215,6 @@ impl Stream for TcpStream {
         socket::transmit(&self.io, buf)
     }
 
-    fn reads_first(&self) -> bool {
-        true
-    }
-
     fn shutdown(&mut self) -> io::Result<()> {
         TcpStream::shutdown(self, Shutdown::Write)
     }

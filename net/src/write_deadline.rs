@@ -3,22 +3,17 @@
 //! It writes through a [`Stream`] and resets it. It keeps no bytes.
 
 use std::borrow::Borrow;
-use std::cell::Cell;
+use std::cell::{RefCell, RefMut};
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::Duration;
 
-use traps::{
-    ConnectionDeadline, Guard, Interruptible, Kind, Time, connection_deadline, take_budget,
-    yield_now,
-};
+use traps::{ConnectionDeadline, connection_deadline};
 
-use crate::attempt::now;
 use crate::limits::PIECE;
+use crate::min_rate::MinRate;
+use crate::pace::{Pace, write_until_stalled};
 use crate::stream::Stream;
-
-/// How often a stalled write is tried again within its span.
-const TRIES: u32 = 8;
 
 /// Lets a writer wait only so long for a peer that takes nothing; then the stream is reset.
 ///
@@ -46,9 +41,8 @@ const TRIES: u32 = 8;
 pub struct WriteDeadline<D = ConnectionDeadline> {
     deadline: D,
     span: Duration,
-    writing: Cell<bool>,
-    /// Since when the stream has taken nothing.
-    stalled: Cell<Option<Time>>,
+    /// Borrowed by the one who writes.
+    pace: RefCell<Pace>,
 }
 
 impl WriteDeadline {
@@ -64,10 +58,11 @@ impl WriteDeadline {
     }
 }
 
+#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it is refused")]
 impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
     /// One over a deadline that is there, and that has other phases. Does not trap.
     pub fn over(deadline: D, span: Duration) -> WriteDeadline<D> {
-        WriteDeadline { deadline, span, writing: Cell::new(false), stalled: Cell::new(None) }
+        WriteDeadline { deadline, span, pace: RefCell::default() }
     }
 
     /// Writes some of the slices, in order, in one go; *blocks* until there is room. Returns how
@@ -83,8 +78,8 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         stream: &mut S,
         bufs: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        let _turn = self.turn()?;
-        self.write_some(stream, bufs).await
+        let mut pace = self.pace()?;
+        self.write_some(stream, bufs, &mut pace).await
     }
 
     /// Writes all the bytes, blocking whenever there is no room.
@@ -94,11 +89,11 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
     /// As [`write_vectored`](WriteDeadline::write_vectored), and `WriteZero`. Some of the bytes may
     /// be written then.
     pub async fn write_all<S: Stream>(&self, stream: &mut S, bytes: &[u8]) -> io::Result<()> {
-        let _turn = self.turn()?;
+        let mut pace = self.pace()?;
         let mut rest = bytes;
         while !rest.is_empty() {
             let piece = &rest[..rest.len().min(PIECE)];
-            match self.write_some(stream, &[IoSlice::new(piece)]).await? {
+            match self.write_some(stream, &[IoSlice::new(piece)], &mut pace).await? {
                 0 => return Err(ErrorKind::WriteZero.into()),
                 n => rest = &rest[n..],
             }
@@ -110,9 +105,10 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         &self,
         stream: &mut S,
         bufs: &[IoSlice<'_>],
+        pace: &mut Pace,
     ) -> io::Result<usize> {
-        let limit = (self.deadline.borrow(), self.span);
-        match write_until_stalled(stream, bufs, limit, &self.stalled).await? {
+        let limit = (self.deadline.borrow(), MinRate::at_least(1, self.span));
+        match write_until_stalled(stream, bufs, limit, pace).await? {
             Some(n) => Ok(n),
             None => {
                 stream.reset()?;
@@ -121,91 +117,7 @@ impl<D: Borrow<ConnectionDeadline>> WriteDeadline<D> {
         }
     }
 
-    fn turn(&self) -> io::Result<Turn<'_>> {
-        match self.writing.replace(true) {
-            true => Err(ErrorKind::ResourceBusy.into()),
-            false => Ok(Turn(&self.writing)),
-        }
+    fn pace(&self) -> io::Result<RefMut<'_, Pace>> {
+        self.pace.try_borrow_mut().map_err(|_| ErrorKind::ResourceBusy.into())
     }
-}
-
-/// The one writer, until it is done or dropped.
-struct Turn<'d>(&'d Cell<bool>);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
-/// Writes some of the slices, waiting until there is room. `None`: the stream has taken nothing for
-/// the span. `stalled` is since when that is so, also from waits that were broken off.
-///
-/// Tries again within the span, and not only when there is said to be room: the system says so when
-/// a third of its buffer is free, and says nothing of what became free right after a write that
-/// filled it.
-pub(crate) async fn write_until_stalled<S: Stream>(
-    stream: &mut S,
-    bufs: &[IoSlice<'_>],
-    (deadline, span): (&ConnectionDeadline, Duration),
-    stalled: &Cell<Option<Time>>,
-) -> io::Result<Option<usize>> {
-    loop {
-        if let Some(done) = write_now(stream, bufs).await? {
-            stalled.set(None);
-            return done.map(Some);
-        }
-        let now = deadline.now();
-        let since = stalled.get().unwrap_or(now);
-        stalled.set(Some(since));
-        let until = since + span;
-        if until <= now {
-            return Ok(None);
-        }
-        let again = if until == Time::NEVER { until } else { until.min(now + span / TRIES) };
-        match guard(deadline, again, stream.write_vectored(bufs)).await {
-            Err(error) if is_timeout(&error) => {}
-            Err(error) => return Err(error),
-            Ok(n) => {
-                stalled.set(None);
-                return Ok(Some(n));
-            }
-        }
-    }
-}
-
-/// Runs `wait` until then at most.
-#[track_caller]
-pub(crate) fn guard<T, F>(deadline: &ConnectionDeadline, until: Time, wait: F) -> Guard<'_, F>
-where
-    F: Future<Output = io::Result<T>>,
-{
-    match until {
-        // Until never is no guard, and a timeout from further out would have the name of its own.
-        Time::NEVER => deadline.guard(Duration::MAX, wait),
-        until => deadline.guard(until, wait),
-    }
-}
-
-/// What a write comes to without a wait; `None` if it would wait.
-async fn write_now<S: Stream>(
-    stream: &mut S,
-    bufs: &[IoSlice<'_>],
-) -> io::Result<Option<io::Result<usize>>> {
-    loop {
-        if let Some(done) = now(|| stream.write_vectored(bufs)).await {
-            return Ok(Some(done));
-        }
-        if take_budget() {
-            return Ok(None);
-        }
-        // Others of its task have spent the budget, which says nothing of the peer.
-        yield_now().await?;
-    }
-}
-
-/// Whether that error of a guard with a limit says that its own deadline passed. Outside of it no
-/// other interrupt has this name before it leaves a scope further out.
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }

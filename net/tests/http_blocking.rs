@@ -66,11 +66,12 @@ fn what_goes_wrong_in_the_thread_is_a_500_on_that_connection() {
 
 #[test]
 fn a_late_thread_is_left_behind_and_its_caller_is_answered() {
-    let deadlines = Deadlines { handler: JOB / 3, ..Deadlines::default() };
+    let second = Duration::from_secs(1);
+    let deadlines = Deadlines { handler: second, ..Deadlines::default() };
     let handler = Blocking::new(Limiter::new("block", 2), 5, work);
     let config = Config::new(Limits::default(), deadlines);
-    let seen = app::talk(sim(), config, handler, &get("GET /"));
-    assert_eq!((seen.statuses(), seen.at), (vec![503], Time::ZERO + JOB / 3));
+    let seen = app::talk(sim().jobs_take(3 * second), config, handler, &get("GET /"));
+    assert_eq!((seen.statuses(), seen.at), (vec![503], Time::ZERO + second));
 }
 
 fn busy(gate: &Limit) -> Response {

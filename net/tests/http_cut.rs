@@ -1,7 +1,6 @@
 //! An answer that ends with its connection, as one to HTTP/1.0 does, and breaks off: the client is
 //! never to take it for a whole one.
 
-#[macro_use]
 mod common;
 
 use std::future::Future;
@@ -13,6 +12,7 @@ use kernel::{Kernel, Sim};
 use net::Stream;
 use net::http::{Config, Handler, Request, Response, serve_connection};
 use net::pipe::{PipeEnd, duplex};
+use traps::core::names::Site;
 use traps::{Either, ignore_after, race, sleep, spawn, timeout_after};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -33,7 +33,25 @@ impl Drop for Socket {
 }
 
 impl Stream for Socket {
-    as_its_end_does!();
+    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        self.end.read_from(buf, site)
+    }
+
+    fn write_from(
+        &mut self,
+        bufs: &[IoSlice<'_>],
+        site: Site,
+    ) -> impl Future<Output = io::Result<usize>> {
+        self.end.write_from(bufs, site)
+    }
+
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.end.readable()
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.end.shutdown()
+    }
 
     fn reset(&mut self) -> io::Result<()> {
         self.resets = true;

@@ -133,6 +133,22 @@ fn f17_a_request_in_hand_is_answered_and_the_connection_closed() {
 }
 
 #[test]
+fn f17_requests_that_are_queued_are_answered_and_the_last_of_them_closes() {
+    let got = stop_during(&[(900 * MS, &[SLOW, GET, SLOW].concat())]);
+    assert_eq!(got.statuses(), ["200"; 3]);
+    let (_, last) = got.text.rsplit_once("HTTP/1.1 200 OK").unwrap();
+    assert!(last.contains("\r\nConnection: close\r\n"), "{}", got.text);
+    assert_eq!(got.text.matches("\r\nConnection: close\r\n").count(), 1, "{}", got.text);
+    assert_eq!(got.end, at(1900));
+}
+
+#[test]
+fn f17_a_client_that_is_idle_after_much_does_not_delay_the_end() {
+    let got = stop_during(&[(500 * MS, b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")]);
+    assert_eq!((got.statuses(), got.end), (vec!["200"], at(1000)));
+}
+
+#[test]
 fn f17_a_body_that_is_on_its_way_is_read_to_its_end() {
     let head = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc";
     let got = stop_during(&[(900 * MS, head), (1500 * MS, b"def")]);

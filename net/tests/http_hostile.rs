@@ -120,9 +120,9 @@ fn d23_each_phase_needs_its_own_deadline() {
         idle,
         linger,
     } = Deadlines::default();
-    // A handler has none unless it is set, for it does not wait for the peer.
-    assert_eq!(handler, never);
-    assert!([head, body, body_whole, write, idle, linger].iter().all(|span| *span < never));
+    assert!(
+        [head, body, body_whole, handler, write, idle, linger].iter().all(|span| *span < never)
+    );
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_stream_for_which_there_is_always_room_gives_way_to_the_others() {
         most
     });
     let most = most.unwrap();
-    assert!((1..=256 << 10).contains(&most), "{most} bytes in one turn");
+    assert!((1..=288 << 10).contains(&most), "{most} bytes in one turn");
     kernel.shutdown().unwrap();
 }
 

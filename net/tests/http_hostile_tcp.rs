@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{App, limits};
 use kernel::{Kernel, Real};
-use net::http::{Config, Handler, Request, Response, serve_connection};
+use net::http::{Config, Handler, Request, Response, serve, serve_connection};
 use net::{Stream, TcpListener};
 use served::{GET, ask, connect, read_all, serve_while};
 use traps::core::names::Site;
@@ -63,7 +63,7 @@ fn one_too_many(addr: SocketAddr) {
 #[test]
 fn d27_one_connection_too_many_is_answered_with_503_and_never_reset() {
     let caps = serve_while(limits(|limits| limits.connections = 2), 1, one_too_many, || {});
-    assert_eq!(caps[0], "name=connections limit=2 conn=3");
+    assert!(caps[0].starts_with("name=connections limit=2 conn=3 peer=127.0.0.1:"), "{caps:?}");
     // The others were counted, and are summed up once a second.
     let more = |line: &String| line.split("more=").nth(1).map_or(0, |n| n.parse::<u32>().unwrap());
     assert!(caps.len() < 10 && caps.iter().map(more).sum::<u32>() >= 29, "{caps:?}");
@@ -88,17 +88,15 @@ fn d27_an_idle_connection_gives_its_place_to_a_new_one() {
     assert_eq!(caps, [""; 0]);
 }
 
-/// So many at once that all are accepted in few turns: the cap holds within one. Each is in the
-/// midst of a request, so none gives its place up.
+/// So many at once that all are accepted in few turns: the cap holds within one. Those before them
+/// are in the midst of a request, so none gives its place up.
 fn a_crowd(addr: SocketAddr) {
-    let mut crowd: Vec<StdStream> = (0..200).map(|_| connect(addr)).collect();
-    for stream in &mut crowd {
-        write!(stream, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n").unwrap();
-    }
-    for refused in crowd.split_off(50) {
+    let busy: Vec<StdStream> = (0..50).map(|_| busy(addr)).collect();
+    let crowd: Vec<StdStream> = (0..150).map(|_| connect(addr)).collect();
+    for refused in crowd {
         assert!(read_all(refused).starts_with("HTTP/1.1 503 "));
     }
-    for served in crowd {
+    for served in busy {
         assert!(finish(served).starts_with("HTTP/1.1 200 OK\r\n"));
     }
 }
@@ -164,8 +162,10 @@ fn calls(requests: u32) -> (u32, u32, u64) {
 #[test]
 fn d33_a_keep_alive_get_makes_three_system_calls() {
     let (few, many) = (calls(100), calls(1100));
-    // One read and one write each, and a read for the end of the connection.
-    assert_eq!((many.0 - few.0, many.1 - few.1), (1000, 1000));
+    // One read and one write each, and a read for the end of the connection. The first read of all
+    // may come before the first request.
+    assert!((999..=1001).contains(&(many.0 - few.0)), "{many:?} {few:?}");
+    assert_eq!(many.1 - few.1, 1000);
     // And one wait, sometimes none: the next request may be there when the kernel looks.
     let waits = many.2 - few.2;
     assert!((900..=1010).contains(&waits), "{waits}");
@@ -213,4 +213,135 @@ fn d21_a_slow_reader_is_seen_to_move_on_a_real_socket() {
     assert_eq!(taken.unwrap(), (12 << 20) + 16 * 200_000);
     // It ended when the client had had enough; to let it go by the deadline is no error.
     assert!(served.is_err());
+}
+
+// ---- Clients that leave, say nothing, or read late -----------------------------------------------
+
+/// Sleeps for an hour. Counts those that are in it, and those that have cleaned up by waiting.
+#[derive(Default)]
+struct Sleeper {
+    inside: Cell<u32>,
+    cleaned: Cell<u32>,
+}
+
+impl Handler for Sleeper {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        add(&self.inside);
+        let hour = traps::sleep(Duration::from_secs(3600));
+        let slept = match request.path() {
+            "/shielded" => traps::shield(traps::sleep(Duration::from_millis(600))).await,
+            _ => hour.await,
+        };
+        if slept.is_err() {
+            traps::yield_now().await?;
+            add(&self.cleaned);
+        }
+        self.inside.set(self.inside.get() - 1);
+        Ok(Response::text(format!("{}", slept.is_ok())))
+    }
+}
+
+#[test]
+fn a_client_that_leaves_has_its_handler_cancelled_and_its_seat_given_back() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    kernel
+        .run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            let (sleeper, config) = (Rc::new(Sleeper::default()), Rc::new(Config::default()));
+            let server =
+                traps::spawn("server", serve(listener, sleeper.clone(), config.clone())).await;
+            let ask = |path: &str| {
+                let mut stream = connect(addr);
+                // What is behind the request does not hide its end.
+                write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+                stream.write_all(GET).unwrap();
+                stream
+            };
+            let mut clients: Vec<StdStream> = (0..100).map(|_| ask("/")).collect();
+            clients.push(ask("/shielded"));
+            while sleeper.inside.get() < 101 {
+                traps::sleep(Duration::from_millis(1)).await.unwrap();
+            }
+            drop(clients);
+            while config.connections() > 0 {
+                traps::sleep(Duration::from_millis(1)).await.unwrap();
+            }
+            // All of them: who is shielded ends by itself.
+            assert_eq!((sleeper.inside.get(), sleeper.cleaned.get()), (0, 100));
+            server.cancel("enough").await.unwrap();
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
+}
+
+/// Whoever has never said anything gives its seat to whoever comes, the longest silent one first;
+/// those that are served keep theirs.
+fn silence_and_a_guest(addr: SocketAddr) {
+    let mut idle = connect(addr);
+    assert_eq!(ask(&mut idle).unwrap(), 200);
+    let mut silent: Vec<StdStream> = (0..3).map(|_| connect(addr)).collect();
+    std::thread::sleep(Duration::from_millis(700));
+    for _ in 0..2 {
+        assert_eq!(ask(&mut connect(addr)).unwrap(), 200);
+    }
+    for stream in &mut silent[..1] {
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0, "it has been silent longest");
+    }
+    assert_eq!(ask(&mut idle).unwrap(), 200, "it keeps its seat");
+}
+
+#[test]
+fn silent_clients_give_way_before_those_that_have_asked() {
+    let caps = serve_while(limits(|limits| limits.connections = 4), 1, silence_and_a_guest, || {});
+    assert_eq!(caps, [""; 0]);
+}
+
+/// Reads what is more than all buffers hold only when the idle deadline has passed, and asks again
+/// in the middle of that.
+fn reads_late(addr: SocketAddr) {
+    let mut stream = connect(addr);
+    write!(stream, "GET /large HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let (mut read, mut buf) = (0, vec![0; 64 * 1024]);
+    while read < LARGE {
+        if read < 1_000_000 {
+            std::thread::sleep(Duration::from_millis(20));
+        } else if read < 1_100_000 {
+            // The server has gone into its goodbye, or closed.
+            let _ = stream.write_all(GET);
+        }
+        match stream.read(&mut buf).expect("what is queued is not destroyed") {
+            0 => panic!("an end after {read} bytes"),
+            n => read += n,
+        }
+    }
+}
+
+const LARGE: usize = 2_000_000;
+
+/// Answers with much.
+struct Much;
+
+impl Handler for Much {
+    async fn handle<S: Stream>(&self, _: &mut Request<'_, S>) -> io::Result<Response> {
+        Ok(Response::new(200).with_body(vec![b'x'; LARGE]))
+    }
+}
+
+#[test]
+fn a_close_never_destroys_an_answer_that_is_queued() {
+    let mut kernel = Kernel::new(Real::new().unwrap());
+    kernel
+        .run(async {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = listener.local_addr().unwrap();
+            let mut config = Config::default();
+            config.deadlines.idle = Duration::from_millis(1);
+            let server =
+                traps::spawn("server", serve(listener, Rc::new(Much), Rc::new(config))).await;
+            traps::run_in_thread(move || reads_late(addr)).await.unwrap();
+            server.cancel("enough").await.unwrap();
+        })
+        .unwrap();
+    kernel.shutdown().unwrap();
 }

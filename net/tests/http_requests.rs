@@ -409,9 +409,16 @@ fn a_body_that_an_interrupt_took_a_part_of_is_never_taken_for_a_whole_one() {
 #[test]
 fn a_half_closed_client_gets_its_answers() {
     let both = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /sleep HTTP/1.1\r\nHost: a\r\n\r\n";
-    let seen = talk(&[Act::Send(both), Act::Finish, Act::Sleep(Duration::from_secs(1))]);
+    let acts = [Act::Send(both), Act::Finish, Act::Sleep(Duration::from_secs(1))];
+    let mut config = Config::default();
+    config.half_close = true;
+    let seen = talk_with(config, 1 << 20, &acts);
     assert_eq!(seen.statuses(), [200, 200]);
     assert_eq!(seen.closed_at.map(|at| at.as_micros()), Some(500_000));
+    // Unless that is asked for, it has left, and its handler has a moment.
+    let seen = talk(&acts);
+    assert_eq!(seen.statuses(), [200]);
+    assert!(seen.closed_at.is_some_and(|at| at.as_micros() < 500_000), "{:?}", seen.closed_at);
     let silent = talk(&[Act::Finish]);
     assert_eq!((silent.text.as_str(), silent.closed_at.is_some()), ("", true));
     let mid = talk(&[Act::Send(b"GET / HT"), Act::Finish]);

@@ -574,26 +574,6 @@ fn what_a_peer_does_not_read_is_not_sent_until_it_does() {
 }
 
 #[test]
-fn what_the_system_has_room_for_is_not_sent_yet() {
-    const SIZE: usize = 256 * 1024;
-    run(async {
-        let (mut client, mut server) = pair().await;
-        client.set_buffer_sizes(SMALL, SMALL).unwrap();
-        server.set_buffer_sizes(SMALL, 2 * SIZE).unwrap();
-        // More than the peer takes without reading, and less than the system takes.
-        let writing = server.write_all(&[0; SIZE]);
-        timeout_after(Duration::from_secs(10), writing).await.unwrap();
-        assert!(waits(server.sent()).await);
-        let sent = async {
-            server.sent().await.unwrap();
-            server.shutdown(Shutdown::Write).unwrap();
-        };
-        let (read, ()) = traps::join(read_to_end(&mut client), sent).await;
-        assert_eq!(read.unwrap().len(), SIZE);
-    });
-}
-
-#[test]
 fn a_write_after_a_wait_that_was_dropped_finds_room() {
     run(async {
         let (mut client, mut server) = pair().await;

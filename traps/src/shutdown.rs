@@ -51,17 +51,11 @@ async fn begun_from(site: Site) -> Result<(), Interrupt> {
 /// may be taken after the shutdown has begun. Outside a kernel it holds nothing.
 #[must_use = "a hold that is dropped holds nothing"]
 pub fn hold() -> Hold {
-    let hold = Hold { one: holds() };
-    hold.one.add();
-    hold
-}
-
-/// As many [`hold`]s as its owner says, in one place: for a server whose connections share what
-/// they need. None yet. Does not trap.
-#[must_use = "holds that are dropped hold nothing"]
-pub fn holds() -> Holds {
     let all = gate::with_shared(|kernel| kernel.holds.clone());
-    Holds { all, count: Cell::new(0) }
+    if let Some(all) = &all {
+        all.set(all.get() + 1);
+    }
+    Hold { all }
 }
 
 /// Runs `wait`, but no longer than until the shutdown begins: then `None`, and `wait` is given up.
@@ -91,47 +85,14 @@ pub fn until_begun<F: Future>(wait: F) -> UntilBegun<F> {
 #[derive(Debug)]
 #[must_use = "a hold that is dropped holds nothing"]
 pub struct Hold {
-    one: Holds,
-}
-
-/// Keeps the drain of a shutdown going while it counts any; see [`holds`]. Belongs to its thread.
-#[derive(Debug)]
-#[must_use = "holds that are dropped hold nothing"]
-pub struct Holds {
-    /// All holds of the kernel.
+    /// How many there are in the kernel.
     all: Option<Rc<Cell<u64>>>,
-    count: Cell<u64>,
 }
 
-impl Holds {
-    /// One more. A few instructions.
-    #[inline]
-    pub fn add(&self) {
-        self.count.set(self.count.get() + 1);
-        if let Some(all) = &self.all {
-            all.set(all.get() + 1);
-        }
-    }
-
-    /// One less.
-    ///
-    /// # Panics
-    ///
-    /// If there is none left.
-    #[inline]
-    pub fn give_back(&self) {
-        let rule = "rule: a hold is given back once";
-        self.count.set(self.count.get().checked_sub(1).expect(rule));
-        if let Some(all) = &self.all {
-            all.set(all.get() - 1);
-        }
-    }
-}
-
-impl Drop for Holds {
+impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(all) = &self.all {
-            all.set(all.get() - self.count.get());
+            all.set(all.get() - 1);
         }
     }
 }

@@ -179,11 +179,16 @@ impl<M: Machine> Core<M> {
         }
     }
 
-    /// When to scan the deadline table next: not before a deadline can be due, and not before a
-    /// tick has passed since the last scan.
+    /// When to scan the deadline table next: not before a deadline can be due, and, unless a task
+    /// fired one, not before a tick has passed since the last scan.
     fn next_scan(&self) -> Option<Time> {
         let soonest = self.shared.deadlines.soonest()?;
-        Some(soonest.max(self.scanned + self.options.tick_in_force()))
+        let is_fired = soonest == Time::ZERO;
+        Some(if is_fired {
+            soonest
+        } else {
+            soonest.max(self.scanned + self.options.tick_in_force())
+        })
     }
 
     /// Scans the table of connection deadlines if it is time, and fires those that are due.

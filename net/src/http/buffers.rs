@@ -22,6 +22,15 @@ pub(crate) struct Buffers {
     pub(crate) head: Head,
 }
 
+impl Buffers {
+    /// A head is here, at the beginning of what nobody has used.
+    pub(crate) fn begin(&mut self, head: Head) {
+        self.input.finish();
+        self.input.take(0, head.len);
+        self.head = head;
+    }
+}
+
 /// Spare buffers, so that a connection that waits for its next request owns none.
 #[derive(Debug, Default)]
 #[allow(clippy::vec_box, reason = "they are handed over, and never read here")]
@@ -152,6 +161,13 @@ impl Input {
     /// So many bytes were read into the room.
     pub(crate) fn filled(&mut self, n: usize) {
         self.end += n;
+    }
+
+    /// The request line, as far as it is here and up to `most` bytes of it, without its end.
+    pub(crate) fn first_line(&self, most: usize) -> &[u8] {
+        let bytes = &self.buffer[self.start..self.end.min(self.start.saturating_add(most))];
+        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        line.strip_suffix(b"\r").unwrap_or(line)
     }
 
     /// Whether what is here is the beginning of a request whose answer has no body.

@@ -1,15 +1,16 @@
 //! What all connections of a server share.
 
-use std::fmt::Display;
+use std::fmt;
 
-use traps::wall_clock;
+use traps::{Time, wall_clock};
 
 use super::buffers::Pool;
-use super::connections::{Connections, Entry};
+use super::connections::Connections;
 use super::date::Date;
-use super::deadlines::{Deadlines, Phase};
-use super::exchange::{Exchange, Tell};
+use super::deadlines::Deadlines;
+use super::exchange::Exchange;
 use super::limits::Limits;
+use super::memory::Memory;
 
 /// What [`serve_connection`](super::serve_connection) goes by. One for all connections of a
 /// server, in an `Rc` or borrowed.
@@ -22,14 +23,27 @@ pub struct Config {
     /// Takes a line of a head that ends in LF alone (RFC 9112, 2.2). Off: it is refused, for what
     /// stands in front may see another request there. Chunks stay strict.
     pub bare_lf: bool,
-    /// Answers clients that have closed their sending side. Off: who has done so has left.
+    /// Answers a client that has closed its sending side, however long that takes. Off: whoever
+    /// closes it has left, and the handler of its request is cancelled after a quarter of a second.
+    /// The two cannot be told apart before something is sent.
     pub half_close: bool,
-    /// Of each answer.
-    #[allow(dead_code, reason = "connections are to read it")]
-    pub(crate) tell: Tell,
+    pub(crate) on_answer: OnAnswer,
     pub(crate) date: Date,
     pub(crate) pool: Pool,
+    pub(crate) memory: Memory,
     pub(crate) open: Connections,
+}
+
+/// Whom each answer is told to.
+#[derive(Default)]
+pub(crate) struct OnAnswer(pub(crate) Option<Box<Tell>>);
+
+type Tell = dyn Fn(&Exchange<'_>);
+
+impl fmt::Debug for OnAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "OnAnswer" } else { "None" })
+    }
 }
 
 impl Config {
@@ -39,9 +53,10 @@ impl Config {
         Config { limits, deadlines, ..Config::default() }
     }
 
-    /// Has `tell` called for every answer, also those that the server sends by itself.
+    /// Has every answer told to `tell`, when it was handed to the stream: for an access log. It
+    /// runs in the task of the connection, so it may not block.
     pub fn on_answer(&mut self, tell: impl Fn(&Exchange<'_>) + 'static) {
-        self.tell = Tell(Some(Box::new(tell)));
+        self.on_answer = OnAnswer(Some(Box::new(tell)));
     }
 
     /// Lets the connections come to their end, for a server that stops. Those that wait for their
@@ -66,31 +81,13 @@ impl Config {
     pub fn connections(&self) -> usize {
         self.open.serving()
     }
-}
 
-/// What a connection does with what it shares.
-impl Entry {
     /// Reads the date for all connections, once a second. So after the time of day was set, the
     /// old one is shown for less than a second.
     #[inline]
-    pub(crate) fn refresh_date(&self, config: &Config) {
-        let now = self.now();
-        if !config.date.is_right(now) {
-            config.date.tell(wall_clock(), now);
+    pub(crate) fn refresh_date(&self, now: Time) {
+        if !self.date.is_right(now) {
+            self.date.tell(wall_clock(), now);
         }
-    }
-
-    /// The deadline of that phase passed.
-    #[cold]
-    pub(crate) fn note_expired(&self, phase: Phase, config: &Config) {
-        if let Some((name, limit)) = phase.limit(&config.deadlines) {
-            self.hit(config, name, limit);
-        }
-    }
-
-    /// It hit the limit of that name.
-    #[cold]
-    pub(crate) fn hit(&self, config: &Config, name: &'static str, limit: impl Display) {
-        config.open.caps.hit(self.number, name, limit, self.now());
     }
 }

@@ -1,17 +1,32 @@
-//! The life of a connection, from its first wait to its end.
+//! The life of a connection, from its first byte to its end.
 //!
 //! ```text
-//! live       waits for a request to begin, then is busy, in turns
-//! serve      while it is busy: reads a head, has it answered, and again, until nothing is here
-//! answer     one request: the handler, then the answer, then what is left of the body
-//! closing    how it ends: the last answer, what the peer still sends, a refusal
+//!            +---------------------- nothing more is here ------------------------+
+//!            v                                                                    |
+//!  open --> BUSY: read a head, check it, call the handler, write the answer, drain the body
+//!            |  ^                                                                 |
+//!            |  +-- IDLE: wait for the first byte of the next request <--keep-alive
+//!            v
+//!          LINGER: say goodbye, read what the peer still sends --> closed
 //! ```
+//!
+//! | state | what it waits for | what ends it |
+//! |---|---|---|
+//! | idle | the first byte of a request | a byte: busy. `deadlines.idle`, or `deadlines.head` before the first request; the seat is needed; a drain: one last look, then closed. The peer's end: closed |
+//! | busy: head | the rest of a head | the head is whole: handler. `deadlines.head`: 408. The peer's end: 400. A rule or a limit: the status below. All of these linger |
+//! | busy: handler | the handler | its answer. `deadlines.handler`: 503, linger. The client has left: the handler is cancelled, closed. An error or a panic: 500, linger |
+//! | busy: body | a piece of the body, for the handler or to be drained | the piece. `deadlines.body`, `body_rate`, `body_whole`: 408, linger. The peer's end: 400, linger |
+//! | busy: answer | the peer to take the answer | all is written: the next head, or linger. `deadlines.write`, `write_rate`: closed |
+//! | linger | the peer to take the last answer and to stop sending | the peer's end, `deadlines.linger`: closed |
+//!
+//! Everywhere: the cancellation of the task ends the connection (503 first, where nothing of an
+//! answer has gone out), and so does an error of the stream.
 //!
 //! Every status that is the server's own, and why:
 //!
 //! | status | why | where |
 //! |---|---|---|
-//! | 100 | the client waits to be told to send its body, and the handler reads it | `request` |
+//! | 100 | the client waits to be told to send its body, and the handler reads it | `writer` |
 //! | 400 | the head or the body breaks a rule, or breaks off | `read_head`, `parse`, `request` |
 //! | 408 | the head or the body takes too long, and nothing of an answer has gone out | `read_head`, `request` |
 //! | 413 | the body is too long | `fields`, `request` |
@@ -20,42 +35,36 @@
 //! | 421 | a target with `https` | `target` |
 //! | 500 | the handler failed or panicked, and nothing of its answer has gone out | `writer` |
 //! | 501 | a method or a transfer coding that is not known | `parse`, `fields` |
-//! | 503 | too many connections; a request after the grace of a drain; a handler that took too long | `closing`, here, `writer` |
+//! | 503 | too many connections; a request after the grace of a drain, or one that the end of the drain cuts; no memory for a body; a handler that took too long | `closing`, here, `memory`, `writer` |
 //! | 505 | a version other than 1.x | `parse` |
 //!
 //! All others are the handler's; of those that come with this crate, the router answers 404, 405
 //! and 204 (`router`), files 206, 304, 404, 412, 416 and 503 (`files`), a gate 503 (`blocking`).
 
-use std::cell::RefCell;
-use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
-use std::mem::{replace, take};
 use std::ops::Deref;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Time, connection_deadline};
+use traps::{Time, connection_deadline};
 
-use super::at_once::Step;
 use super::buffers::Buffers;
-use super::closing::{After, STOPS};
+use super::busy::{Busy, End};
 use super::config::Config;
-use super::connections::Waits;
-use super::gone::{Caught, is_late, limited};
+use super::connections::{Entry, UntilClose, Waits};
 use super::handler::Handler;
-use super::line::{Busy, Line, Open, may_go_on};
+use super::handling::handle;
 use super::read_head::Next;
 use super::request::Request;
-use super::rooms::{Begun, Desk, Rooms};
-use super::transport::{Trouble, flushing};
-use crate::limits::FIRST_BYTE;
+use super::status::{FULL, STOPS};
+use super::transport::Expired;
+use crate::limits::{FIRST_BYTE, TURNED_AWAY};
+use crate::pace::is_timeout;
 use crate::stream::Stream;
-use crate::write_deadline::{guard, is_timeout};
 
 /// Serves one connection until it ends: by the peer, by a deadline, by an answer that closes it.
+/// Runs in a task of its own: a deadline interrupts all that its task waits for.
 ///
 /// Pipelined requests are answered in order, and their answers gathered into one write. While it
 /// waits for a request it owns no buffer.
@@ -64,122 +73,117 @@ use crate::write_deadline::{guard, is_timeout};
 ///
 /// The stream's own, for example `ConnectionReset`; an interrupt from further out, for example the
 /// cancellation of the task. A deadline of [`Config`] is not an error.
-pub fn serve_connection<S: Stream, H: Handler>(
+pub async fn serve_connection<S: Stream, H: Handler>(
     stream: S,
     handler: &H,
     config: &Config,
-) -> impl Future<Output = io::Result<()>> {
-    if config.connections() == 0 {
-        config.date.forget();
-    }
-    let line = Line::new(stream, config.open.add(), Borrowed { handler, config });
-    live(line, Rc::default(), serve)
+) -> io::Result<()> {
+    live(Connection::new(stream, config), handler).await
 }
 
-/// What a connection is served with.
-pub(super) trait Server: Deref<Target = Config> {
-    type Handler: Handler;
-
-    fn handler(&self) -> &Self::Handler;
-
-    /// Runs the wait for a request until then at most. Its task may wait for other things beside
-    /// it.
-    #[track_caller]
-    fn limit<'d, F>(
-        deadline: &'d ConnectionDeadline,
-        until: Time,
-        wait: F,
-    ) -> impl Future<Output = io::Result<()>>
-    where
-        F: Future<Output = io::Result<()>> + 'd,
-    {
-        guard(deadline, until, wait)
-    }
-}
-
-/// That of a connection alone.
-pub(super) struct Borrowed<'h, 'c, H> {
-    handler: &'h H,
-    config: &'c Config,
-}
-
-impl<H> Deref for Borrowed<'_, '_, H> {
-    type Target = Config;
-
-    fn deref(&self) -> &Config {
-        self.config
+/// Answers a connection that is one too many with 503 and `Retry-After: 1`, whatever it asks, and
+/// closes it so that the peer reads that. [`serve`](super::serve) does it above
+/// [`Limits::connections`](super::Limits::connections); it is for those who accept on their own.
+/// Runs in a task of its own, as [`serve_connection`](super::serve_connection).
+///
+/// Blocks while the peer takes the answer and goes on sending, each under its deadline.
+///
+/// # Errors
+///
+/// As for [`serve_connection`](super::serve_connection).
+pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> {
+    let mut connection = Connection::new(stream, config);
+    config.open.refuse(&connection.entry, TURNED_AWAY);
+    connection.make_deadline().await;
+    let mut busy = connection.busy();
+    busy.transport.get_mut().hit(config, "connections", config.limits.connections);
+    let end = busy.refuse(FULL, false).await;
+    busy.rest();
+    match end {
+        Err(error) if !Expired::is(&error) => Err(error),
+        _ => Ok(()),
     }
 }
 
-impl<H: Handler> Server for Borrowed<'_, '_, H> {
-    type Handler = H;
+/// All that there is of a connection while nothing comes.
+#[derive(Debug)]
+pub(super) struct Connection<S: Stream, C: Deref<Target = Config>> {
+    stream: S,
+    entry: Rc<Entry>,
+    config: C,
+}
 
-    fn handler(&self) -> &H {
-        self.handler
+impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
+    /// Counts among the open ones from now on.
+    pub(super) fn new(stream: S, config: C) -> Connection<S, C> {
+        if config.connections() == 0 {
+            // The kernel may be another one.
+            config.date.forget();
+        }
+        let entry = config.open.add();
+        Connection { stream, entry, config }
+    }
+
+    /// Makes the one deadline of all its phases, in its task.
+    async fn make_deadline(&self) {
+        self.entry.set_deadline(connection_deadline().await);
+    }
+
+    fn busy(&mut self) -> Busy<'_, S> {
+        Busy::new(&mut self.stream, &self.entry, &self.config)
     }
 }
 
-/// The life of a connection: in turns it waits, and is busy.
+impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
+    fn drop(&mut self) {
+        // An end now would be taken for that of an answer, which it is not: the peer can tell by a
+        // reset only. It ends one way or another.
+        if self.entry.until_close.get() != UntilClose::Out {
+            let _ = self.stream.reset();
+        }
+        self.config.open.remove(&self.entry);
+    }
+}
+
+/// The life of a connection: in turns it is busy, and waits.
 #[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
-pub(super) fn live<S, C, F>(
-    mut line: Line<S, C>,
-    rooms: Rc<Rooms<S, C, F>>,
-    serve: fn(Rc<Desk<S, C>>) -> F,
+pub(super) fn live<S, C, H, R>(
+    mut connection: Connection<S, C>,
+    handler: R,
 ) -> impl Future<Output = io::Result<()>>
 where
     S: Stream,
-    C: Server,
-    F: Future<Output = Infallible>,
+    C: Deref<Target = Config>,
+    H: Handler,
+    R: Deref<Target = H>,
 {
     async move {
-        line.open.entry.set_deadline(connection_deadline().await);
-        let mut reads_first = line.stream.reads_first();
+        connection.make_deadline().await;
         loop {
-            if !take(&mut reads_first)
-                && let Err(error) = line.wait().await
-            {
-                if !is_timeout(&error) {
-                    return line.end(Err(error.into()));
-                }
-                // Bytes may have come while the process stood still; that is no silence.
-                let has_come = poll_fn(|cx| Poll::Ready(pin!(line.stream.readable()).poll(cx)));
-                let has_come = matches!(has_come.await, Poll::Ready(Ok(())));
-                if !has_come && !line.open.config.is_draining() {
-                    return line.end(Ok(()));
-                }
-                if !has_come {
-                    line.open.entry.leaves.set(true);
-                }
+            // In a box, so that a connection that waits is small.
+            match Box::pin(busy(&mut connection, &*handler)).await {
+                Ok(End::KeepAlive) => {}
+                Ok(End::Idle | End::Close | End::Linger | End::Reset) => return Ok(()),
+                // It has its line in the log.
+                Err(error) if Expired::is(&error) => return Ok(()),
+                Err(error) => return Err(error),
             }
-            let begin = |cx: &mut Context<'_>| Poll::Ready(begin(&mut line, cx));
-            let begun = match poll_fn(begin).await {
-                Ok(None) => continue,
-                Ok(begun) => begun,
-                Err(trouble) => return line.end(Err(trouble)),
-            };
-            let mut room = rooms.take(serve);
-            room.desk.line.set(Some(line));
-            room.desk.begun.set(begun);
-            let busy = |cx: &mut Context<'_>| {
-                let Poll::Pending = room.work.as_mut().poll(cx);
-                room.desk.end.take().map_or(Poll::Pending, Poll::Ready)
-            };
-            let end = poll_fn(busy).await;
-            line = room.desk.line.take().expect("it was put back");
-            rooms.give(room);
-            match end {
-                Ok(After::Next) => {}
-                end => return line.end(end.map(drop)),
+            if let Err(error) = connection.first_byte().await {
+                if !is_timeout(&error) {
+                    return Err(error);
+                }
+                // A byte may have come meanwhile: there is one last look.
+                connection.entry.leaves.set(true);
             }
         }
     }
 }
 
-impl<S: Stream, C: Server> Line<S, C> {
+impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     /// Waits for a request to begin, or for the end, under the deadline.
-    fn wait(&mut self) -> impl Future<Output = io::Result<()>> {
-        let Line { stream, open: Open { entry, config } } = self;
-        let (entry, deadline) = (&**entry, entry.deadline());
+    fn first_byte(&mut self) -> impl Future<Output = io::Result<()>> {
+        let Connection { stream, entry, config } = self;
+        let deadline = entry.deadline();
         let (waits, span) = match (entry.has_asked(), config.is_draining()) {
             (true, false) => (Waits::Next, config.deadlines.idle),
             // It has begun since this connection last looked.
@@ -193,138 +197,92 @@ impl<S: Stream, C: Server> Line<S, C> {
             _ => deadline.now() + span,
         };
         config.open.set(entry, waits);
-        C::limit(deadline, until, stream.readable())
+        deadline.guard_task(until, stream.readable())
     }
 }
 
-/// Serves a connection on which something came, as far as that goes [at once](Busy::serve_at_once).
-/// Gives what is needed for the rest.
-#[inline]
-fn begin<S: Stream, C: Server>(
-    line: &mut Line<S, C>,
-    cx: &mut Context<'_>,
-) -> Result<Option<Begun>, Trouble> {
-    let Line { stream, open: Open { entry, config } } = line;
-    let mut busy = Busy::new(stream, entry, config);
-    if config.open.set(entry, Waits::Busy) == Waits::First {
-        // It began with the connection, as the wait that has ended did.
-        let until = entry.until();
-        busy.transport.get_mut().head_until = (until != Time::NEVER).then_some(until);
+/// Serves a connection as long as something is here.
+async fn busy<S, C, H>(connection: &mut Connection<S, C>, handler: &H) -> io::Result<End>
+where
+    S: Stream,
+    C: Deref<Target = Config>,
+    H: Handler,
+{
+    let waited_for = connection.config.open.set(&connection.entry, Waits::Busy);
+    let mut busy = connection.busy();
+    if waited_for == Waits::First {
+        // The time of the head began with the connection, as the wait that has ended did.
+        busy.transport.get_mut().head_until = Some(busy.entry.until());
     }
-    let step = busy.serve_at_once(config.handler(), cx);
-    if let Ok(Some(step)) = step {
-        let Busy { transport, buffers, .. } = busy;
-        return Ok(Some(Begun { transport: transport.into_inner().over(()), buffers, step }));
-    }
-    busy.rest();
-    step.map(|_| None)
-}
-
-/// Serves a connection that was begun, until nothing more is here or it ends.
-async fn serve_busy<S: Stream, C: Server>(
-    line: &mut Line<S, C>,
-    begun: Begun,
-) -> Result<After, Trouble> {
-    let Line { stream, open } = line;
-    let Begun { transport, buffers, step } = begun;
-    let transport = RefCell::new(transport.over(stream));
-    let mut busy = Busy { transport, buffers, entry: &open.entry, config: &open.config };
-    let end = busy.serve(step, open.config.handler()).await;
+    let end = busy.serve(handler).await;
     busy.rest();
     end
 }
 
-/// The work of a [room](super::rooms::Room).
-pub(super) async fn serve<S: Stream, C: Server>(desk: Rc<Desk<S, C>>) -> Infallible {
-    loop {
-        let mut line = desk.line.take().expect("a connection is on the desk");
-        let begun = desk.begun.take().expect("it was begun");
-        let end = serve_busy(&mut line, begun).await;
-        desk.line.set(Some(line));
-        desk.end.set(Some(end));
-        let mut paused = false;
-        poll_fn(|_| if replace(&mut paused, true) { Poll::Ready(()) } else { Poll::Pending }).await;
-    }
-}
-
+#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
 impl<S: Stream> Busy<'_, S> {
-    async fn serve<H: Handler>(&mut self, step: Step, handler: &H) -> Result<After, Trouble> {
-        let mut step = step;
+    async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
         loop {
-            if let Step::Read = step {
-                match self.next_head().await? {
-                    Next::Head => {}
-                    Next::Nothing if self.leaves() => {
-                        return Box::pin(self.part(After::Linger)).await;
-                    }
-                    Next::Nothing => return Ok(After::Next),
-                    Next::Silence => return Box::pin(self.part(After::Close)).await,
-                    Next::Refused(refusal, no_body) => {
-                        return Box::pin(self.refuse(refusal, no_body)).await;
-                    }
+            match self.next_head().await? {
+                Next::Head if self.transport.get_mut().late => {
+                    return self.refuse(STOPS, self.buffers.head.no_body).await;
                 }
+                Next::Head => {}
+                Next::Nothing => return Ok(End::KeepAlive),
+                Next::Silence => return self.say_goodbye(End::Idle).await,
+                Next::Refused(refusal, no_body) => return self.refuse(refusal, no_body).await,
             }
-            let after = match step {
-                Step::Part(after) => after,
-                Step::Read | Step::Answer => {
-                    if self.transport.get_mut().late {
-                        return Box::pin(self.refuse(STOPS, self.buffers.head.no_body)).await;
-                    }
-                    self.answer(handler).await?
-                }
-            };
-            match after {
-                After::Next if self.is_greedy() => {
+            match self.answer(handler).await? {
+                End::KeepAlive if self.is_greedy() => {
                     self.transport.get_mut().give_way(self.config).await?;
                 }
-                After::Next => {}
-                After::Reset => return Ok(After::Reset),
-                after => return self.part(after).await,
+                End::KeepAlive => {}
+                End::Reset => return Ok(End::Reset),
+                end => return self.say_goodbye(end).await,
             }
-            let go_on = |cx: &mut Context<'_>| Poll::Ready(self.serve_at_once(handler, cx));
-            step = match poll_fn(go_on).await? {
-                Some(step) => step,
-                None => return Ok(After::Next),
-            };
         }
-    }
-
-    /// Whether a peer that pipelines without end is to wait for the others now.
-    #[inline]
-    fn is_greedy(&mut self) -> bool {
-        let transport = self.transport.get_mut();
-        transport.answered += 1;
-        let limit = self.config.limits.pipelined;
-        let more = !self.buffers.input.is_empty() || !transport.is_drained();
-        let greedy = more && transport.answered >= limit;
-        if greedy {
-            self.entry.hit(self.config, "pipelined", limit);
-        }
-        greedy
     }
 
     /// Has the request in hand answered.
-    async fn answer<H: Handler>(&mut self, handler: &H) -> Result<After, Trouble> {
-        let keep_alive = may_go_on(&self.buffers.head, self.entry, self.config);
+    async fn answer<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
+        let keep_alive = self.may_go_on();
         let Buffers { head, input, .. } = &mut *self.buffers;
         let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
-        let outcome = {
-            let work = Caught(pin!(handler.handle(&mut request)));
-            match self.config.deadlines.handler {
-                Duration::MAX => flushing(&self.transport, work).await,
-                span => flushing(&self.transport, Box::pin(limited(span, work))).await,
+        let outcome = handle(handler, &mut request, self.entry).await;
+        let end = match request.judge(outcome) {
+            Ok(Some(response)) => request.finish(&response).await,
+            Ok(None) => Ok(request.after_break()),
+            Err(error) => {
+                self.transport.borrow_mut().flush_beside().await;
+                Err(error)
             }
         };
-        if outcome.as_ref().is_err_and(is_late) {
-            let limit = format!("{:?}", self.config.deadlines.handler);
-            self.entry.hit(self.config, "handler_wait", limit);
+        request.tell();
+        drop(request);
+        self.buffers.input.finish();
+        end
+    }
+
+    /// Counts a request. Whether the connection may go on after it.
+    fn may_go_on(&mut self) -> bool {
+        let Busy { transport, buffers, entry, config } = self;
+        let (wanted, limit) = (buffers.head.keep_alive, config.limits.requests);
+        let last = entry.count_request() >= limit;
+        if last && wanted {
+            transport.get_mut().hit(config, "requests", limit);
         }
-        match outcome {
-            Ok(response) if request.writer.is_untouched() => request.finish(&response).await,
-            outcome => match request.writer.judge(outcome)? {
-                Some(response) => request.finish(&response).await,
-                None => Ok(request.after_break()),
-            },
+        wanted && !last && !entry.leaves.get()
+    }
+
+    /// Whether a peer that pipelines without end is to wait for the others now.
+    fn is_greedy(&mut self) -> bool {
+        let (transport, limit) = (self.transport.get_mut(), self.config.limits.pipelined);
+        transport.answered += 1;
+        let more = !self.buffers.input.is_empty() || !transport.is_drained();
+        let is_greedy = more && transport.answered >= limit;
+        if is_greedy {
+            transport.hit(self.config, "pipelined", limit);
         }
+        is_greedy
     }
 }

@@ -5,11 +5,12 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 use traps::{ConnectionDeadline, Time};
 
 use super::limits::Caps;
-use crate::limits::{FIRST_BYTE, ROOM_PAUSE};
+use crate::limits::FIRST_BYTE;
 
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,8 +55,6 @@ pub(crate) struct Connections {
     grace: Cell<Option<Time>>,
     /// How many there ever were.
     numbers: Cell<u64>,
-    /// How many were told to close when descriptors ran out last, and when.
-    room: Cell<(usize, Time)>,
     pub(crate) caps: Caps,
 }
 
@@ -71,6 +70,8 @@ pub(crate) struct Entry {
     pub(crate) until_close: Cell<UntilClose>,
     /// It closes as soon as nothing of it is left to do.
     pub(crate) leaves: Cell<bool>,
+    /// Much was written, and the peer may not have all of it.
+    pub(crate) much: Cell<bool>,
     /// Requests so far.
     requests: Cell<u64>,
 }
@@ -153,58 +154,56 @@ impl Connections {
             let Some(deadline) = entry.deadline.get() else { continue };
             self.end_of_grace(deadline.now());
             match entry.waits.get() {
-                Waits::First => self.hurry(entry, deadline),
-                Waits::Next => deadline.arm(deadline.now()),
+                Waits::First => {
+                    let soon = deadline.now() + FIRST_BYTE;
+                    deadline.arm(soon.min(deadline.until()));
+                    self.set(entry, Waits::Hurried);
+                }
+                Waits::Next => deadline.fire(),
                 Waits::Busy | Waits::Hurried | Waits::Leaving | Waits::Refused => {}
             }
         }
     }
 
+    /// Tells a connection to close so that another has its seat. Whether there is one.
+    ///
+    /// That is the longest silent one: its first byte, for which it has `span`, has not come for
+    /// half a second. Else the one that has waited longest for its next request, else the longest
+    /// silent one of all: bytes of those that are new may be on their way.
     #[track_caller]
-    fn hurry(&self, entry: &Entry, deadline: &ConnectionDeadline) {
-        let soon = deadline.now() + FIRST_BYTE;
-        if soon < deadline.until() {
-            deadline.arm(soon);
-        }
-        self.set(entry, Waits::Hurried);
+    pub(crate) fn give_up_a_seat(&self, span: Duration) -> bool {
+        self.close_one(Waits::First, span.saturating_sub(FIRST_BYTE))
+            || self.close_one(Waits::Next, Duration::MAX)
+            || self.close_one(Waits::First, Duration::MAX)
     }
 
-    /// Tells the connection that has waited longest for its next request to close. Whether there
-    /// is one.
+    /// Tells the connection to close that has waited longest for that, if it would wait for `left`
+    /// at most. Whether there is one.
     #[track_caller]
-    pub(crate) fn close_longest_idle(&self) -> bool {
-        if self.count(Waits::Next).get() == 0 {
+    fn close_one(&self, waits: Waits, left: Duration) -> bool {
+        if self.count(waits).get() == 0 {
             return false;
         }
         let entries = self.entries.borrow();
         // All wait equally long, so the one whose wait ends first has waited longest.
-        let idle = entries.iter().filter(|entry| entry.waits.get() == Waits::Next);
-        let Some(longest) = idle.min_by_key(|entry| entry.until()) else { return false };
+        let waiting = entries.iter().filter(|entry| entry.waits.get() == waits);
+        let Some(longest) = waiting.min_by_key(|entry| entry.until()) else { return false };
+        if longest.until().since(longest.now()) > left {
+            return false;
+        }
         self.set(longest, Waits::Leaving);
         longest.leaves.set(true);
-        let deadline = longest.deadline();
-        deadline.arm(deadline.now());
+        longest.deadline().fire();
         true
     }
 
     /// The process has run out of descriptors, and somebody is at the door. One connection is to
-    /// close, and twice as many each time that this was not enough: first those that have waited
-    /// longest for their next request, then the peers that refuse to read why they were refused,
-    /// then new ones that have sent nothing.
+    /// close, unless one is about to: as for a seat, else a peer that does not read why it was
+    /// refused.
     #[track_caller]
-    pub(crate) fn make_room(&self) {
-        let going = self.count(Waits::Leaving).get() + self.count(Waits::Hurried).get();
-        let Some(now) = self.now() else { return };
-        if going > 0 {
-            return;
-        }
-        let (last, when) = self.room.get();
-        let wanted = if now.since(when) < ROOM_PAUSE { (last * 2).max(1) } else { 1 };
-        self.room.set((wanted, now));
-        for _ in 0..wanted {
-            if !self.close_longest_idle() && !self.close_refused(1) && !self.hurry_oldest() {
-                break;
-            }
+    pub(crate) fn make_room(&self, span: Duration) {
+        if self.count(Waits::Leaving).get() == 0 {
+            let _ = self.give_up_a_seat(span) || self.close_refused(1);
         }
     }
 
@@ -213,33 +212,23 @@ impl Connections {
         entries.iter().find_map(|entry| entry.deadline.get()).map(ConnectionDeadline::now)
     }
 
-    fn hurry_oldest(&self) -> bool {
-        let entries = self.entries.borrow();
-        let new = entries.iter().filter(|entry| entry.waits.get() == Waits::First);
-        let Some(oldest) = new.min_by_key(|entry| entry.until()) else { return false };
-        self.hurry(oldest, oldest.deadline());
-        true
-    }
-
     /// Ends the wait of so many connections that were refused. Whether there was one.
     #[track_caller]
     fn close_refused(&self, most: usize) -> bool {
         let entries = self.entries.borrow();
         let refused = entries.iter().filter(|entry| entry.waits.get() == Waits::Refused);
         let left = refused.filter_map(|entry| entry.deadline.get()).take(most);
-        left.map(|deadline| deadline.arm(deadline.now())).count() > 0
+        left.map(ConnectionDeadline::fire).count() > 0
     }
 
-    /// An entry for a connection that is refused. Of those before it that read why, the slow ones
-    /// are left when there are `most`.
+    /// The connection is refused. Of those before it that read why, the slow ones are left when
+    /// there are `most`.
     #[track_caller]
-    pub(crate) fn add_refused(&self, most: usize) -> Rc<Entry> {
+    pub(crate) fn refuse(&self, entry: &Entry, most: usize) {
         if self.count(Waits::Refused).get() >= most {
             self.close_refused(usize::MAX);
         }
-        let entry = self.add();
-        self.set(&entry, Waits::Refused);
-        entry
+        self.set(entry, Waits::Refused);
     }
 }
 

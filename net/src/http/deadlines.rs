@@ -4,11 +4,6 @@
 
 use std::time::Duration;
 
-use traps::{ConnectionDeadline, Time};
-
-use crate::min_rate::MinRate;
-use crate::write_deadline::WriteDeadline;
-
 /// How long each phase of a connection may take. Zero has passed at once, `Duration::MAX` never
 /// passes. A deadline is noticed within a tick of the kernel; in the turn in which that happens it
 /// wins against what the peer sent, but for the wait for a request to begin: one that is there is
@@ -27,21 +22,25 @@ pub struct Deadlines {
     pub body_rate: u64,
     /// Over which `body_rate` counts. Default 5 s.
     pub body_window: Duration,
-    /// For a whole body that is kept in memory. Then as above. Default 300 s.
+    /// For a whole body that is kept in memory, by
+    /// [`body_to_vec`](super::Request::body_to_vec): so its least rate is its length over this
+    /// time. Then as above. Default 5 min.
     pub body_whole: Duration,
-    /// For a handler, from the head to the end of its work, what it waits for of the body and of
-    /// the peer included. Then 503, or an answer that breaks off if some of it had gone out, and
-    /// the connection closes. Default never: a handler bounds what it waits for.
+    /// For a handler, as long as it waits for something other than its client: from the head, the
+    /// last piece of the body that it read, or the last piece of the answer that went out. Then it
+    /// is cancelled, by an interrupt of what it waits for, a [shield](traps::shield()) aside, and
+    /// the answer is 503, or breaks off if some of it had gone out; the connection closes. A
+    /// foreign future, which waits without a trap, is cancelled only inside
+    /// [`foreign`](traps::foreign()). Default 30 s.
     pub handler: Duration,
-    /// For the time in which the peer takes nothing of an answer, and an eighth of it more at most.
-    /// Then the connection is closed, and not reset unless only a reset can tell that the answer is
-    /// not whole: what the system has taken by then is still sent. Nothing is taken where the
-    /// system's buffers are full. They hold some megabytes and have room again in steps of up to
-    /// some hundred kilobytes, so a peer that reads is safe if it reads that much in this time;
-    /// one that reads 20 KB a second may not be. Default 30 s.
+    /// Over which `write_rate` counts, and an eighth of it more at most. Then the connection is
+    /// closed, and not reset unless only a reset can tell that the answer is not whole: what the
+    /// system has taken by then is still sent. What counts is what the system takes. Its buffers
+    /// hold some megabytes and have room again in steps of up to some hundred kilobytes, so this is
+    /// to be longer than a slow reader needs for such a step. Default 30 s.
     pub write: Duration,
-    /// Bytes a second of an answer that a peer must take, over the span of `write`. Then as above.
-    /// Zero switches it off. Default 240.
+    /// Bytes a second that the peer must take of an answer while it is waited for, in every
+    /// `write`. Zero switches it off. Default 20.
     pub write_rate: u64,
     /// For the wait between two requests. Then the connection ends silently. Default 5 s.
     pub idle: Duration,
@@ -59,9 +58,9 @@ impl Default for Deadlines {
             body_rate: 240,
             body_window: seconds(5),
             body_whole: seconds(300),
-            handler: Duration::MAX,
-            write: WriteDeadline::SPAN,
-            write_rate: 240,
+            handler: seconds(30),
+            write: seconds(30),
+            write_rate: 20,
             idle: seconds(5),
             linger: seconds(2),
         }
@@ -77,6 +76,8 @@ pub(crate) enum Phase {
     Body,
     /// A piece of a body, from a peer that has been slow and may not be slow any longer.
     SlowBody,
+    /// A piece of a body that is kept in memory, and has taken too long as a whole.
+    WholeBody,
     /// The peer to take some of the answer.
     Write,
     /// The peer to stop sending after a last answer.
@@ -93,52 +94,10 @@ impl Phase {
                 let Deadlines { body_rate, body_window, .. } = deadlines;
                 return Some(("body_rate", format!("{body_rate} window={body_window:?}")));
             }
+            Phase::WholeBody => ("body_whole", deadlines.body_whole),
             Phase::Write => ("write_wait", deadlines.write),
             Phase::Linger => return None,
         };
         Some((name, format!("{span:?}")))
-    }
-}
-
-/// How fast a body comes, while it is waited for.
-#[derive(Default)]
-pub(crate) struct BodyRate {
-    /// Made by the first wait, which most bodies do not need.
-    rate: Option<Box<MinRate>>,
-}
-
-impl BodyRate {
-    /// A wait for a piece of the body begins: until when it may last, and what is late then.
-    pub(crate) fn begin(&mut self, deadlines: &Deadlines, now: Time) -> (Phase, Time) {
-        let Deadlines { body, body_rate, body_window, .. } = *deadlines;
-        if body_rate == 0 {
-            return (Phase::Body, now + body);
-        }
-        let new = || Box::new(MinRate::new(body_rate, body_window));
-        match self.rate.get_or_insert_with(new).before_wait() {
-            Some(patience) if patience < body => (Phase::SlowBody, now + patience),
-            _ => (Phase::Body, now + body),
-        }
-    }
-
-    /// A wait was so long, or so much came.
-    pub(crate) fn count(&mut self, waited: Duration, bytes: usize) {
-        if let Some(rate) = &mut self.rate {
-            rate.after_wait(waited, bytes);
-        }
-    }
-}
-
-/// A wait for a piece of a body, which counts also where it is dropped, as by a handler that waits
-/// for something else beside it.
-pub(crate) struct BodyWait<'w> {
-    pub(crate) rate: &'w mut BodyRate,
-    pub(crate) deadline: &'w ConnectionDeadline,
-    pub(crate) begun: Time,
-}
-
-impl Drop for BodyWait<'_> {
-    fn drop(&mut self) {
-        self.rate.count(self.deadline.now().since(self.begun), 0);
     }
 }

@@ -1,6 +1,5 @@
-//! What is told of each answer, for an access log.
+//! What an access log is told of an answer.
 
-use std::fmt;
 use std::net::SocketAddr;
 
 /// One answer, as an access log shows it.
@@ -12,19 +11,6 @@ pub struct Exchange<'a> {
     pub request_line: &'a [u8],
     /// The status that was sent; 499 if the client left before.
     pub status: u16,
-    /// Bytes of the body.
+    /// Bytes of the body that were handed to the stream, without the framing of chunks.
     pub length: u64,
-}
-
-/// Called for each answer.
-type Hook = Box<dyn Fn(&Exchange<'_>)>;
-
-/// Who is told of each answer.
-#[derive(Default)]
-pub(crate) struct Tell(pub(crate) Option<Hook>);
-
-impl fmt::Debug for Tell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Tell" } else { "Nobody" })
-    }
 }

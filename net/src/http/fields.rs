@@ -90,7 +90,7 @@ impl Seen {
             return Ok((Framing::Chunked, keep_alive));
         }
         let length = self.length.unwrap_or(0);
-        check(length <= limits.body, body_too_long(limits))?;
+        check(length <= limits.body, body_too_long(limits.body))?;
         Ok((Framing::Length(length), keep_alive))
     }
 }
@@ -101,8 +101,8 @@ fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     members.filter(|member| !member.is_empty())
 }
 
-pub(crate) fn body_too_long(limits: &Limits) -> Refusal {
-    Refusal::over(413, "the body is too long\n", "body_bytes", limits.body)
+pub(crate) fn body_too_long(most: u64) -> Refusal {
+    Refusal::over(413, "the body is too long\n", "body_bytes", most)
 }
 
 /// A length is digits alone: `parse` would also take a sign.

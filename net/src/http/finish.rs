@@ -4,84 +4,91 @@
 
 use std::io;
 
-use super::closing::After;
+use traps::Interruptible;
+
+use super::busy::End;
+use super::exchange::Exchange;
 use super::request::{Body, Request};
 use super::response::{BodyField, Response};
-use super::transport::Trouble;
-use super::writer::{Fault, Streamed};
-use crate::limits::GATHER;
+use super::status::STOPS;
+use super::writer::{Fault, Streamed, Writer};
 use crate::stream::Stream;
 
+#[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
 impl<S: Stream> Request<'_, S> {
+    /// What is to be answered, of what a handler came to: `None` if an answer has broken off.
+    pub(super) fn judge(&mut self, outcome: io::Result<Response>) -> io::Result<Option<Response>> {
+        match outcome {
+            Err(error) if is_from_outside(&error) => {
+                self.cut_off();
+                Err(error)
+            }
+            outcome => self.writer.judge(outcome),
+        }
+    }
+
     /// Gathers the answer, unless it was streamed, and gets the rest of the body out of the way.
-    pub(super) async fn finish(&mut self, response: &Response) -> Result<After, Trouble> {
-        let doubt = self.decide(response);
+    pub(super) async fn finish(&mut self, response: &Response) -> io::Result<End> {
+        let doubt = self.has_doubt();
+        // A head that went out before has said that the connection goes on.
+        let stops = !response.sent && self.writer.config.is_draining() && self.is_last();
+        self.writer.keep_alive &= !response.close && !doubt && !stops;
         if !response.sent {
             if self.writer.is_full() {
-                let flushed = self.writer.flush().await;
-                flushed.map_err(|error| self.trouble(error))?;
+                self.writer.flush().await?;
             }
-            self.writer.refresh_date();
-            let large = self.gather(response);
-            if !large.is_empty() {
-                let sent = self.writer.write_large(large).await;
-                sent.map_err(|error| self.trouble(error))?;
+            let (field, body) = self.framed(response);
+            if !self.writer.gather_answer(response, field, self.head.version, body) {
+                self.writer.write_large(body).await?;
             }
         }
         if self.writer.keep_alive && !matches!(self.body, Body::End) {
             Box::pin(self.drain()).await?;
         }
-        Ok(self.after(doubt))
-    }
-
-    /// Finishes without a wait: the answer is small, the date is right, and nothing of a body is
-    /// left.
-    #[inline]
-    pub(super) fn finish_now(&mut self, response: &Response) -> After {
-        let doubt = self.decide(response);
-        self.gather(response);
-        self.after(doubt)
-    }
-
-    /// Decides whether the connection may go on. Gives whether there is [doubt](Self::has_doubt).
-    #[inline]
-    fn decide(&mut self, response: &Response) -> bool {
-        let doubt = self.has_doubt();
-        // A head that went out before has said that the connection goes on.
-        let stops = !response.sent && self.writer.config.is_draining();
-        self.writer.keep_alive &= !response.close && !doubt && !stops;
-        doubt
-    }
-
-    /// Gathers the answer, but for a body that is too large to be copied, which it gives.
-    #[inline]
-    fn gather<'a>(&mut self, response: &'a Response) -> &'a [u8] {
-        let (field, body) = self.framed(response);
-        let (gathered, large) = if body.len() > GATHER { (&[][..], body) } else { (body, &[][..]) };
-        self.writer.write_head(response, field, self.head.version, gathered);
-        large
-    }
-
-    /// The request is over.
-    #[inline]
-    fn after(&mut self, doubt: bool) -> After {
-        self.input.finish();
-        match (self.writer.keep_alive, self.body) {
-            (true, _) => After::Next,
+        Ok(match (self.writer.keep_alive, self.body) {
+            (true, _) => End::KeepAlive,
             // Whoever did not ask for the end may be sending already.
-            (false, Body::End) if !doubt && !self.head.keep_alive => After::Close,
-            (false, _) => After::Linger,
-        }
+            (false, Body::End) if !doubt && !self.head.keep_alive => End::Close,
+            (false, _) => End::Linger,
+        })
+    }
+
+    /// Whether no other request is known to be behind this one.
+    fn is_last(&self) -> bool {
+        !matches!(self.body, Body::End) || self.input.is_empty()
     }
 
     /// How the connection ends after an answer that broke off, whose client may still be sending.
-    pub(super) fn after_break(&mut self) -> After {
-        self.input.finish();
+    pub(super) fn after_break(&mut self) -> End {
         match (self.writer.streamed, self.writer.fault, self.body) {
-            (Streamed::UntilClose, ..) => After::Reset,
-            (_, Some(Fault::Lost(_) | Fault::Cut), _) => After::Close,
-            (_, None, Body::End) if !self.head.keep_alive => After::Close,
-            (..) => After::Linger,
+            (Streamed::UntilClose, ..) => End::Reset,
+            (_, Some(Fault::Lost | Fault::Cut), _) => End::Close,
+            (_, None, Body::End) if !self.head.keep_alive => End::Close,
+            (..) => End::Linger,
+        }
+    }
+
+    /// The end of the server, or of the task, ends the request. Where nothing of an answer has gone
+    /// out, the client is told to come again.
+    fn cut_off(&mut self) {
+        if self.writer.reopen() {
+            self.writer.keep_alive = false;
+            let response = Response::from(STOPS);
+            let (field, body) = self.framed(&response);
+            self.writer.gather_answer(&response, field, self.head.version, body);
+        }
+    }
+
+    /// Tells the access log, if there is one.
+    pub(super) fn tell(&self) {
+        let Writer { config, transport, status, length, .. } = &self.writer;
+        if let Some(tell) = &config.on_answer.0 {
+            tell(&Exchange {
+                peer: transport.borrow().peer_addr(),
+                request_line: self.input.first_line(config.limits.request_line),
+                status: *status,
+                length: *length,
+            });
         }
     }
 
@@ -110,27 +117,24 @@ impl<S: Stream> Request<'_, S> {
     }
 
     /// Reads the rest of the body, up to a bound.
-    async fn drain(&mut self) -> Result<(), Trouble> {
+    async fn drain(&mut self) -> io::Result<()> {
         let most = self.read.saturating_add(self.writer.config.limits.drain);
         loop {
             match self.next_piece().await {
                 Ok(Some(_)) if self.read <= most => {}
                 Ok(None) => return Ok(()),
                 Ok(Some(_)) => break,
-                Err(error) => match self.writer.fault {
-                    Some(Fault::Refused(_)) => break,
-                    _ => return Err(self.trouble(error)),
-                },
+                Err(_) if matches!(self.writer.fault, Some(Fault::Refused(_))) => break,
+                Err(error) => return Err(error),
             }
         }
         self.writer.keep_alive = false;
         Ok(())
     }
+}
 
-    fn trouble(&self, error: io::Error) -> Trouble {
-        match self.writer.fault {
-            Some(Fault::Lost(Some(phase))) => Trouble::Expired(phase),
-            _ => Trouble::Failed(error),
-        }
-    }
+/// Whether an interrupt from around the connection ended the handler. A timeout that it has set
+/// itself, or the cancellation of another task, is a failure of its own where it passes it on.
+fn is_from_outside(error: &io::Error) -> bool {
+    error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
 }

@@ -34,22 +34,16 @@ pub trait Handler {
     /// an answer off of which something has gone out, and is a `warn` line, `a handler failed:
     /// ...`, as a panic is; so what a client can bring about as it likes is to be an answer (400,
     /// 404) and no error. A timeout that the handler sets itself and passes on is such an error
-    /// too; an interrupt from further out ends the connection. No deadline covers the handler
-    /// itself unless [`Deadlines::handler`](super::Deadlines::handler) is set, and nobody looks at
-    /// the peer while it waits for something else: bound what it waits for.
+    /// too; an interrupt from further out ends the connection.
+    ///
+    /// A handler whose client leaves is cancelled, as one is for which
+    /// [`Deadlines::handler`](super::Deadlines::handler) passes: what it waits for ends with an
+    /// interrupt, so that it can still clean up. What may not be interrupted goes into a
+    /// [shield](traps::shield()).
     fn handle<S: Stream>(
         &self,
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>>;
-
-    /// Answers a request at once, where that takes no wait; `None` leaves it to
-    /// [`handle`](Handler::handle), as this does unless it is written. A short cut for what is
-    /// asked often: no future is made. It is not always asked, so `handle` has to give the same
-    /// answer. That is copied, so it should not be large.
-    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
-        let _ = request;
-        None
-    }
 }
 
 impl<H: Handler> Handler for &H {
@@ -58,9 +52,5 @@ impl<H: Handler> Handler for &H {
         request: &mut Request<'_, S>,
     ) -> impl Future<Output = io::Result<Response>> {
         (**self).handle(request)
-    }
-
-    fn at_once<S: Stream>(&self, request: &mut Request<'_, S>) -> Option<Response> {
-        (**self).at_once(request)
     }
 }

@@ -1,7 +1,8 @@
 //! How much a peer may send, and the `cap` lines that say in the log that a limit was hit.
 
 use std::cell::RefCell;
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::net::SocketAddr;
 
 use traps::{Time, note_cap};
 
@@ -18,16 +19,19 @@ pub struct Limits {
     pub fields: usize,
     /// Bytes of a body, without the framing of chunks, else 413. Default 8 MiB.
     pub body: u64,
+    /// Bytes of all bodies together that are kept in memory, by
+    /// [`body_to_vec`](super::Request::body_to_vec). A body has its length reserved, one in chunks
+    /// what it may have, and one of up to 16 KiB nothing. One that finds no room waits for its
+    /// turn, for [`Deadlines::body`](super::Deadlines::body) at most; then 503. One that is longer
+    /// is refused with 413. Default 256 MiB.
+    pub memory: u64,
     /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
     /// with more left it closes. Default 64 KiB.
     pub drain: u64,
-    /// Bytes of all bodies that are kept in memory at a time, of all connections of a server. One
-    /// for which there is no room waits; if it waits too long, it is refused with 503. Default
-    /// 256 MiB.
-    pub memory: u64,
     /// Connections that [`serve`](super::serve) serves at once. One more takes the place of the
-    /// connection that has waited longest for its next request; if none waits so, it is answered
-    /// with 503, `Retry-After: 1` and the close, whatever it asks. Default 16,384.
+    /// connection that has waited longest for its first byte, else of that which has waited longest
+    /// for its next request; if none waits so, it is answered with 503, `Retry-After: 1` and the
+    /// close, whatever it asks. Default 16,384.
     pub connections: usize,
     /// Requests on one connection: the answer to the last says `Connection: close`. Default
     /// 1,000,000.
@@ -44,8 +48,8 @@ impl Default for Limits {
             request_line: 8_192,
             fields: 100,
             body: 8 << 20,
-            drain: 65_536,
             memory: 256 << 20,
+            drain: 65_536,
             connections: 16_384,
             requests: 1_000_000,
             pipelined: 64,
@@ -65,8 +69,8 @@ pub(crate) struct Caps(RefCell<Vec<Hit>>);
 struct Hit {
     name: &'static str,
     limit: String,
-    /// The connection that hit it last.
-    conn: u64,
+    /// The connection that hit it last, and its peer.
+    conn: Conn,
     /// How often since the last line.
     more: u64,
     /// When that was.
@@ -81,10 +85,22 @@ impl Hit {
     }
 }
 
+/// A connection by its number, and its peer where its stream knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conn(pub(crate) u64, pub(crate) Option<SocketAddr>);
+
+impl Display for Conn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Conn(number, peer) = self;
+        write!(f, "{number}")?;
+        peer.map_or(Ok(()), |peer| write!(f, " peer={peer}"))
+    }
+}
+
 impl Caps {
-    /// Connection `conn` hit the limit of that name.
+    /// That connection hit the limit of that name.
     #[cold]
-    pub(crate) fn hit(&self, conn: u64, name: &'static str, limit: impl Display, now: Time) {
+    pub(crate) fn hit(&self, conn: Conn, name: &'static str, limit: impl Display, now: Time) {
         if let Some(line) = self.line(conn, name, limit, now) {
             note_cap(line);
         }
@@ -92,7 +108,7 @@ impl Caps {
 
     fn line(
         &self,
-        conn: u64,
+        conn: Conn,
         name: &'static str,
         limit: impl Display,
         now: Time,
@@ -104,7 +120,7 @@ impl Caps {
             return Some(line);
         };
         hit.more += 1;
-        hit.conn = conn;
+        (hit.conn, hit.limit) = (conn, limit.to_string());
         (now.since(hit.said) >= CAP_PAUSE).then(|| hit.line(now))
     }
 
@@ -133,17 +149,19 @@ mod tests {
     fn d26_each_limit_has_one_line_a_second_whoever_hits_it() {
         let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
         let caps = Caps::default();
-        let first = caps.line(7, "fields", 100, at(0));
+        let conn = |number| Conn(number, None);
+        let first = caps.line(conn(7), "fields", 100, at(0));
         assert_eq!(first.as_deref(), Some("name=fields limit=100 conn=7"));
-        for conn in 8..1_000 {
-            assert_eq!(caps.line(conn, "fields", 100, at(999)), None, "so soon");
+        for number in 8..1_000 {
+            assert_eq!(caps.line(conn(number), "fields", 100, at(999)), None, "so soon");
         }
-        assert!(caps.line(8, "head_wait", "10s", at(999)).is_some(), "another limit");
-        let next = caps.line(1_000, "fields", 100, at(1_000));
+        assert!(caps.line(conn(8), "head_wait", "10s", at(999)).is_some(), "another limit");
+        let next = caps.line(conn(1_000), "fields", 100, at(1_000));
         assert_eq!(next.as_deref(), Some("name=fields limit=100 conn=1000 more=993"));
-        assert_eq!(caps.line(1_001, "fields", 100, at(1_001)), None);
+        let peer = Conn(1_001, Some(([127, 0, 0, 1], 80).into()));
+        assert_eq!(caps.line(peer, "fields", 200, at(1_001)), None);
         assert_eq!(caps.take_lines(at(1_999), false), [""; 0]);
-        let left = ["name=fields limit=100 conn=1001 more=1"];
+        let left = ["name=fields limit=200 conn=1001 peer=127.0.0.1:80 more=1"];
         assert_eq!(caps.take_lines(at(2_000), false), left);
         assert_eq!(caps.take_lines(at(9_000), true), [""; 0], "said once");
     }

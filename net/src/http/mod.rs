@@ -15,8 +15,8 @@
 //! TLS and no HTTP/2.
 
 mod answer;
-mod at_once;
 mod buffers;
+mod busy;
 pub(crate) mod chunked;
 pub(crate) mod class;
 mod closing;
@@ -32,14 +32,14 @@ mod finish;
 mod fuzz_tests;
 mod gone;
 mod handler;
+mod handling;
 pub(crate) mod head;
 mod limits;
-mod line;
+mod memory;
 mod parse;
 mod read_head;
 pub(crate) mod request;
 pub(crate) mod response;
-mod rooms;
 mod server;
 mod status;
 pub(crate) mod target;
@@ -50,9 +50,8 @@ mod writer;
 use crate::stream::Stream;
 
 pub use answer::Answer;
-pub use closing::turn_away;
 pub use config::Config;
-pub use connection::serve_connection;
+pub use connection::{serve_connection, turn_away};
 pub use deadlines::Deadlines;
 pub use exchange::Exchange;
 pub use handler::Handler;

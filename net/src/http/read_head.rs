@@ -1,39 +1,38 @@
-//! How the next head is read: nearly always it is here whole, else it comes in pieces.
+//! How the next head is read: most often it is here whole, else it comes in pieces.
 //!
 //! It parses, and may not answer.
 
 use std::future::poll_fn;
+use std::io;
 use std::task::Poll;
 
+use super::buffers::Input;
+use super::busy::Busy;
 use super::config::Config;
-use super::deadlines::Phase;
-use super::head::Head;
-use super::line::Busy;
 use super::parse::{Stop, parse};
 use super::status::Refusal;
-use super::transport::Trouble;
+use super::transport::Expired;
 use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
 
 /// Below this a head is small.
 const SMALL: usize = 2048;
 
-/// The bytes that arrived.
+/// What came.
 pub(super) enum Next {
+    /// A head.
     Head,
     /// Nothing yet, and all that was to be said is written.
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    /// The refusal, and whether it has no body.
+    /// What is no head; and whether its refusal has no body.
     Refused(Refusal, bool),
 }
 
 impl<S: Stream> Busy<'_, S> {
-    /// The next head, or what came instead of one.
-    #[inline]
-    pub(super) async fn next_head(&mut self) -> Result<Next, Trouble> {
-        let leaves = self.leaves();
+    /// The next head, or what came instead of one. Waits only for the rest of one that has begun.
+    pub(super) async fn next_head(&mut self) -> io::Result<Next> {
         let Busy { transport, buffers, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
         if input.is_empty() {
@@ -41,6 +40,7 @@ impl<S: Stream> Busy<'_, S> {
                 return Ok(Next::Silence);
             }
             let room = input.room(config.limits.head);
+            let leaves = transport.leaves(config);
             let came = match leaves {
                 true => transport.look(room).await?,
                 false => poll_fn(|cx| Poll::Ready(transport.read_now(room, cx))).await?,
@@ -48,40 +48,26 @@ impl<S: Stream> Busy<'_, S> {
             match came {
                 Some(0) => return Ok(Next::Silence),
                 Some(n) => input.filled(n),
+                None if leaves => return Ok(Next::Silence),
                 None => {
                     transport.flush(config).await?;
                     return Ok(Next::Nothing);
                 }
             }
         }
-        match parse(input.rest(), config) {
-            Ok(head) => Ok(self.begin(head)),
-            Err(_) => Box::pin(self.next_in_pieces()).await,
-        }
+        self.whole_head().await
     }
 
-    /// A request is here.
-    #[inline]
-    pub(super) fn begin(&mut self, head: Head) -> Next {
-        self.transport.get_mut().head_until = None;
-        self.buffers.input.finish();
-        self.buffers.input.take(0, head.len);
-        self.buffers.head = head;
-        Next::Head
-    }
-
-    /// The next head where it does not come whole, or is not plain, or is none.
-    async fn next_in_pieces(&mut self) -> Result<Next, Trouble> {
+    /// Reads until the head that has begun is whole, or is none.
+    async fn whole_head(&mut self) -> io::Result<Next> {
         // Up to where a head that is not whole was parsed.
         let (mut seen, mut empty_lines) = (0, 0);
         loop {
             let Busy { transport, buffers, config, .. } = self;
             let (transport, input) = (transport.get_mut(), &mut buffers.input);
-            while let Some(len) = empty_line(input.rest(), config.bare_lf) {
-                input.take(len, 0);
-                input.finish();
-                empty_lines += 1;
-                seen = 0;
+            let skipped = skip_empty_lines(input, config);
+            if skipped > 0 {
+                (seen, empty_lines) = (0, empty_lines + skipped);
             }
             let rest = input.rest();
             if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
@@ -90,9 +76,13 @@ impl<S: Stream> Busy<'_, S> {
             if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
                 match parse(rest, config) {
                     Err(Stop::Partial) => seen = rest.len(),
-                    Ok(head) => return Ok(self.begin(head)),
                     Err(Stop::Refused(refusal)) => {
                         return Ok(Next::Refused(refusal, input.asks_for_none()));
+                    }
+                    Ok(head) => {
+                        transport.head_until = None;
+                        buffers.begin(head);
+                        return Ok(Next::Head);
                     }
                 }
             }
@@ -102,13 +92,10 @@ impl<S: Stream> Busy<'_, S> {
                     input.filled(n);
                     continue;
                 }
-                Ok(_) | Err(Trouble::Expired(_)) if input.is_empty() => return Ok(Next::Silence),
+                Err(error) if !Expired::is(&error) => return Err(error),
+                Ok(_) | Err(_) if input.is_empty() => return Ok(Next::Silence),
                 Ok(_) => Refusal::bad("the head breaks off\n"),
-                Err(Trouble::Expired(_)) => {
-                    transport.entry.note_expired(Phase::Head, config);
-                    Refusal::new(408, "the head took too long\n")
-                }
-                Err(trouble) => return Err(trouble),
+                Err(_) => Refusal::new(408, "the head took too long\n"),
             };
             return Ok(Next::Refused(refusal, input.asks_for_none()));
         }
@@ -125,11 +112,17 @@ fn is_worth_parsing(rest: &[u8], seen: usize, config: &Config) -> bool {
         || rest.len() >= config.limits.head
 }
 
-/// How long the empty line is that `bytes` begin with.
-fn empty_line(bytes: &[u8], bare_lf: bool) -> Option<usize> {
-    match bytes {
-        [b'\r', b'\n', ..] => Some(2),
-        [b'\n', ..] if bare_lf => Some(1),
-        _ => None,
+/// Uses up the empty lines in front (RFC 9112, 2.2). Gives how many there were.
+fn skip_empty_lines(input: &mut Input, config: &Config) -> usize {
+    let mut count = 0;
+    loop {
+        let len = match input.rest() {
+            [b'\r', b'\n', ..] => 2,
+            [b'\n', ..] if config.bare_lf => 1,
+            _ => return count,
+        };
+        input.take(len, 0);
+        input.finish();
+        count += 1;
     }
 }

@@ -6,15 +6,18 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use traps::{Time, ignore_after};
+
 use super::buffers::Input;
 use super::chunked::{Chunks, Piece};
 use super::config::Config;
-use super::deadlines::BodyRate;
 use super::fields::body_too_long;
 use super::head::{self, Framing, Head, Method, Span, Version};
+use super::memory::Reserved;
 use super::status::Refusal;
-use super::transport::{Transport, Trouble};
+use super::transport::{Expired, Transport};
 use super::writer::{ErrorPage, Fault, Writer};
+use crate::pace::Pace;
 use crate::stream::Stream;
 
 /// The rest of the body.
@@ -31,7 +34,12 @@ pub struct Request<'r, S> {
     pub(crate) input: &'r mut Input,
     pub(crate) writer: Writer<'r, S>,
     pub(crate) body: Body,
-    rate: BodyRate,
+    /// How fast the body comes.
+    pace: Pace,
+    /// Until when the whole body is to be here, if it is kept in memory.
+    whole: Time,
+    /// Room in memory for the body.
+    reserved: Option<Reserved<'r>>,
     /// Of the body, read so far.
     pub(crate) read: u64,
     /// Of that, what a `body_to_vec` has and has not given out; an interrupt loses it.
@@ -180,8 +188,9 @@ impl<'r, S: Stream> Request<'r, S> {
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
         let writer = Writer::new(transport, config, keep_alive, head.expects);
-        let rate = BodyRate::default();
-        Request { head, input, writer, body, rate, read: 0, held: 0, trailers: Vec::new() }
+        let (pace, whole, trailers) = (Pace::default(), Time::NEVER, Vec::new());
+        let (reserved, read, held) = (None, 0, 0);
+        Request { head, input, writer, body, pace, whole, reserved, read, held, trailers }
     }
 }
 
@@ -206,26 +215,33 @@ impl<'r, S: Stream> Request<'r, S> {
         }
     }
 
-    /// The rest of the body, at most `most` bytes of it.
+    /// The rest of the body, at most `most` bytes of it, and no more than the server's
+    /// [limits](super::Limits) of a body and of memory allow.
+    ///
+    /// Blocks also until there is room in memory; that is given back when the request has been
+    /// answered.
     ///
     /// # Errors
     ///
-    /// As for [`Request::read_chunk`]; a longer body is answered with 413. An interrupt loses what
-    /// had come by then: unless that was nothing, every read of the body after it is an error that
-    /// says how much.
+    /// As for [`Request::read_chunk`]; a longer body is answered with 413, one for which there was
+    /// no room in time with 503. An interrupt loses what had come by then: unless that was nothing,
+    /// every read of the body after it is an error that says how much.
     pub async fn body_to_vec(&mut self, most: usize) -> io::Result<Vec<u8>> {
         none_lost(self.held)?;
-        const WHY: &str = "the body is too long\n";
-        let too_long = || Refusal::over(413, WHY, "body_bytes", most as u64);
+        let limits = &self.writer.config.limits;
+        let most = (most as u64).min(limits.body).min(limits.memory);
         // Before it is asked for, where the head has told.
-        if matches!(self.body, Body::Length(left) if left > most as u64) {
-            return Err(self.refuse(too_long()));
+        if matches!(self.body, Body::Length(left) if left > most) {
+            return Err(self.refuse(body_too_long(most)));
         }
+        self.reserve(most).await?;
+        let now = self.writer.transport.borrow().entry.now();
+        self.whole = now + self.writer.config.deadlines.body_whole;
         let mut body = Vec::new();
         while let Some(place) = self.next_piece().await? {
             let piece = self.input.at(place);
-            if piece.len() > most - body.len() {
-                return Err(self.refuse(too_long()));
+            if piece.len() as u64 > most - body.len() as u64 {
+                return Err(self.refuse(body_too_long(most)));
             }
             body.extend_from_slice(piece);
             self.held = body.len();
@@ -234,12 +250,32 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(body)
     }
 
+    /// Waits for room in memory for the rest of the body, which has at most `most` bytes.
+    async fn reserve(&mut self, most: u64) -> io::Result<()> {
+        let config = self.writer.config;
+        let bytes = match self.body {
+            Body::Length(left) => left,
+            Body::Chunks(_) => most,
+            Body::End => 0,
+        };
+        let (memory, limit) = (&config.memory, config.limits.memory);
+        self.reserved = match memory.try_reserve(bytes, limit) {
+            None => ignore_after(config.deadlines.body, memory.reserve(bytes, limit)).await?,
+            reserved => reserved,
+        };
+        if self.reserved.is_none() {
+            const WHY: &str = "there is no room for the body\n";
+            return Err(self.refuse(Refusal::over(503, WHY, "memory_bytes", limit)));
+        }
+        Ok(())
+    }
+
     /// Where in the input the next piece is.
     pub(crate) async fn next_piece(&mut self) -> io::Result<Option<(usize, usize)>> {
         loop {
             match self.writer.fault {
                 Some(Fault::Refused(refusal)) => return Err(invalid(refusal)),
-                Some(Fault::Lost(_) | Fault::Cut) | None => self.writer.check()?,
+                Some(Fault::Lost | Fault::Cut) | None => self.writer.check()?,
             }
             if let Some(place) = self.buffered()? {
                 return Ok(Some(place));
@@ -282,7 +318,7 @@ impl<'r, S: Stream> Request<'r, S> {
         };
         self.read += (place.1 - place.0) as u64;
         if self.read > self.writer.config.limits.body {
-            return Err(self.refuse(body_too_long(&self.writer.config.limits)));
+            return Err(self.refuse(body_too_long(self.writer.config.limits.body)));
         }
         Ok((place.0 < place.1).then_some(place))
     }
@@ -291,19 +327,19 @@ impl<'r, S: Stream> Request<'r, S> {
         self.writer.go_on(false).await?;
         let Writer { transport, config, .. } = self.writer;
         let room = self.input.room_for_body(self.head.len);
-        let read = transport.borrow_mut().read_body(room, &mut self.rate, config).await;
+        let pace = (&mut self.pace, self.whole);
+        let read = transport.borrow_mut().read_body(room, pace, config).await;
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),
             Ok(n) => {
                 self.input.filled(n);
                 Ok(())
             }
-            Err(Trouble::Expired(phase)) if self.writer.is_open() => {
-                transport.borrow().entry.note_expired(phase, config);
+            Err(error) if Expired::is(&error) && self.writer.is_open() => {
                 let refused = self.refuse(Refusal::new(408, "the body took too long\n"));
                 Err(io::Error::new(ErrorKind::TimedOut, refused))
             }
-            Err(trouble) => Err(self.writer.lose(trouble)),
+            Err(error) => Err(self.writer.lose(error)),
         }
     }
 
@@ -312,8 +348,8 @@ impl<'r, S: Stream> Request<'r, S> {
         if self.writer.fault.is_none() {
             self.writer.fault = Some(Fault::Refused(refusal));
             if let Some(cap) = refusal.cap {
-                let transport = self.writer.transport.borrow();
-                transport.entry.hit(self.writer.config, cap.name, cap.limit);
+                let Writer { transport, config, .. } = self.writer;
+                transport.borrow().hit(config, cap.name, cap.limit);
             }
         }
         invalid(refusal)

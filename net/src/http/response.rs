@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use super::class::{TEXT, TOKEN, run};
 use super::date::Date;
 use super::head::Version;
-use super::status::line;
+use super::status::{Refusal, line};
 
 /// An answer: a status, fields, and a body in memory.
 ///
@@ -165,6 +165,12 @@ impl Response {
     pub(crate) fn ask_again(mut self) -> Response {
         self.fields.extend_from_slice(b"Retry-After: 1\r\n");
         self
+    }
+
+    /// What the server itself answers.
+    pub(crate) fn from(refusal: Refusal) -> Response {
+        let response = Response::new(refusal.status).with_text(refusal.why).and_close();
+        if refusal.status == 503 { response.ask_again() } else { response }
     }
 
     /// Whether the status has a body at all.

@@ -3,76 +3,30 @@
 //! What a connection does is `connection`'s matter. It may not touch a stream.
 
 use std::borrow::Cow;
-use std::future::Future;
 use std::io;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use traps::shutdown::{Holds, has_begun, hold, holds};
-use traps::{ConnectionDeadline, Time, connection_deadline, is_traced, spawn};
+use traps::shutdown::{Hold, has_begun, hold};
+use traps::{connection_deadline, is_traced, spawn};
 
-use super::closing::turn_away;
 use super::config::Config;
-use super::connection::{Server, live, serve as serve_line};
+use super::connection::{Connection, live, turn_away};
 use super::handler::Handler;
-use super::line::Line;
-use super::rooms::Rooms;
 use crate::listener::TcpListener;
 
-/// What the connections of a server share.
+/// What a connection has of its server. Holds the shutdown up.
 #[derive(Debug)]
-struct Shared<H> {
-    handler: Rc<H>,
+struct Seat {
     config: Rc<Config>,
-    holds: Holds,
+    _hold: Hold,
 }
 
-/// One connection's share of it, in one word: each that waits has one. Holds the shutdown up.
-#[derive(Debug)]
-struct Share<H>(Rc<Shared<H>>);
-
-impl<H> Share<H> {
-    fn of(shared: &Rc<Shared<H>>) -> Share<H> {
-        shared.holds.add();
-        Share(shared.clone())
-    }
-}
-
-impl<H> Drop for Share<H> {
-    fn drop(&mut self) {
-        self.0.holds.give_back();
-    }
-}
-
-impl<H> Deref for Share<H> {
+impl Deref for Seat {
     type Target = Config;
 
-    #[inline]
     fn deref(&self) -> &Config {
-        &self.0.config
-    }
-}
-
-impl<H: Handler> Server for Share<H> {
-    type Handler = H;
-
-    #[inline]
-    fn handler(&self) -> &H {
-        &self.0.handler
-    }
-
-    /// Each has a task of its own.
-    #[inline]
-    #[track_caller]
-    fn limit<'d, F>(
-        deadline: &'d ConnectionDeadline,
-        until: Time,
-        wait: F,
-    ) -> impl Future<Output = io::Result<()>>
-    where
-        F: Future<Output = io::Result<()>> + 'd,
-    {
-        deadline.guard_task(until, wait)
+        &self.config
     }
 }
 
@@ -132,11 +86,8 @@ pub async fn serve<H: Handler + 'static>(
     config: Rc<Config>,
 ) -> io::Result<()> {
     let ours = config.clone();
-    listener.on_exhausted(move || ours.open.make_room());
-    let shared = Rc::new(Shared { handler, config: config.clone(), holds: holds() });
-    let rooms = Rc::new(Rooms::default());
+    listener.on_exhausted(move || ours.open.make_room(ours.deadlines.head));
     let clock = connection_deadline().await;
-    config.date.forget();
     // Whoever keeps coming does not keep those from ending who have nothing to do.
     let (mut late, mut accepted) = (listener.backlog().max(1), 0_u64);
     while late > 0
@@ -150,20 +101,16 @@ pub async fn serve<H: Handler + 'static>(
         }
         config.open.caps.sum_up(clock.now(), false);
         let is_full = config.connections() >= config.limits.connections;
-        if is_full && !config.open.close_longest_idle() {
-            let (hold, config) = (hold(), config.clone());
-            let refuse = async move {
-                let _hold = hold;
-                turn_away(stream, &config).await
-            };
+        let seat = Seat { config: config.clone(), _hold: hold() };
+        if is_full && !config.open.give_up_a_seat(config.deadlines.head) {
+            let refuse = async move { turn_away(stream, &seat).await };
             spawn("refused", refuse).detached().await;
             continue;
         }
-        // Added here: others may be accepted before the task first runs.
-        let line = Line::new(stream, config.open.add(), Share::of(&shared));
-        // Nobody joins it: its failures end with it.
         accepted += 1;
-        let connection = live(line, rooms.clone(), serve_line);
+        // Made here: others may be accepted before the task first runs. Nobody joins it: its
+        // failures end with it.
+        let connection = live(Connection::new(stream, seat), handler.clone());
         // The number is for the log alone, and costs an allocation.
         let name: Cow<'_, str> = match is_traced() {
             true => format!("conn-{accepted}").into(),
@@ -178,14 +125,11 @@ pub async fn serve<H: Handler + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
     use std::future::Future;
 
     use super::super::connections::Entry;
-    use super::super::handler::Handler;
     use super::super::request::Request;
     use super::super::response::Response;
-    use super::super::rooms::Desk;
     use super::*;
     use crate::stream::Stream;
     use crate::tcp::TcpStream;
@@ -200,19 +144,13 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_connection_that_waits_does_not_grow() {
-        /// Of the future that is made of the first argument.
-        fn size<A, B, C, F: Future>(_: impl Fn(A, B, C) -> F) -> usize {
+        /// Of the future that is made of the arguments.
+        fn size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {
             size_of::<F>()
         }
-        fn of<F>(serve: fn(Rc<Desk<TcpStream, Share<Hello>>>) -> F) -> usize
-        where
-            F: Future<Output = Infallible>,
-        {
-            let _ = serve;
-            size(live::<TcpStream, Share<Hello>, F>)
-        }
+        let live = size(live::<TcpStream, Seat, Hello, Rc<Hello>>);
         // Beside it a task has 8 bytes for its name and place, an entry 16 for its counts, and each
         // allocation 8, in multiples of 16.
-        assert_eq!((of(serve_line), size_of::<Entry>(), size_of::<TcpStream>()), (144, 72, 40));
+        assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (136, 72, 40));
     }
 }

@@ -39,6 +39,13 @@ impl Refusal {
     }
 }
 
+/// The answer to a request that comes after the grace of a drain, or that its end cuts off.
+pub(crate) const STOPS: Refusal = Refusal::new(503, "the server stops\n");
+
+/// The answer to a connection that is one too many. Without a body: nobody has looked whether it
+/// asks with HEAD.
+pub(crate) const FULL: Refusal = Refusal::new(503, "");
+
 /// Refuses what does not hold.
 #[inline(always)]
 pub(crate) fn check(holds: bool, otherwise: Refusal) -> Result<(), Refusal> {

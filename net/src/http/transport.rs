@@ -2,49 +2,41 @@
 //!
 //! It knows bytes and phases; it may not know requests or responses.
 
-use std::cell::{Cell, RefCell};
+use std::fmt::{self, Display};
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, IoSlice};
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use traps::{Time, take_budget, yield_now};
 
 use super::config::Config;
 use super::connections::Entry;
-use super::deadlines::{BodyRate, BodyWait, Phase};
+use super::deadlines::{Deadlines, Phase};
+use super::limits::Conn;
 use crate::limits::{GATHER, OPERATION, PIECE};
+use crate::min_rate::MinRate;
+use crate::pace::{Pace, guard, is_timeout, write_until_stalled};
 use crate::stream::{Stream, look};
-use crate::write_deadline::{guard, is_timeout, write_until_stalled};
 
-/// Why a wait for the peer came to nothing.
+/// The deadline of a phase passed: the peer was too slow.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// The deadline of that phase passed.
-    Expired(Phase),
-    /// The stream failed, or an interrupt from further out ended the wait.
-    Failed(io::Error),
-}
+pub(crate) struct Expired(Phase);
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Failed(error)
+impl Expired {
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Expired>())
     }
 }
 
-/// What may have come, or be on its way, that the last read of a busy connection has not seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unseen {
-    /// Nothing that matters: one small answer went out at once. It is with the peer, whatever
-    /// happens to the connection then, as far as that can be known.
-    Nothing,
-    /// Something to read: it has waited since, or written more than once.
-    Input,
-    /// Much that was written, too: a reset would take it from the peer.
-    Output,
+impl Display for Expired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the peer was too slow ({:?})", self.0)
+    }
 }
+
+impl std::error::Error for Expired {}
 
 /// The stream of a connection that is busy, and what is to be written to it.
 #[derive(Debug)]
@@ -55,52 +47,24 @@ pub(crate) struct Transport<S> {
     pub(crate) out: Vec<u8>,
     /// Until when the head in hand must be whole, once it is waited for.
     pub(crate) head_until: Option<Time>,
-    /// Since when the peer has taken nothing, while there is something for it.
-    stalled: Cell<Option<Time>>,
+    /// How fast the peer takes what is written.
+    pace: Pace,
     /// The last read took all there was: the next one would block.
     drained: bool,
+    /// Something may have come since the last read: time has passed, or it was not the last step.
+    stale: bool,
     /// The peer has finished.
     pub(crate) ended: bool,
-    pub(crate) unseen: Unseen,
     /// Requests that were answered since this task last waited to read.
     pub(crate) answered: u32,
     /// The last bytes came after the grace of a drain.
     pub(crate) late: bool,
-}
-
-impl<S> Transport<S> {
-    /// Moves the state to another stream, or to none while it is handed on.
-    pub(crate) fn over<T>(self, stream: T) -> Transport<T> {
-        let Transport {
-            entry,
-            out,
-            head_until,
-            stalled,
-            drained,
-            ended,
-            unseen,
-            answered,
-            late,
-            ..
-        } = self;
-        Transport {
-            stream,
-            entry,
-            out,
-            head_until,
-            stalled,
-            drained,
-            ended,
-            unseen,
-            answered,
-            late,
-        }
-    }
+    /// Something was read from the peer or written to it, or it was waited for.
+    pub(crate) progress: bool,
 }
 
 impl<S: Stream> Transport<S> {
-    /// Over a stream on which something has come. `out` is empty.
-    #[inline]
+    /// Over a stream on which something may have come. `out` is empty.
     pub(crate) fn new(stream: S, entry: Rc<Entry>, out: Vec<u8>, config: &Config) -> Transport<S> {
         let late = config.open.is_after_grace(&entry);
         Transport {
@@ -108,17 +72,17 @@ impl<S: Stream> Transport<S> {
             entry,
             out,
             head_until: None,
-            stalled: Cell::new(None),
+            pace: Pace::default(),
             drained: false,
+            stale: false,
             ended: false,
-            unseen: Unseen::Nothing,
             answered: 0,
             late,
+            progress: false,
         }
     }
 
     /// Whether so much was gathered that it is to be written first.
-    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.out.len() > GATHER
     }
@@ -128,45 +92,83 @@ impl<S: Stream> Transport<S> {
         self.drained
     }
 
-    /// Time passes now, or what was gathered goes out before the answer is whole. Nothing is taken
-    /// back by a read: what matters is much that was written, and one look more is rare then.
+    /// Whether nothing can have come since the last read, which took all.
+    pub(crate) fn is_current(&self) -> bool {
+        self.drained && !self.stale
+    }
+
+    /// Whether the connection closes as soon as nothing is here.
+    pub(crate) fn leaves(&self, config: &Config) -> bool {
+        self.entry.leaves.get() || config.is_draining() && self.entry.has_asked()
+    }
+
+    pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
+        self.stream.peer_addr()
+    }
+
+    /// The connection hit the limit of that name.
+    #[cold]
+    pub(crate) fn hit(&self, config: &Config, name: &'static str, limit: impl Display) {
+        let conn = Conn(self.entry.number, self.peer_addr());
+        config.open.caps.hit(conn, name, limit, self.entry.now());
+    }
+
+    /// The deadline of that phase passed: says so.
+    #[cold]
+    fn expire(&self, phase: Phase, config: &Config) -> io::Error {
+        if let Some((name, limit)) = phase.limit(&config.deadlines) {
+            self.hit(config, name, limit);
+        }
+        let kind =
+            if phase == Phase::Write { ErrorKind::ConnectionReset } else { ErrorKind::TimedOut };
+        io::Error::new(kind, Expired(phase))
+    }
+
+    /// Time passes now, or what was gathered goes out before the answer is whole.
     fn take_time(&mut self) {
-        let unseen = if self.is_full() { Unseen::Output } else { Unseen::Input };
-        self.unseen = self.unseen.max(unseen);
+        self.stale = true;
+        if self.is_full() {
+            self.entry.much.set(true);
+        }
     }
 
     // ---- Reading --------------------------------------------------------------------------------
 
     /// Reads more of a head, waiting for it if need be. Zero: the peer has finished.
-    pub(crate) async fn read_head(
-        &mut self,
-        buffer: &mut [u8],
-        config: &Config,
-    ) -> Result<usize, Trouble> {
+    pub(crate) async fn read_head(&mut self, buf: &mut [u8], config: &Config) -> io::Result<usize> {
         let until = match self.head_until {
             Some(until) => until,
             None => *self.head_until.insert(self.entry.now() + config.deadlines.head),
         };
-        self.read_until(buffer, (Phase::Head, until), config).await
+        let n = self.read_until(buf, (Phase::Head, until), config).await?;
+        self.note_time(config);
+        Ok(n)
     }
 
-    /// Reads more of a body, as [`read_head`](Transport::read_head).
+    /// Reads more of a body, as [`read_head`](Transport::read_head). `whole` is until when all of
+    /// it is to be here.
     pub(crate) async fn read_body(
         &mut self,
-        buffer: &mut [u8],
-        rate: &mut BodyRate,
+        buf: &mut [u8],
+        (pace, whole): (&mut Pace, Time),
         config: &Config,
-    ) -> Result<usize, Trouble> {
+    ) -> io::Result<usize> {
         loop {
-            if let Some(n) = self.try_read(buffer).await? {
-                rate.count(Duration::ZERO, n);
+            if let Some(n) = self.try_read(buf).await? {
+                pace.count(n);
+                self.progress = true;
                 return Ok(n);
             }
             self.begin_wait(config).await?;
             let deadline = self.entry.deadline();
-            let begun = deadline.now();
-            let (phase, until) = rate.begin(&config.deadlines, begun);
-            let wait = BodyWait { rate, deadline, begun };
+            let now = deadline.now();
+            let Deadlines { body, body_rate, body_window, .. } = config.deadlines;
+            let rate = now + pace.patience(MinRate::new(body_rate, body_window));
+            let phases =
+                [(Phase::Body, now + body), (Phase::WholeBody, whole), (Phase::SlowBody, rate)];
+            let soonest = phases.into_iter().min_by_key(|(_, until)| *until);
+            let (phase, until) = soonest.expect("there are three");
+            let wait = pace.waits(deadline);
             let waited = guard(deadline, until, self.stream.readable()).await;
             drop(wait);
             self.end_wait(phase, waited, config)?;
@@ -176,12 +178,12 @@ impl<S: Stream> Transport<S> {
     /// Reads what the peer still sends, until then.
     pub(crate) async fn read_until(
         &mut self,
-        buffer: &mut [u8],
+        buf: &mut [u8],
         (phase, until): (Phase, Time),
         config: &Config,
-    ) -> Result<usize, Trouble> {
+    ) -> io::Result<usize> {
         loop {
-            if let Some(n) = self.try_read(buffer).await? {
+            if let Some(n) = self.try_read(buf).await? {
                 return Ok(n);
             }
             self.begin_wait(config).await?;
@@ -191,9 +193,10 @@ impl<S: Stream> Transport<S> {
     }
 
     /// Before a wait to read: the peer may wait for an answer itself.
-    async fn begin_wait(&mut self, config: &Config) -> Result<(), Trouble> {
+    async fn begin_wait(&mut self, config: &Config) -> io::Result<()> {
         self.flush(config).await?;
         self.answered = 0;
+        self.progress = true;
         Ok(())
     }
 
@@ -202,73 +205,83 @@ impl<S: Stream> Transport<S> {
         phase: Phase,
         waited: io::Result<()>,
         config: &Config,
-    ) -> Result<(), Trouble> {
-        self.late = config.open.is_after_grace(&self.entry);
+    ) -> io::Result<()> {
+        self.note_time(config);
         match waited {
-            Err(error) if is_timeout(&error) => return Err(Trouble::Expired(phase)),
+            Err(error) if is_timeout(&error) => return Err(self.expire(phase, config)),
             waited => waited?,
         }
         self.drained = false;
         Ok(())
     }
 
+    /// Something has come, perhaps after the grace of a drain.
+    fn note_time(&mut self, config: &Config) {
+        self.late = config.open.is_after_grace(&self.entry);
+    }
+
     /// Reads what is there; `None` instead of a wait, or for want of budget. Zero: the peer has
     /// finished.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn read_now(
         &mut self,
-        buffer: &mut [u8],
+        buf: &mut [u8],
         cx: &mut Context<'_>,
     ) -> io::Result<Option<usize>> {
         if self.drained {
             return Ok(None);
         }
-        let size = buffer.len();
-        let n = self.stream.try_read(buffer, cx).transpose()?;
+        let size = buf.len();
+        let n = self.stream.try_read(buf, cx).transpose()?;
         self.drained = n.is_none_or(|n| n < size);
+        self.stale = false;
         self.ended = n == Some(0);
         Ok(n)
     }
 
     /// Reads without a wait, from a future that has no context.
-    async fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        poll_fn(|cx| Poll::Ready(self.read_now(buffer, cx))).await
+    async fn try_read(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        poll_fn(|cx| Poll::Ready(self.read_now(buf, cx))).await
     }
 
     /// Looks without a wait. `None`: nothing is there for certain.
-    pub(crate) async fn look(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let n = look(&mut self.stream, buffer).await?;
+    pub(crate) async fn look(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        let n = look(&mut self.stream, buf).await?;
         self.ended = n == Some(0);
         Ok(n)
+    }
+
+    /// Waits for the end of the peer's side.
+    pub(crate) fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
+        self.stream.closed()
     }
 
     // ---- Writing --------------------------------------------------------------------------------
 
     /// Writes out what was gathered, and lets every other task that is ready run.
-    pub(crate) async fn give_way(&mut self, config: &Config) -> Result<(), Trouble> {
+    pub(crate) async fn give_way(&mut self, config: &Config) -> io::Result<()> {
         self.begin_wait(config).await?;
-        yield_now().await.map_err(|interrupt| Trouble::Failed(interrupt.into()))
+        Ok(yield_now().await?)
     }
 
     /// Writes all that was gathered.
-    pub(crate) async fn flush(&mut self, config: &Config) -> Result<(), Trouble> {
+    pub(crate) async fn flush(&mut self, config: &Config) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());
         }
+        self.progress = true;
         self.take_time();
         let size = self.out.len();
-        match poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
-            true => {
-                weigh(size);
-                Ok(())
-            }
-            // In a box, as all that few connections ever need.
-            false => Box::pin(self.write_through(&[], config)).await,
+        if poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
+            weigh(size);
+            return Ok(());
         }
+        // In a box, as all that few connections ever need.
+        Box::pin(self.write_through(&[], config)).await
     }
 
     /// Writes what was gathered, as far as that takes no wait. Whether it was all.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn try_flush(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         while !self.out.is_empty() {
             match self.stream.try_write(&self.out, cx).transpose()? {
@@ -276,49 +289,73 @@ impl<S: Stream> Transport<S> {
                 // Noted at once: whoever is dropped in the next wait has not written it twice.
                 Some(n) => self.written(n),
                 None => {
-                    self.unseen = Unseen::Output;
+                    self.entry.much.set(true);
                     return Ok(false);
                 }
             }
         }
+        self.entry.flushed();
         Ok(true)
+    }
+
+    /// Writes what was gathered, as far as that takes no wait, while somebody else waits. A failure
+    /// is met again by the next write.
+    pub(crate) async fn flush_beside(&mut self) {
+        self.take_time();
+        let flush = |cx: &mut Context<'_>| {
+            // With a budget that is spent it writes nothing: then in the next turn.
+            if matches!(self.try_flush(cx), Ok(false)) && !take_budget() {
+                cx.waker().wake_by_ref();
+            }
+            Poll::Ready(())
+        };
+        poll_fn(flush).await;
     }
 
     /// So much of what was gathered is written.
     fn written(&mut self, n: usize) {
-        self.stalled.set(None);
         if n == self.out.len() {
             self.out.clear();
         } else {
-            self.unseen = Unseen::Output;
+            self.entry.much.set(true);
             self.out.drain(..n);
         }
     }
 
     /// Writes all that was gathered and then `more`, which is not copied.
-    pub(crate) async fn write_through(
-        &mut self,
-        more: &[u8],
-        config: &Config,
-    ) -> Result<(), Trouble> {
-        self.unseen = Unseen::Output;
-        let (span, mut at) = (config.deadlines.write, 0);
+    pub(crate) async fn write_through(&mut self, more: &[u8], config: &Config) -> io::Result<()> {
+        self.stale = true;
+        self.entry.much.set(true);
+        let Deadlines { write, write_rate, .. } = config.deadlines;
+        let mut at = 0;
         while !self.out.is_empty() || at < more.len() {
-            let Transport { stream, entry, out, stalled, .. } = self;
+            self.progress = true;
+            let Transport { stream, entry, out, pace, .. } = self;
             let rest = &more[at..more.len().min(at + PIECE)];
             let bufs = [IoSlice::new(out), IoSlice::new(rest)];
-            let written = write_until_stalled(stream, &bufs, (entry.deadline(), span), stalled);
-            let n = match written.await? {
-                Some(0) => return Err(Trouble::Failed(ErrorKind::WriteZero.into())),
+            let limit = (entry.deadline(), MinRate::new(write_rate, write));
+            let n = match write_until_stalled(stream, &bufs, limit, pace).await? {
+                Some(0) => return Err(ErrorKind::WriteZero.into()),
                 Some(n) => n,
-                None => return Err(Trouble::Expired(Phase::Write)),
+                None => return Err(self.expire(Phase::Write, config)),
             };
             weigh(n);
             let gathered = n.min(self.out.len());
             self.written(gathered);
             at += n - gathered;
         }
+        self.entry.flushed();
         Ok(())
+    }
+
+    /// Waits until the peer has all that was written, or its deadline has passed.
+    pub(crate) async fn sent(&mut self, config: &Config) -> io::Result<()> {
+        let deadline = self.entry.deadline();
+        let until = deadline.now() + config.deadlines.write;
+        match guard(deadline, until, self.stream.sent()).await {
+            Err(error) if is_timeout(&error) => Ok(()),
+            sent => sent,
+        }
     }
 
     pub(crate) fn shutdown(&mut self) -> io::Result<()> {
@@ -330,28 +367,4 @@ impl<S: Stream> Transport<S> {
 /// writes has written 2 MiB before others have their turn.
 fn weigh(bytes: usize) {
     traps::spend_budget(u32::try_from(bytes / OPERATION).unwrap_or(u32::MAX));
-}
-
-/// Runs a handler's work. Whenever it waits for something other than this stream, what was gathered
-/// goes out, as far as that takes no wait: answers before its own are not held back. A failure is
-/// met again by the next write.
-pub(crate) fn flushing<S: Stream, T>(
-    transport: &RefCell<Transport<S>>,
-    mut work: impl Future<Output = T> + Unpin,
-) -> impl Future<Output = T> {
-    poll_fn(move |cx| {
-        let polled = Pin::new(&mut work).poll(cx);
-        if polled.is_pending()
-            && let Ok(mut transport) = transport.try_borrow_mut()
-        {
-            transport.take_time();
-            match transport.try_flush(cx) {
-                Ok(true) => transport.entry.flushed(),
-                // With a budget that is spent it writes nothing: then in the next turn.
-                Ok(false) if !take_budget() => cx.waker().wake_by_ref(),
-                Ok(false) | Err(_) => {}
-            }
-        }
-        polled
-    })
 }

@@ -10,14 +10,16 @@ use traps::{Interruptible, budget, note_warning};
 
 use super::config::Config;
 use super::connections::UntilClose;
-use super::deadlines::Phase;
-use super::gone::{Gone, is_late};
+use super::gone::Gone;
 use super::head::{Head, Version};
 use super::response::{BodyField, Response, write_chunk_size};
 use super::status::Refusal;
-use super::transport::{Transport, Trouble};
+use super::transport::Transport;
 use crate::limits::{DISCARDED, GATHER};
 use crate::stream::Stream;
+
+/// What an access log shows where no answer was sent: the client has left before.
+const NONE_SENT: u16 = 499;
 
 /// Makes the answer that says what went wrong: from a status and a sentence.
 pub type ErrorPage = fn(u16, &str) -> Response;
@@ -32,8 +34,8 @@ fn text_page(status: u16, why: &str) -> Response {
 pub(crate) enum Fault {
     /// The peer broke a rule or a limit of the body and is told so.
     Refused(Refusal),
-    /// It took too long, or the stream failed: there is nobody to tell.
-    Lost(Option<Phase>),
+    /// It took too long, has left, or the stream failed: there is nobody to tell.
+    Lost,
     /// The handler has let go of a piece of its answer half-way.
     Cut,
 }
@@ -67,6 +69,10 @@ pub(crate) struct Writer<'r, S> {
     pub(crate) fault: Option<Fault>,
     /// Of what the server itself answers.
     pub(crate) error_page: ErrorPage,
+    /// What the access log is told: the status, 499 where none was sent.
+    pub(crate) status: u16,
+    /// And how many bytes of the body were handed to the stream.
+    pub(crate) length: u64,
 }
 
 impl<'r, S: Stream> Writer<'r, S> {
@@ -76,85 +82,99 @@ impl<'r, S: Stream> Writer<'r, S> {
         keep_alive: bool,
         expects: bool,
     ) -> Writer<'r, S> {
-        let (streamed, fault, error_page) = (Streamed::No, None, text_page as ErrorPage);
-        let kept = Vec::new();
-        Writer { transport, config, streamed, kept, keep_alive, expects, fault, error_page }
+        Writer {
+            transport,
+            config,
+            streamed: Streamed::No,
+            kept: Vec::new(),
+            keep_alive,
+            expects,
+            fault: None,
+            error_page: text_page,
+            status: NONE_SENT,
+            length: 0,
+        }
     }
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
 impl<S: Stream> Writer<'_, S> {
-    /// Whether the handler has left the answer to what it returns.
-    #[inline]
-    pub(crate) fn is_untouched(&self) -> bool {
-        self.fault.is_none() && self.streamed == Streamed::No
-    }
-
     /// Whether nothing of the answer has gone out, or been gathered to go out.
     pub(crate) fn is_open(&self) -> bool {
         self.streamed == Streamed::No || !self.kept.is_empty()
     }
 
-    /// The bytes to send after a handler ended with `outcome`: `None` for nothing, because the
-    /// answer has broken off and the connection closes [so](super::Request::after_break).
-    pub(crate) fn judge(
-        &mut self,
-        outcome: io::Result<Response>,
-    ) -> Result<Option<Response>, Trouble> {
-        if !self.kept.is_empty() {
+    /// Takes a head back that was kept. Whether nothing of an answer has gone out then.
+    pub(crate) fn reopen(&mut self) -> bool {
+        if self.is_open() {
             self.kept.clear();
-            self.streamed = Streamed::No;
+            (self.streamed, self.status) = (Streamed::No, NONE_SENT);
         }
-        Ok(match (outcome, self.fault, self.streamed) {
-            (Err(error), ..) if is_from_outside(&error) => return Err(error.into()),
-            (_, Some(Fault::Lost(Some(phase))), _) => return Err(Trouble::Expired(phase)),
-            (Err(error), Some(Fault::Lost(None)), _) => return Err(error.into()),
-            (Ok(_), Some(Fault::Lost(None)), _) => None,
-            (Ok(response), _, Streamed::No) => Some(response),
-            (Ok(_), _, Streamed::Done) => Some(Response::sent()),
-            (Err(_), Some(Fault::Refused(refusal)), Streamed::No) => {
-                Some((self.error_page)(refusal.status, refusal.why))
-            }
-            (Err(error), None, Streamed::No) if is_late(&error) => {
-                let late = (self.error_page)(503, "the answer took too long\n");
-                Some(late.ask_again().and_close())
-            }
-            (outcome @ Err(_), fault @ None, Streamed::No) => {
-                note_own(&outcome, fault);
-                Some(self.broken())
-            }
-            (Err(error), None, Streamed::Nothing(0)) if is_unwanted(&error) => {
-                Some(Response::sent())
-            }
-            // The client asked for no body, by HEAD: that may be all that is wrong.
-            (Err(error), None, Streamed::Nothing(_)) if is_unwanted(&error) => None,
-            // It broke off, and the client can tell, unless it wanted nothing of it.
-            (outcome, fault, _) => {
-                note_own(&outcome, fault);
-                None
-            }
-        })
+        self.is_open()
     }
 
-    /// The answer of a handler that failed.
-    #[cold]
-    pub(crate) fn broken(&self) -> Response {
-        (self.error_page)(500, "something went wrong\n").and_close()
+    /// The bytes to send after a handler ended with `outcome`: `None` for nothing, because the
+    /// answer has broken off and the connection closes.
+    pub(crate) fn judge(&mut self, outcome: io::Result<Response>) -> io::Result<Option<Response>> {
+        if !self.kept.is_empty() {
+            self.reopen();
+        }
+        let error = match (outcome, self.streamed) {
+            (Err(error), _) if self.fault == Some(Fault::Lost) => return Err(error),
+            (Ok(_), _) if self.fault == Some(Fault::Lost) => return Ok(None),
+            (Ok(response), Streamed::No) => return Ok(Some(response)),
+            (Ok(_), Streamed::Done) => return Ok(Some(Response::sent())),
+            // It broke off, and the client can tell.
+            (Ok(_), _) => return Ok(None),
+            (Err(error), _) => error,
+        };
+        match Gone::of(&error) {
+            Some(Gone::Left) => {
+                self.fault = Some(Fault::Lost);
+                return Ok(None);
+            }
+            Some(Gone::Late) => {
+                let limit = format!("{:?}", self.config.deadlines.handler);
+                self.transport.borrow().hit(self.config, "handler_wait", limit);
+            }
+            Some(Gone::Panicked) | None => {}
+        }
+        // The client asked for no body, by HEAD: that may be all that is wrong.
+        if self.fault.is_none() && is_unwanted(&error) {
+            match self.streamed {
+                Streamed::Nothing(0) => return Ok(Some(Response::sent())),
+                Streamed::Nothing(_) => return Ok(None),
+                _ => {}
+            }
+        }
+        // A fault of the connection has no line: a client can bring it about as often as it likes.
+        // What is gone has its line already.
+        if !matches!(self.fault, Some(Fault::Refused(_))) && Gone::of(&error).is_none() {
+            note_warning(format!("a handler failed: {error}"));
+        }
+        Ok((self.streamed == Streamed::No).then(|| self.page(&error)))
+    }
+
+    /// What is answered for a handler that failed.
+    fn page(&self, error: &io::Error) -> Response {
+        match self.fault {
+            Some(Fault::Refused(Refusal { status, why, .. })) => {
+                let page = (self.error_page)(status, why);
+                if status == 503 { page.ask_again() } else { page }
+            }
+            _ if Gone::of(error) == Some(Gone::Late) => {
+                let late = (self.error_page)(503, "the answer took too long\n");
+                late.ask_again().and_close()
+            }
+            _ => (self.error_page)(500, "something went wrong\n").and_close(),
+        }
     }
 
     /// Nothing more can be done with the stream, unless an interrupt ended the wait: then it did
     /// nothing, and whoever set a timeout around it may go on.
-    pub(crate) fn lose(&mut self, trouble: Trouble) -> io::Error {
-        let (phase, error) = match trouble {
-            // The stream was reset then.
-            Trouble::Expired(Phase::Write) => {
-                (Some(Phase::Write), ErrorKind::ConnectionReset.into())
-            }
-            Trouble::Expired(phase) => (Some(phase), ErrorKind::TimedOut.into()),
-            Trouble::Failed(error) => (None, error),
-        };
+    pub(crate) fn lose(&mut self, error: io::Error) -> io::Error {
         if error.interrupt().is_none() {
-            self.fault = Some(Fault::Lost(phase));
+            self.fault = Some(Fault::Lost);
         }
         error
     }
@@ -190,6 +210,7 @@ impl<S: Stream> Writer<'_, S> {
         let version = (self.keep_alive, head.version);
         response.write_head(&mut self.kept, &self.config.date, field, version);
         self.streamed = if head.no_body { nothing } else { streamed };
+        self.status = response.status();
     }
 
     /// Lets the head of a streamed answer go out.
@@ -206,24 +227,28 @@ impl<S: Stream> Writer<'_, S> {
         self.transport.borrow().entry.until_close.set(state);
     }
 
-    /// Before a head is written.
-    #[inline]
-    pub(crate) fn refresh_date(&self) {
-        self.transport.borrow().entry.refresh_date(self.config);
-    }
-
-    /// Gathers the head of the answer, and what is to follow it at once.
-    #[inline(always)]
-    pub(crate) fn write_head(
+    /// Gathers a whole answer, but for a body that is too large to be copied. Whether that is all.
+    pub(crate) fn gather_answer(
         &mut self,
         response: &Response,
         field: BodyField,
         version: Version,
-        then: &[u8],
-    ) {
+        body: &[u8],
+    ) -> bool {
+        self.refresh_date();
         let out = &mut self.transport.borrow_mut().out;
         response.write_head(out, &self.config.date, field, (self.keep_alive, version));
-        out.extend_from_slice(then);
+        (self.status, self.length) = (response.status(), body.len() as u64);
+        let is_small = body.len() <= GATHER;
+        if is_small {
+            out.extend_from_slice(body);
+        }
+        is_small
+    }
+
+    /// Before a head is written.
+    fn refresh_date(&self) {
+        self.config.refresh_date(self.transport.borrow().entry.now());
     }
 
     /// Whether so much was gathered that it is to be written first.
@@ -232,7 +257,8 @@ impl<S: Stream> Writer<'_, S> {
     }
 
     /// Gathers what is small, writes what is large.
-    pub(crate) async fn send(&mut self, bytes: &[u8], after: &[u8]) -> io::Result<()> {
+    async fn send(&mut self, bytes: &[u8], after: &[u8]) -> io::Result<()> {
+        self.length += bytes.len() as u64;
         if bytes.len() > GATHER {
             self.write_large(bytes).await?;
         } else {
@@ -242,7 +268,7 @@ impl<S: Stream> Writer<'_, S> {
         Ok(())
     }
 
-    pub(crate) fn gather(&mut self, bytes: &[u8]) {
+    fn gather(&mut self, bytes: &[u8]) {
         self.transport.borrow_mut().out.extend_from_slice(bytes);
     }
 
@@ -253,7 +279,7 @@ impl<S: Stream> Writer<'_, S> {
         let mut transport = self.transport.borrow_mut();
         let sent = Box::pin(transport.write_through(bytes, self.config)).await;
         drop(transport);
-        sent.map_err(|trouble| self.lose(trouble))?;
+        sent.map_err(|error| self.lose(error))?;
         self.fault = before;
         Ok(())
     }
@@ -323,38 +349,21 @@ impl<S: Stream> Writer<'_, S> {
     /// Writes out what was gathered, without the head that is kept.
     pub(crate) async fn flush_gathered(&mut self) -> io::Result<()> {
         let flushed = self.transport.borrow_mut().flush(self.config).await;
-        flushed.map_err(|trouble| self.lose(trouble))
+        flushed.map_err(|error| self.lose(error))
     }
 
     /// Whether anything can still be sent.
     pub(crate) fn check(&self) -> io::Result<()> {
         match self.fault {
-            Some(Fault::Lost(_) | Fault::Cut) => Err(ErrorKind::ConnectionAborted.into()),
+            Some(Fault::Lost | Fault::Cut) => Err(ErrorKind::ConnectionAborted.into()),
             Some(Fault::Refused(_)) | None => Ok(()),
         }
     }
 }
 
-/// Whether an interrupt from around the connection ended the handler. A timeout that it has set
-/// itself, or the cancellation of another task, is a failure of its own where it passes it on.
-fn is_from_outside(error: &io::Error) -> bool {
-    error.interrupt().is_some_and(|interrupt| !interrupt.has_left())
-}
-
 /// Whether it may be the server's, for a handler that writes a body which nobody wants.
 fn is_unwanted(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Unsupported)
-}
-
-/// A line for an error of the handler's own. A fault of the connection has none: a client can bring
-/// it about as often as it likes.
-#[cold]
-fn note_own(outcome: &io::Result<Response>, fault: Option<Fault>) {
-    let (Err(error), None | Some(Fault::Cut)) = (outcome, fault) else { return };
-    // Each of these has its line already.
-    if Gone::of(error).is_none() {
-        note_warning(format!("a handler failed: {error}"));
-    }
 }
 
 fn wrong_length(what: &str) -> io::Error {

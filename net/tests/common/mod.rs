@@ -1,9 +1,7 @@
 //! A handler to be tested, and a client on the other end of a pipe, on a simulated machine.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use std::future::Future;
-use std::io::{self, IoSlice};
-use std::rc::Rc;
+use std::io;
 use std::time::Duration;
 
 use kernel::{Kernel, Sim};
@@ -145,30 +143,10 @@ pub fn talk_in_pieces(config: Config, capacity: usize, most: usize, acts: &[Act<
     talk_to(App, config, capacity, most, acts)
 }
 
-/// Talks to a server with that handler: once over a stream that is waited for first, and once over
-/// one that is read from first. What is seen is the same.
+/// Talks to a server with that handler.
 pub fn talk_to(
-    handler: impl Handler + Clone + 'static,
-    config: Config,
-    capacity: usize,
-    most: usize,
-    acts: &[Act<'_>],
-) -> Seen {
-    let config = Rc::new(config);
-    let over = |reads_first| talk_over(reads_first, handler.clone(), &config, capacity, most, acts);
-    let seen = over(false);
-    let other = over(true);
-    // In how many pieces it came is the pipe's matter.
-    let last = |seen: &Seen| seen.reads.last().map(|(at, _)| *at);
-    assert_eq!((&other.text, other.closed_at), (&seen.text, seen.closed_at), "read from first");
-    assert_eq!(last(&other), last(&seen), "read from first");
-    seen
-}
-
-fn talk_over(
-    reads_first: bool,
     handler: impl Handler + 'static,
-    config: &Rc<Config>,
+    config: Config,
     capacity: usize,
     most: usize,
     acts: &[Act<'_>],
@@ -176,9 +154,7 @@ fn talk_over(
     let mut kernel = Kernel::new(Sim::new());
     let (mut server, mut client) = duplex(capacity);
     server.set_short_reads(most);
-    let server = Server { end: server, reads_first };
     let seen = kernel.run(async {
-        let config = config.clone();
         let mut conn =
             spawn("conn", async move { serve_connection(server, &handler, &config).await }).await;
         let mut seen = Seen { text: String::new(), closed_at: None, reads: Vec::new() };
@@ -206,53 +182,6 @@ fn talk_over(
     });
     kernel.shutdown().expect("it shuts down");
     seen.expect("nothing hangs")
-}
-
-/// What a stream of a test does as the end of a pipe does that it has: all but a reset.
-macro_rules! as_its_end_does {
-    () => {
-        fn read_from(
-            &mut self,
-            buf: &mut [u8],
-            site: traps::core::names::Site,
-        ) -> impl Future<Output = io::Result<usize>> {
-            self.end.read_from(buf, site)
-        }
-
-        fn write_from(
-            &mut self,
-            bufs: &[IoSlice<'_>],
-            site: traps::core::names::Site,
-        ) -> impl Future<Output = io::Result<usize>> {
-            self.end.write_from(bufs, site)
-        }
-
-        fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-            self.end.readable()
-        }
-
-        fn shutdown(&mut self) -> io::Result<()> {
-            self.end.shutdown()
-        }
-    };
-}
-
-/// The server's end of a pipe, which says what a connection on it is to begin with.
-struct Server {
-    end: PipeEnd,
-    reads_first: bool,
-}
-
-impl Stream for Server {
-    as_its_end_does!();
-
-    fn reads_first(&self) -> bool {
-        self.reads_first
-    }
-
-    fn reset(&mut self) -> io::Result<()> {
-        self.end.reset()
-    }
 }
 
 /// Reads for so long.

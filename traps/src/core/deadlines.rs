@@ -102,6 +102,11 @@ impl DeadlineTable {
         }
     }
 
+    /// Has the table scanned in the next turn, and not when a tick has passed.
+    pub(crate) fn hurry(&self) {
+        self.slots.borrow_mut().soonest = Time::ZERO;
+    }
+
     /// Takes a deadline back, unless it has fired. Gives what it was.
     #[inline]
     pub(crate) fn clear(&self, slot: u32) -> Was {
@@ -136,7 +141,8 @@ impl DeadlineTable {
         if is_armed(at) { at } else { Time::NEVER }
     }
 
-    /// The point before which no scan can find anything, if any deadline is set.
+    /// The point before which no scan can find anything, if any deadline is set; [`Time::ZERO`] if
+    /// the next turn is to scan.
     #[inline]
     #[must_use]
     pub fn soonest(&self) -> Option<Time> {

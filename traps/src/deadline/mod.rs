@@ -110,6 +110,14 @@ impl ConnectionDeadline {
         self.set(self.point_of(limit.into()), Location::caller());
     }
 
+    /// Fires it in the next turn, whatever it was armed to: for whoever ends the wait of another
+    /// task. Does not trap.
+    #[track_caller]
+    pub fn fire(&self) {
+        self.set(self.now(), Location::caller());
+        self.kernel.deadlines.hurry();
+    }
+
     /// The point in time of a limit that begins now. A span of zero is no limit here.
     #[inline]
     fn point_of(&self, limit: Limit) -> Time {
