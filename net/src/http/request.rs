@@ -237,7 +237,9 @@ impl<'r, S: Stream> Request<'r, S> {
         self.reserve(most).await?;
         let now = self.writer.transport.borrow().entry.now();
         self.whole = now + self.writer.config.deadlines.body_whole;
-        let mut body = Vec::new();
+        // In one piece, where the head has told: growing would leave holes of as much again.
+        let length = if let Body::Length(left) = self.body { left as usize } else { 0 };
+        let mut body = Vec::with_capacity(length);
         while let Some(place) = self.next_piece().await? {
             let piece = self.input.at(place);
             if piece.len() as u64 > most - body.len() as u64 {

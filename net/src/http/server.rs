@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use traps::shutdown::{Hold, has_begun, hold};
-use traps::{connection_deadline, is_traced, spawn};
+use traps::{connection_deadline, is_traced, spawn, yield_now};
 
 use super::config::Config;
 use super::connection::{Connection, live, turn_away};
@@ -28,6 +28,12 @@ impl Deref for Seat {
     fn deref(&self) -> &Config {
         &self.config
     }
+}
+
+/// Whether there is a seat for one more, or one connection gives up its own.
+fn finds_seat(config: &Config) -> bool {
+    let Config { limits, deadlines, open, .. } = config;
+    open.serving() < limits.connections || open.give_up_a_seat(deadlines.head)
 }
 
 /// Accepts connections and serves each in a task of its own, until the
@@ -100,9 +106,14 @@ pub async fn serve<H: Handler + 'static>(
             }
         }
         config.open.caps.sum_up(clock.now(), false);
-        let is_full = config.connections() >= config.limits.connections;
         let seat = Seat { config: config.clone(), _hold: hold() };
-        if is_full && !config.open.give_up_a_seat(config.deadlines.head) {
+        let mut has_seat = finds_seat(&config);
+        if !has_seat {
+            // Those that were accepted in this turn have not run yet, and may be silent.
+            yield_now().await?;
+            has_seat = finds_seat(&config);
+        }
+        if !has_seat {
             let refuse = async move { turn_away(stream, &seat).await };
             spawn("refused", refuse).detached().await;
             continue;
