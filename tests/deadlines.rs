@@ -1463,3 +1463,30 @@ fn a_deadline_whose_task_has_ended_fires_for_nobody() {
     });
     assert_eq!(ran.lines(|line| line.contains("cleanup")).len(), 0, "{}", ran.trace);
 }
+
+/// Who is to make room for another, say, is told by a third task, and the tick is long.
+#[test]
+fn a_deadline_that_is_fired_ends_a_wait_in_the_next_turn() {
+    let options = Options::new().tick(60 * SECOND);
+    let ran = Kernel::with_options(Sim::new(), options).run(async {
+        let deadline = Rc::new(connection_deadline().await);
+        let theirs = deadline.clone();
+        // The table has been scanned just now, so the next scan is a tick away.
+        assert!(deadline.guard(SECOND, sleep(90 * SECOND)).await.is_err());
+        let before = clock().await;
+        spawn("other", async move {
+            sleep(SECOND).await.unwrap();
+            theirs.fire();
+        })
+        .detached()
+        .await;
+        let cut = deadline.guard(600 * SECOND, sleep(900 * SECOND)).await;
+        assert!(cut.is_err() && deadline.fired());
+        let passed = clock().await.since(before);
+        // One that is armed to a point that has passed waits for the tick.
+        deadline.arm(clock().await);
+        assert!(sleep(900 * SECOND).await.is_err());
+        (passed, clock().await.since(before) > SECOND)
+    });
+    assert_eq!(ran.unwrap(), (SECOND, true));
+}

@@ -103,7 +103,8 @@ impl Watch<'_> {
         let mut closed = pin!(shield(transport.closed()));
         let mut is_woken = false;
         let left = poll_fn(|cx| match closed.as_mut().poll(cx) {
-            Poll::Ready(closed) => Poll::Ready(closed.is_ok()),
+            // One that fails is closed too.
+            Poll::Ready(_) => Poll::Ready(true),
             Poll::Pending if is_woken => Poll::Ready(false),
             Poll::Pending => {
                 is_woken = true;
