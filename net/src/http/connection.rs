@@ -1,26 +1,41 @@
 //! The life of a connection, from its first byte to its end.
 //!
 //! ```text
-//!            +---------------------- nothing more is here ------------------------+
-//!            v                                                                    |
-//!  open --> BUSY: read a head, check it, call the handler, write the answer, drain the body
-//!            |  ^                                                                 |
-//!            |  +-- IDLE: wait for the first byte of the next request <--keep-alive
-//!            v
-//!          LINGER: say goodbye, read what the peer still sends --> closed
+//!  open           a byte, or one last look
+//!   |  +----------------------------------+
+//!   v  v                                  |
+//! +---------+   nothing is here       +------+
+//! |  HEAD   | ----------------------> | IDLE |
+//! +---------+                         +------+
+//!   |  |   ^
+//!   |  +---|--- refused, nothing came ----------+
+//!   v      +--------------------------+         |
+//! +---------+                         |         |
+//! | HANDLER | ---- failed, late ------|---------+
+//! +---------+                         |         |
+//!   |    |                            |         |
+//!   |  +------+                       |         |
+//!   |  | BODY | -- slow, broken off --|---------+
+//!   v  +------+                       |         v
+//! +---------+                         |    +---------+
+//! | ANSWER  | ---- kept alive --------+    | GOODBYE | --> closed
+//! |         | ---- the last answer ------> +---------+
+//! +---------+
 //! ```
 //!
-//! | state | what it waits for | what ends it |
+//! | state | it waits for | what ends it |
 //! |---|---|---|
-//! | idle | the first byte of a request | a byte: busy. `deadlines.idle`, or `deadlines.head` before the first request; the seat is needed; a drain: one last look, then closed. The peer's end: closed |
-//! | busy: head | the rest of a head | the head is whole: handler. `deadlines.head`: 408. The peer's end: 400. A rule or a limit: the status below. All of these linger |
-//! | busy: handler | the handler | its answer. `deadlines.handler`: 503, linger. The client has left: the handler is cancelled, closed. An error or a panic: 500, linger |
-//! | busy: body | a piece of the body, for the handler or to be drained | the piece. `deadlines.body`, `body_rate`, `body_whole`: 408, linger. The peer's end: 400, linger |
-//! | busy: answer | the peer to take the answer | all is written: the next head, or linger. `deadlines.write`, `write_rate`: closed |
-//! | linger | the peer to take the last answer and to stop sending | the peer's end, `deadlines.linger`: closed |
+//! | head | the rest of a head that has begun | It is whole: handler, or 503 after the grace of a drain. Nothing is here: idle. `deadlines.head`: 408. The peer's end: 400. A rule or a limit: the status below. After a refusal, and where nothing came in the last look: goodbye |
+//! | idle | the first byte of a request | A byte: head. `deadlines.idle`, before the first request `deadlines.head`, in a drain at once or after `FIRST_BYTE`; the seat is needed: one last look at head |
+//! | handler | what the handler waits for | Its answer. `deadlines.handler`: 503. An error or a panic: 500. Then goodbye. The client has left: closed |
+//! | body | a piece of the body, for the handler, or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`: 408. The peer's end: 400. Too long: 413. No room in memory: 503. Then goodbye |
+//! | answer | the peer to take what was written | All is gathered: head, in turn with others after `limits.pipelined`. `Connection: close`, `limits.requests`, a drain: goodbye. `deadlines.write`, `write_rate`: closed |
+//! | goodbye | the peer to have all, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`: closed. It is left out where nothing is owed and nothing has come |
 //!
-//! Everywhere: the cancellation of the task ends the connection (503 first, where nothing of an
-//! answer has gone out), and so does an error of the stream.
+//! Once some of an answer has gone out, what would be a status breaks the answer off. The end is a
+//! reset where only that tells the peer so. The cancellation of the task ends every state; a
+//! request of which nothing was answered gets 503 first. An error of the stream ends every state,
+//! too.
 //!
 //! Every status that is the server's own, and why:
 //!
