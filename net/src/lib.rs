@@ -2,8 +2,8 @@
 //!
 //! [`TcpListener`] and [`TcpStream`]; [`Stream`], what the HTTP handler needs of either end, and
 //! [`pipe`], a stream in memory; [`WriteDeadline`] and [`MinRate`] against peers that stall;
-//! [`http::serve`], a server that ends when its kernel does; [`process`], processes and their
-//! pipes.
+//! [`http::serve`], a server that ends when its kernel does; [`web`], what its handlers are made
+//! of, and a client; [`process`], processes and their pipes.
 //!
 //! An operation is tried first and traps only when it would block (`attempt.rs`). What waits is a
 //! plain function returning a future, so that the log names the line that called it. Not so in

@@ -2,8 +2,10 @@
 //!
 //! A shutdown goes through phases. *Close*: the flag is set and who waits for it is woken. *Drain*:
 //! until every [`Hold`] is dropped, or too long. Then all that is left is cancelled, awaited and
-//! dropped. A server that ends well ends its accept loop by [`until_begun`]; each of its
-//! connections takes a [`hold`] and waits for its next request by [`until_begun`] too.
+//! dropped. A server that ends well ends its accept loop by [`until_begun`]. Each of its
+//! connections takes a [`hold`]. The wait for its next request ends when the shutdown begins: by
+//! [`until_begun`] too, or because the server fires the
+//! [deadline](crate::ConnectionDeadline::fire) of that wait.
 //!
 //! Decides nothing: the phases are the kernel's.
 

@@ -5,10 +5,19 @@
 //! listener.
 //!
 //! To read the source, begin with `connection`: the life of a connection in order, and every status
-//! that the server sends by itself. Below it, `line` is what there is of a connection, `transport`
-//! the stream with its waits, `writer` how an answer goes out, `closing` how a connection ends,
-//! `connections` all that are open. `parse`, `target`, `fields`, `class` and `chunked` are pure
-//! functions over bytes.
+//! that the server sends by itself. It is a loop: a connection is busy as long as something is
+//! here, and then waits for the first byte of the next request. Follow a request from there:
+//!
+//! - `busy`, what a connection has while it is busy; `read_head`, how the next head is read;
+//! - `handling`, how the handler is run; `request`, what it sees, the body included;
+//! - `finish`, what is left when the handler has ended; `writer`, how an answer goes out;
+//!   `response`, what an answer is; `closing`, how a connection ends.
+//!
+//! Below these is `transport`, the stream of a busy connection with its waits for the peer. Beside
+//! them, `connections` knows all that are open and which of them closes for a new one. `memory`
+//! bounds the bodies in memory, `limits` and `deadlines` say how much a peer may send and how long
+//! it may take, and an access log is told an `exchange`. `server` accepts. `parse`, `class`,
+//! `fields`, `target`, `chunked`, `head`, `status` and `date` neither read nor wait.
 //!
 //! What handlers are made of, and a client, is in [`web`](crate::web). Which rules of HTTP the
 //! server keeps is on a page of its own, [`conformance`](crate::guide::conformance). There is no

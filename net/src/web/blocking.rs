@@ -100,7 +100,9 @@ impl fmt::Debug for Entrance {
 /// is full not a byte of the body is read. Then the body, then a place in the gate, then
 /// the thread: who finds the gate full only now is refused too, and uses no thread. Until the
 /// thread has ended it keeps its token and its place in the gate, also when the connection is
-/// gone. A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
+/// gone. The wait for the thread counts for
+/// [`Deadlines::handler`](crate::http::Deadlines::handler): when that has passed, the client is
+/// answered 503. A panic is a 500, as any handler's. Costs two allocations and a copy of the head.
 ///
 /// ```
 /// use net::http::Response;

@@ -90,8 +90,8 @@ impl<'e> Event<'e> {
     }
 }
 
-/// An answer of events. Each goes out at once; while nothing is to be told, [`Events::during`]
-/// lets a client that has gone be noticed.
+/// An answer of events. Each goes out at once. While nothing is to be told, wait by
+/// [`Events::during`], which keeps the connection and the handler alive.
 ///
 /// ```
 /// use std::io;
@@ -175,8 +175,11 @@ impl<'a, 'r, S: Stream> Events<'a, 'r, S> {
         self.write(&text).await
     }
 
-    /// Waits for `work`, and meanwhile sends a remark, which clients pass over, in every such span:
-    /// proxies keep a connection on which something comes, and a client that has gone is noticed.
+    /// Waits for `work`, and meanwhile sends a remark, which clients pass over, in every such span.
+    /// Proxies keep a connection on which something comes. A client that is gone without having
+    /// closed its connection is noticed. With each remark the time of
+    /// [`Deadlines::handler`](crate::http::Deadlines::handler) begins anew, so the span is to be
+    /// shorter than that.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! What stands on the HTTP handler and could be someone else's: a [`Router`], [`Files`],
 //! [`Events`], [`Blocking`] handlers, JSON, and a [`Client`].
 //!
-//! It uses `http` as any program may, but for the chunked coding and the grammar of hosts, which
-//! the client shares with the server.
+//! It uses `http` as any program may, but for what the client shares with the server: the classes
+//! of bytes, the chunked coding, and the grammar of hosts.
 
 mod blocking;
 mod call;
