@@ -1466,7 +1466,7 @@ fn a_deadline_whose_task_has_ended_fires_for_nobody() {
 
 /// Who is to make room for another, say, is told by a third task, and the tick is long.
 #[test]
-fn a_deadline_that_is_fired_ends_a_wait_in_the_next_turn() {
+fn a_deadline_that_is_fired_does_not_wait_for_the_tick() {
     let options = Options::new().tick(60 * SECOND);
     let ran = Kernel::with_options(Sim::new(), options).run(async {
         let deadline = Rc::new(connection_deadline().await);

@@ -17,7 +17,7 @@ pub(crate) const BACK_OFF_LONGEST: Duration = Duration::from_secs(1);
 /// How often a listener backs off once the kernel shuts down.
 pub(crate) const LAST_TRIES: u32 = 3;
 
-/// Field lines in a head that fit on the stack.
+/// The most field lines that a head may have.
 pub(crate) const FIELDS: usize = 100;
 
 /// Empty lines that a client may send before a request.
@@ -75,5 +75,5 @@ pub(crate) const REPLY_HEAD: usize = 64 * 1024;
 /// Interim answers (100 to 199) that a client passes over before the final one.
 pub(crate) const INTERIM: usize = 8;
 
-/// Buffers and seats that wait for their next use, of each kind; more are freed.
+/// Buffers that wait for their next use; more are freed.
 pub(crate) const SPARE: usize = 64;

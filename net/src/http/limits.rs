@@ -28,10 +28,9 @@ pub struct Limits {
     /// Bytes of a body that the handler left unread, read and thrown away to keep the connection;
     /// with more left it closes. Default 64 KiB.
     pub drain: u64,
-    /// Connections that [`serve`](super::serve) serves at once. One more takes the place of the
-    /// connection that has waited longest for its first byte, else of that which has waited longest
-    /// for its next request; if none waits so, it is answered with 503, `Retry-After: 1` and the
-    /// close, whatever it asks. Default 16,384.
+    /// Connections that [`serve`](super::serve) serves at once. One more has another closed that
+    /// waits for its first byte or its next request, as told there. If there is none, it is
+    /// answered with 503, `Retry-After: 1` and the close, whatever it asks. Default 16,384.
     pub connections: usize,
     /// Requests on one connection: the answer to the last says `Connection: close`. Default
     /// 1,000,000.

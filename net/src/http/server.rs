@@ -44,11 +44,13 @@ fn finds_seat(config: &Config) -> bool {
 /// A connection that fails ends alone. What its stream says, a reset in the midst of a body for
 /// example, is no news: the task's line is `exit ok`, as any task's that returns. The log has what
 /// the server did: a `cap` line for a limit or a deadline that was hit, a `warn` line for a
-/// [handler](Handler::handle) that failed. Above
-/// [`Limits::connections`](super::Limits::connections) the connection that has waited longest for
-/// its next request closes for the new one; if none waits so, the new one is refused with 503. When
-/// descriptors run out, as many connections close as are needed: those that have waited longest for
-/// their next request, then those that have yet to send anything, after half a second.
+/// [handler](Handler::handle) that failed.
+///
+/// Above [`Limits::connections`](super::Limits::connections) one connection closes for each new
+/// one: the longest silent one, which has not sent a byte for half a second; else the one that has
+/// waited longest for its next request; else the longest silent one of all. If there is none, the
+/// new one is refused with 503. When descriptors run out, one connection closes for each new one in
+/// the same order, and after those a peer that does not read why it was refused.
 ///
 /// A whole server, which a signal ends in phases:
 ///

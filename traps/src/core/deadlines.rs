@@ -102,7 +102,7 @@ impl DeadlineTable {
         }
     }
 
-    /// Has the table scanned in the next turn, and not when a tick has passed.
+    /// Has the table scanned at the kernel's next look, and not when a tick has passed.
     pub(crate) fn hurry(&self) {
         self.slots.borrow_mut().soonest = Time::ZERO;
     }
@@ -142,7 +142,7 @@ impl DeadlineTable {
     }
 
     /// The point before which no scan can find anything, if any deadline is set; [`Time::ZERO`] if
-    /// the next turn is to scan.
+    /// the next look is to scan.
     #[inline]
     #[must_use]
     pub fn soonest(&self) -> Option<Time> {

@@ -110,8 +110,8 @@ impl ConnectionDeadline {
         self.set(self.point_of(limit.into()), Location::caller());
     }
 
-    /// Fires it in the next turn, whatever it was armed to: for whoever ends the wait of another
-    /// task. Does not trap.
+    /// Fires it when the kernel next looks at the machine, and not up to a tick later, whatever it
+    /// was armed to: for whoever ends the wait of another task. Does not trap.
     #[track_caller]
     pub fn fire(&self) {
         self.set(self.now(), Location::caller());
