@@ -236,6 +236,33 @@ fn d21_a_peer_that_reads_slowly_gets_the_whole_answer() {
     assert!(answer.unwrap().ends_with(&[b'x'; 100_000]));
 }
 
+/// It takes something in each span, and too little over it.
+#[test]
+fn d21_a_peer_that_reads_too_little_over_a_span_is_left() {
+    let mut kernel = kernel::Kernel::new(kernel::Sim::new());
+    let (server, mut client) = net::pipe::duplex(1000);
+    let ended = kernel.run(async {
+        let config = deadlines(|deadlines| deadlines.write_rate = 100);
+        let serve = net::http::serve_connection(server, &common::App, &config);
+        let ask = async {
+            client.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            let (mut read, mut buf) = (0, [0; 500]);
+            loop {
+                traps::sleep(Duration::from_secs(10)).await.unwrap();
+                match client.read(&mut buf).await {
+                    Ok(n) if n > 0 => read += n,
+                    _ => return (read, traps::clock().await),
+                }
+            }
+        };
+        let (served, ended) = traps::join(serve, ask).await;
+        served.unwrap();
+        ended
+    });
+    let (read, at) = ended.unwrap();
+    assert!(read < 100_000 && at < traps::Time::ZERO + Duration::from_secs(120), "{read} {at}");
+}
+
 #[test]
 fn a_refused_client_that_goes_on_sending_is_left_in_the_end() {
     let seen = talk(&[Act::Send(b"GET / HTTP/1.1\r\n\r\n"), seconds(60)]);
