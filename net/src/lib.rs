@@ -18,8 +18,12 @@ mod back_off;
 mod buffer;
 mod descriptors;
 pub mod guide {
-    //! Pages to read: which test holds which rule of HTTP ([`conformance`]).
+    //! Pages to read: the states of an HTTP connection ([`connection`]), and which test holds which
+    //! rule of HTTP ([`conformance`]).
 
+    pub mod connection {
+        #![doc = include_str!("guide/connection.md")]
+    }
     pub mod conformance {
         #![doc = include_str!("guide/conformance.md")]
     }

@@ -65,3 +65,14 @@ fn every_rule_has_its_tests_and_every_test_its_rule() {
         assert!(known, "{HERE}: {name} is not on {PAGE}; add it");
     }
 }
+
+#[test]
+fn the_guide_draws_the_states_of_a_connection_as_the_source_does() {
+    let source = read("net/src/http/connection.rs");
+    let head = source.lines().map_while(|line| line.strip_prefix("//!"));
+    let head: String =
+        head.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect();
+    let from = head.find("```text").expect("there is a drawing");
+    let to = head.find("Every status that is the server's own").expect("a table of statuses");
+    assert!(read("net/src/guide/connection.md").contains(head[from..to].trim_end()));
+}
