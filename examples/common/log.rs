@@ -37,6 +37,8 @@ pub fn start() {
     let level = env_logger::Env::default().default_filter_or("info");
     let mut builder = env_logger::Builder::from_env(level);
     builder.target(Target::Pipe(Box::new(Lines)));
+    // Asked for by an option of its own.
+    builder.filter_module(ACCESS, ::log::LevelFilter::Info);
     builder.format(|out, record| {
         // The hook of a kernel says what the watchdog found, and knows which worker it is about.
         if thread::current().name() == Some("trapline-watchdog") {

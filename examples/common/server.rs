@@ -13,7 +13,7 @@ use std::time::Duration;
 use kernel::{Kernel, Policy, Real, Remote};
 use net::TcpListener;
 use net::http::Config;
-use net::listener::Options;
+use net::listener::{Options, probe};
 use traps::Signal;
 
 use super::stderr::FlushAtEnd;
@@ -211,12 +211,6 @@ impl Place {
     }
 }
 
-/// Fails if somebody listens there: the workers share their port with whoever asks the system for
-/// that, as another server of this kind does. Gives the address, with a port in place of port 0.
-fn probe(addr: SocketAddr, options: Options) -> io::Result<SocketAddr> {
-    TcpListener::bind_with(addr, options)?.local_addr()
-}
-
 /// Runs a server in each of `--workers` threads; they end together. Says where they listen when all
 /// of them do. One that cannot start ends them all.
 pub fn serve<M, F>(args: &Server, main: M) -> ExitCode
@@ -233,7 +227,9 @@ where
         return run(args.kernel(), main(place));
     }
     let _flush = FlushAtEnd;
-    let addr = match probe(args.addr, options) {
+    // The workers share their port with whoever asks the system for that, as another server of this
+    // kind does.
+    let addr = match probe(args.addr) {
         Ok(addr) => addr,
         Err(error) => return report(Some(error.to_string())),
     };

@@ -197,6 +197,24 @@ impl TcpListener {
     }
 }
 
+/// Whether one could listen on an IP address and port: binds a socket and lets go of it. Gives the
+/// address, with a port that the system chose for port 0. It never listens, so nobody can connect.
+/// For a server that then listens several times with [`Options::reuse_port`].
+///
+/// # Errors
+///
+/// The system's, with its kind kept and the address named: `AddrInUse`.
+pub fn probe(address: SocketAddr) -> io::Result<SocketAddr> {
+    let bound = || {
+        let socket = tcp_socket(address)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.local_addr()
+    };
+    let bound = bound().map_err(|error| failed(format!("listen on {address}"), error))?;
+    Ok(bound.as_socket().expect("a TCP socket has an IP address"))
+}
+
 /// Accepted connections inherit that it is without delay, which saves a system call for each.
 fn listen(address: SocketAddr, options: Options) -> io::Result<socket2::Socket> {
     let socket = tcp_socket(address)?;

@@ -23,8 +23,8 @@ pub struct Deadlines {
     /// Over which `body_rate` counts. Default 5 s.
     pub body_window: Duration,
     /// For a whole body that is kept in memory, by
-    /// [`body_to_vec`](super::Request::body_to_vec): so its least rate is its length over this
-    /// time. Then as above. Default 5 min.
+    /// [`body_to_vec`](super::Request::body_to_vec): its length over this time is the rate that it
+    /// must keep, where that is more than `body_rate`. Default 5 min: 28 kB/s for 8 MiB.
     pub body_whole: Duration,
     /// For a handler, as long as it waits for something other than its client: from the head, the
     /// last piece of the body that it read, or the last piece of the answer that went out. Then it
@@ -74,10 +74,8 @@ pub(crate) enum Phase {
     Head,
     /// A piece of a body.
     Body,
-    /// A piece of a body, from a peer that has been slow and may not be slow any longer.
-    SlowBody,
-    /// A piece of a body that is kept in memory, and has taken too long as a whole.
-    WholeBody,
+    /// A piece of a body, from a peer that is to send so many bytes a second and has been slow.
+    SlowBody(u64),
     /// The peer to take some of the answer.
     Write,
     /// The peer to stop sending after a last answer.
@@ -90,11 +88,10 @@ impl Phase {
         let (name, span) = match self {
             Phase::Head => ("head_wait", deadlines.head),
             Phase::Body => ("body_wait", deadlines.body),
-            Phase::SlowBody => {
-                let Deadlines { body_rate, body_window, .. } = deadlines;
-                return Some(("body_rate", format!("{body_rate} window={body_window:?}")));
+            Phase::SlowBody(rate) => {
+                let window = deadlines.body_window;
+                return Some(("body_rate", format!("{rate} window={window:?}")));
             }
-            Phase::WholeBody => ("body_whole", deadlines.body_whole),
             Phase::Write => ("write_wait", deadlines.write),
             Phase::Linger => return None,
         };

@@ -84,7 +84,7 @@ impl<S: Stream> Request<'_, S> {
         let Writer { config, transport, status, length, .. } = &self.writer;
         if let Some(tell) = &config.on_answer.0 {
             tell(&Exchange {
-                peer: transport.borrow().peer_addr(),
+                peer: transport.borrow().peer,
                 request_line: self.input.first_line(config.limits.request_line),
                 status: *status,
                 length: *length,

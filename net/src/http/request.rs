@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-use traps::{Time, ignore_after};
+use traps::ignore_after;
 
 use super::buffers::Input;
 use super::chunked::{Chunks, Piece};
@@ -36,8 +36,8 @@ pub struct Request<'r, S> {
     pub(crate) body: Body,
     /// How fast the body comes.
     pace: Pace,
-    /// Until when the whole body is to be here, if it is kept in memory.
-    whole: Time,
+    /// Bytes a second that the client must send of it.
+    rate: u64,
     /// Room in memory for the body.
     reserved: Option<Reserved<'r>>,
     /// Of the body, read so far.
@@ -188,9 +188,9 @@ impl<'r, S: Stream> Request<'r, S> {
             Framing::Chunked => Body::Chunks(Chunks::new()),
         };
         let writer = Writer::new(transport, config, keep_alive, head.expects);
-        let (pace, whole, trailers) = (Pace::default(), Time::NEVER, Vec::new());
+        let (pace, rate, trailers) = (Pace::default(), config.deadlines.body_rate, Vec::new());
         let (reserved, read, held) = (None, 0, 0);
-        Request { head, input, writer, body, pace, whole, reserved, read, held, trailers }
+        Request { head, input, writer, body, pace, rate, reserved, read, held, trailers }
     }
 }
 
@@ -235,8 +235,6 @@ impl<'r, S: Stream> Request<'r, S> {
             return Err(self.refuse(body_too_long(most)));
         }
         self.reserve(most).await?;
-        let now = self.writer.transport.borrow().entry.now();
-        self.whole = now + self.writer.config.deadlines.body_whole;
         // In one piece, where the head has told: growing would leave holes of as much again.
         let length = if let Body::Length(left) = self.body { left as usize } else { 0 };
         let mut body = Vec::with_capacity(length);
@@ -252,7 +250,8 @@ impl<'r, S: Stream> Request<'r, S> {
         Ok(body)
     }
 
-    /// Waits for room in memory for the rest of the body, which has at most `most` bytes.
+    /// Waits for room in memory for the rest of the body, which has at most `most` bytes. Whoever
+    /// has room sends fast enough to be done with it in time.
     async fn reserve(&mut self, most: u64) -> io::Result<()> {
         let config = self.writer.config;
         let bytes = match self.body {
@@ -261,6 +260,8 @@ impl<'r, S: Stream> Request<'r, S> {
             Body::End => 0,
         };
         let (memory, limit) = (&config.memory, config.limits.memory);
+        let seconds = config.deadlines.body_whole.as_secs().max(1);
+        self.rate = self.rate.max(bytes / seconds);
         self.reserved = match memory.try_reserve(bytes, limit) {
             None => ignore_after(config.deadlines.body, memory.reserve(bytes, limit)).await?,
             reserved => reserved,
@@ -329,7 +330,7 @@ impl<'r, S: Stream> Request<'r, S> {
         self.writer.go_on(false).await?;
         let Writer { transport, config, .. } = self.writer;
         let room = self.input.room_for_body(self.head.len);
-        let pace = (&mut self.pace, self.whole);
+        let pace = (&mut self.pace, self.rate);
         let read = transport.borrow_mut().read_body(room, pace, config).await;
         match read {
             Ok(0) => Err(self.refuse(Refusal::bad("the body breaks off\n"))),

@@ -43,6 +43,8 @@ impl std::error::Error for Expired {}
 pub(crate) struct Transport<S> {
     stream: S,
     pub(crate) entry: Rc<Entry>,
+    /// Of the peer, for an access log: a peer that has gone has none.
+    pub(crate) peer: Option<SocketAddr>,
     /// Answers, gathered.
     pub(crate) out: Vec<u8>,
     /// Until when the head in hand must be whole, once it is waited for.
@@ -67,9 +69,11 @@ impl<S: Stream> Transport<S> {
     /// Over a stream on which something may have come. `out` is empty.
     pub(crate) fn new(stream: S, entry: Rc<Entry>, out: Vec<u8>, config: &Config) -> Transport<S> {
         let late = config.open.is_after_grace(&entry);
+        let peer = config.on_answer.0.as_ref().and_then(|_| stream.peer_addr());
         Transport {
             stream,
             entry,
+            peer,
             out,
             head_until: None,
             pace: Pace::default(),
@@ -102,14 +106,10 @@ impl<S: Stream> Transport<S> {
         self.entry.leaves.get() || config.is_draining() && self.entry.has_asked()
     }
 
-    pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
-        self.stream.peer_addr()
-    }
-
     /// The connection hit the limit of that name.
     #[cold]
     pub(crate) fn hit(&self, config: &Config, name: &'static str, limit: impl Display) {
-        let conn = Conn(self.entry.number, self.peer_addr());
+        let conn = Conn(self.entry.number, self.peer.or_else(|| self.stream.peer_addr()));
         config.open.caps.hit(conn, name, limit, self.entry.now());
     }
 
@@ -145,12 +145,12 @@ impl<S: Stream> Transport<S> {
         Ok(n)
     }
 
-    /// Reads more of a body, as [`read_head`](Transport::read_head). `whole` is until when all of
-    /// it is to be here.
+    /// Reads more of a body, as [`read_head`](Transport::read_head), of which the peer is to send
+    /// at that rate.
     pub(crate) async fn read_body(
         &mut self,
         buf: &mut [u8],
-        (pace, whole): (&mut Pace, Time),
+        (pace, rate): (&mut Pace, u64),
         config: &Config,
     ) -> io::Result<usize> {
         loop {
@@ -162,12 +162,10 @@ impl<S: Stream> Transport<S> {
             self.begin_wait(config).await?;
             let deadline = self.entry.deadline();
             let now = deadline.now();
-            let Deadlines { body, body_rate, body_window, .. } = config.deadlines;
-            let rate = now + pace.patience(MinRate::new(body_rate, body_window));
-            let phases =
-                [(Phase::Body, now + body), (Phase::WholeBody, whole), (Phase::SlowBody, rate)];
-            let soonest = phases.into_iter().min_by_key(|(_, until)| *until);
-            let (phase, until) = soonest.expect("there are three");
+            let Deadlines { body, body_window, .. } = config.deadlines;
+            let patience = pace.patience(MinRate::new(rate, body_window));
+            let phase = if patience < body { Phase::SlowBody(rate) } else { Phase::Body };
+            let until = now + patience.min(body);
             let wait = pace.waits(deadline);
             let waited = guard(deadline, until, self.stream.readable()).await;
             drop(wait);
