@@ -25,7 +25,6 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// A head is here, at the beginning of what nobody has used.
     pub(crate) fn begin(&mut self, head: Head) {
-        self.input.finish();
         self.input.take(0, head.len);
         self.head = head;
     }

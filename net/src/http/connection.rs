@@ -57,7 +57,7 @@ use super::handler::Handler;
 use super::handling::handle;
 use super::read_head::Next;
 use super::request::Request;
-use super::status::{FULL, STOPS};
+use super::status::FULL;
 use super::transport::Expired;
 use crate::limits::{FIRST_BYTE, TURNED_AWAY};
 use crate::pace::is_timeout;
@@ -97,7 +97,10 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     connection.make_deadline().await;
     let mut busy = connection.busy();
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
-    let end = busy.refuse(FULL, false).await;
+    let mut end = busy.refuse(FULL, false).await;
+    if end.is_ok() {
+        end = busy.say_goodbye(End::Linger).await;
+    }
     busy.rest();
     match end {
         Err(error) if !Expired::is(&error) => Err(error),
@@ -214,7 +217,10 @@ where
         // The time of the head began with the connection, as the wait that has ended did.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
     }
-    let end = busy.serve(handler).await;
+    let end = match busy.serve(handler).await {
+        Ok(end @ (End::Idle | End::Close | End::Linger)) => Box::pin(busy.say_goodbye(end)).await,
+        end => end,
+    };
     busy.rest();
     end
 }
@@ -224,21 +230,19 @@ impl<S: Stream> Busy<'_, S> {
     async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
         loop {
             match self.next_head().await? {
-                Next::Head if self.transport.get_mut().late => {
-                    return self.refuse(STOPS, self.buffers.head.no_body).await;
-                }
                 Next::Head => {}
                 Next::Nothing => return Ok(End::KeepAlive),
-                Next::Silence => return self.say_goodbye(End::Idle).await,
-                Next::Refused(refusal, no_body) => return self.refuse(refusal, no_body).await,
+                Next::Silence => return Ok(End::Idle),
+                Next::Refused(refusal, no_body) => {
+                    return Box::pin(self.refuse(refusal, no_body)).await;
+                }
             }
             match self.answer(handler).await? {
                 End::KeepAlive if self.is_greedy() => {
-                    self.transport.get_mut().give_way(self.config).await?;
+                    Box::pin(self.transport.get_mut().give_way(self.config)).await?;
                 }
                 End::KeepAlive => {}
-                End::Reset => return Ok(End::Reset),
-                end => return self.say_goodbye(end).await,
+                end => return Ok(end),
             }
         }
     }
@@ -258,8 +262,6 @@ impl<S: Stream> Busy<'_, S> {
             }
         };
         request.tell();
-        drop(request);
-        self.buffers.input.finish();
         end
     }
 

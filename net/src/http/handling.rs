@@ -46,13 +46,8 @@ pub(super) async fn handle<S: Stream, H: Handler>(
         return outcome;
     }
     let deadline = entry.deadline();
-    let mut watch = Watch { config, entry, deadline, runs: false, left: false };
-    loop {
-        watch.until_woken(transport).await;
-        if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
-            return watch.end(outcome);
-        }
-    }
+    let watch = Watch { config, entry, deadline, runs: false, left: false };
+    Box::pin(watch.wait_beside(work, transport)).await
 }
 
 /// Polls a handler's work once.
@@ -83,6 +78,23 @@ struct Watch<'w> {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "it is given back before the handler runs")]
 impl Watch<'_> {
+    /// Polls a handler's work whenever the task is woken.
+    async fn wait_beside<W, S: Stream>(
+        mut self,
+        mut work: Pin<&mut W>,
+        transport: &RefCell<Transport<S>>,
+    ) -> io::Result<Response>
+    where
+        W: Future<Output = io::Result<Response>>,
+    {
+        loop {
+            self.until_woken(transport).await;
+            if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+                return self.end(outcome);
+            }
+        }
+    }
+
     /// Waits until the task is woken, for whatever reason.
     async fn until_woken<S: Stream>(&mut self, transport: &RefCell<Transport<S>>) {
         let Ok(mut transport) = transport.try_borrow_mut() else {

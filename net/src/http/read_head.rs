@@ -10,7 +10,7 @@ use super::buffers::Input;
 use super::busy::Busy;
 use super::config::Config;
 use super::parse::{Stop, parse};
-use super::status::Refusal;
+use super::status::{Refusal, STOPS};
 use super::transport::Expired;
 use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
@@ -30,6 +30,15 @@ pub(super) enum Next {
     Refused(Refusal, bool),
 }
 
+/// How far a head has come that is not whole.
+#[derive(Default)]
+struct Begun {
+    /// Up to where it was parsed.
+    seen: usize,
+    /// How many there were in front of it.
+    empty_lines: usize,
+}
+
 impl<S: Stream> Busy<'_, S> {
     /// The next head, or what came instead of one. Waits only for the rest of one that has begun.
     pub(super) async fn next_head(&mut self) -> io::Result<Next> {
@@ -42,7 +51,7 @@ impl<S: Stream> Busy<'_, S> {
             let room = input.room(config.limits.head);
             let leaves = transport.leaves(config);
             let came = match leaves {
-                true => transport.look(room).await?,
+                true => Box::pin(transport.look(room)).await?,
                 false => poll_fn(|cx| Poll::Ready(transport.read_now(room, cx))).await?,
             };
             match came {
@@ -55,50 +64,64 @@ impl<S: Stream> Busy<'_, S> {
                 }
             }
         }
-        self.whole_head().await
+        let mut begun = Begun::default();
+        loop {
+            if let Some(next) = self.whole_head(&mut begun) {
+                return Ok(next);
+            }
+            // In a box, for most heads come whole.
+            if let Some(next) = Box::pin(self.read_on()).await? {
+                return Ok(next);
+            }
+        }
     }
 
-    /// Reads until the head that has begun is whole, or is none.
-    async fn whole_head(&mut self) -> io::Result<Next> {
-        // Up to where a head that is not whole was parsed.
-        let (mut seen, mut empty_lines) = (0, 0);
-        loop {
-            let Busy { transport, buffers, config, .. } = self;
-            let (transport, input) = (transport.get_mut(), &mut buffers.input);
-            let skipped = skip_empty_lines(input, config);
-            if skipped > 0 {
-                (seen, empty_lines) = (0, empty_lines + skipped);
-            }
-            let rest = input.rest();
-            if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
-                return Ok(Next::Refused(Refusal::bad("there is no request line\n"), false));
-            }
-            if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
-                match parse(rest, config) {
-                    Err(Stop::Partial) => seen = rest.len(),
-                    Err(Stop::Refused(refusal)) => {
-                        return Ok(Next::Refused(refusal, input.asks_for_none()));
-                    }
-                    Ok(head) => {
-                        transport.head_until = None;
-                        buffers.begin(head);
-                        return Ok(Next::Head);
-                    }
-                }
-            }
-            let room = input.room(config.limits.head);
-            let refusal = match transport.read_head(room, config).await {
-                Ok(n) if n > 0 => {
-                    input.filled(n);
-                    continue;
-                }
-                Err(error) if !Expired::is(&error) => return Err(error),
-                Ok(_) | Err(_) if input.is_empty() => return Ok(Next::Silence),
-                Ok(_) => Refusal::bad("the head breaks off\n"),
-                Err(_) => Refusal::new(408, "the head took too long\n"),
-            };
-            return Ok(Next::Refused(refusal, input.asks_for_none()));
+    /// The head that has begun, if it is whole, or is none.
+    fn whole_head(&mut self, begun: &mut Begun) -> Option<Next> {
+        let Busy { transport, buffers, config, .. } = self;
+        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let skipped = skip_empty_lines(input, config);
+        if skipped > 0 {
+            *begun = Begun { seen: 0, empty_lines: begun.empty_lines + skipped };
         }
+        let rest = input.rest();
+        if begun.empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
+            return Some(Next::Refused(Refusal::bad("there is no request line\n"), false));
+        }
+        if rest.is_empty() || !is_worth_parsing(rest, begun.seen, config) {
+            return None;
+        }
+        match parse(rest, config) {
+            Err(Stop::Partial) => {
+                begun.seen = rest.len();
+                None
+            }
+            Err(Stop::Refused(refusal)) => Some(Next::Refused(refusal, input.asks_for_none())),
+            Ok(head) => {
+                transport.head_until = None;
+                buffers.begin(head);
+                let late = transport.late;
+                Some(if late { Next::Refused(STOPS, head.no_body) } else { Next::Head })
+            }
+        }
+    }
+
+    /// Reads more of a head that has begun. What came instead, if no more did.
+    async fn read_on(&mut self) -> io::Result<Option<Next>> {
+        let Busy { transport, buffers, config, .. } = self;
+        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let room = input.room(config.limits.head);
+        let refusal = match transport.read_head(room, config).await {
+            Ok(n) if n > 0 => {
+                input.filled(n);
+                return Ok(None);
+            }
+            Err(error) if !Expired::is(&error) => return Err(error),
+            Ok(_) | Err(_) if input.is_empty() => return Ok(Some(Next::Silence)),
+            Ok(_) => Refusal::bad("the head breaks off\n"),
+            Err(_) => Refusal::new(408, "the head took too long\n"),
+        };
+        Ok(Some(Next::Refused(refusal, input.asks_for_none())))
     }
 }
 
