@@ -29,8 +29,18 @@ pub(super) struct Busy<'c, S> {
     /// Lent to a request, while there is one.
     pub(super) transport: RefCell<Transport<&'c mut S>>,
     pub(super) buffers: Box<Buffers>,
+    pub(super) begun: Begun,
     pub(super) entry: &'c Entry,
     pub(super) config: &'c Config,
+}
+
+/// How far a head has come that is not whole.
+#[derive(Default)]
+pub(super) struct Begun {
+    /// Up to where it was parsed.
+    pub(super) seen: usize,
+    /// How many there were in front of it.
+    pub(super) empty_lines: usize,
 }
 
 impl<'c, S: Stream> Busy<'c, S> {
@@ -38,7 +48,8 @@ impl<'c, S: Stream> Busy<'c, S> {
         let mut buffers = config.pool.take();
         let out = std::mem::take(&mut buffers.out);
         let transport = Transport::new(stream, entry.clone(), out, config);
-        Busy { transport: RefCell::new(transport), buffers, entry, config }
+        let (transport, begun) = (RefCell::new(transport), Begun::default());
+        Busy { transport, buffers, begun, entry, config }
     }
 
     /// Gives the buffers back.

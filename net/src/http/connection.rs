@@ -41,10 +41,11 @@
 //! All others are the handler's; of those that come with this crate, the router answers 404, 405
 //! and 204 (`router`), files 206, 304, 404, 412, 416 and 503 (`files`), a gate 503 (`blocking`).
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::Deref;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use traps::{Time, connection_deadline};
@@ -57,7 +58,7 @@ use super::handler::Handler;
 use super::handling::handle;
 use super::read_head::Next;
 use super::request::Request;
-use super::status::FULL;
+use super::status::{FULL, STOPS};
 use super::transport::Expired;
 use crate::limits::{FIRST_BYTE, TURNED_AWAY};
 use crate::pace::is_timeout;
@@ -229,12 +230,25 @@ where
 impl<S: Stream> Busy<'_, S> {
     async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
         loop {
-            match self.next_head().await? {
+            let next = match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
+                Some(next) => next,
+                // In a box, for most heads come whole.
+                None => Box::pin(self.rest_of_head()).await?,
+            };
+            let transport = self.transport.get_mut();
+            match next {
+                Next::Head if transport.late => {
+                    let no_body = self.buffers.head.no_body;
+                    return Box::pin(self.refuse(STOPS, no_body)).await;
+                }
                 Next::Head => {}
-                Next::Nothing => return Ok(End::KeepAlive),
+                Next::Nothing => {
+                    transport.flush(self.config).await?;
+                    return Ok(End::KeepAlive);
+                }
                 Next::Silence => return Ok(End::Idle),
                 Next::Refused(refusal, no_body) => {
-                    return Box::pin(self.refuse(refusal, no_body)).await;
+                    return Box::pin(self.refuse(*refusal, no_body)).await;
                 }
             }
             match self.answer(handler).await? {
@@ -267,7 +281,7 @@ impl<S: Stream> Busy<'_, S> {
 
     /// Counts a request. Whether the connection may go on after it.
     fn may_go_on(&mut self) -> bool {
-        let Busy { transport, buffers, entry, config } = self;
+        let Busy { transport, buffers, entry, config, .. } = self;
         let (wanted, limit) = (buffers.head.keep_alive, config.limits.requests);
         let last = entry.count_request() >= limit;
         if last && wanted {

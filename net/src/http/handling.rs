@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use traps::threads::into_panic_message;
 use traps::{ConnectionDeadline, Interruptible, Kind, note_warning, shield};
@@ -42,7 +42,8 @@ pub(super) async fn handle<S: Stream, H: Handler>(
     let (transport, config) = (request.writer.transport, request.writer.config);
     let mut work = pin!(handler.handle(request));
     // Most handlers are done at once.
-    if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+    let polled = poll_fn(|cx| Poll::Ready(poll_once(work.as_mut(), cx))).await;
+    if let Poll::Ready(outcome) = polled {
         return outcome;
     }
     let deadline = entry.deadline();
@@ -51,18 +52,14 @@ pub(super) async fn handle<S: Stream, H: Handler>(
 }
 
 /// Polls a handler's work once.
-async fn poll_once<W>(mut work: Pin<&mut W>) -> Poll<W::Output>
+fn poll_once<W>(work: Pin<&mut W>, cx: &mut Context<'_>) -> Poll<io::Result<Response>>
 where
     W: Future<Output = io::Result<Response>>,
 {
-    poll_fn(|cx| {
-        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
-        Poll::Ready(polled.unwrap_or_else(|panic| {
-            note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
-            Poll::Ready(Err(io::Error::other(Gone::Panicked)))
-        }))
+    catch_unwind(AssertUnwindSafe(|| work.poll(cx))).unwrap_or_else(|panic| {
+        note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
+        Poll::Ready(Err(io::Error::other(Gone::Panicked)))
     })
-    .await
 }
 
 /// What goes on beside a handler that waits.
@@ -89,7 +86,8 @@ impl Watch<'_> {
     {
         loop {
             self.until_woken(transport).await;
-            if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+            let polled = poll_fn(|cx| Poll::Ready(poll_once(work.as_mut(), cx))).await;
+            if let Poll::Ready(outcome) = polled {
                 return self.end(outcome);
             }
         }

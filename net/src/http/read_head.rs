@@ -2,15 +2,14 @@
 //!
 //! It parses, and may not answer.
 
-use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
+use std::task::Context;
 
 use super::buffers::Input;
-use super::busy::Busy;
+use super::busy::{Begun, Busy};
 use super::config::Config;
 use super::parse::{Stop, parse};
-use super::status::{Refusal, STOPS};
+use super::status::Refusal;
 use super::transport::Expired;
 use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
@@ -22,63 +21,56 @@ const SMALL: usize = 2048;
 pub(super) enum Next {
     /// A head.
     Head,
-    /// Nothing yet, and all that was to be said is written.
+    /// Nothing yet.
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    /// What is no head; and whether its refusal has no body.
-    Refused(Refusal, bool),
+    /// What is no head; and whether its refusal has no body. In a box, for it is rare and large.
+    Refused(Box<Refusal>, bool),
 }
 
-/// How far a head has come that is not whole.
-#[derive(Default)]
-struct Begun {
-    /// Up to where it was parsed.
-    seen: usize,
-    /// How many there were in front of it.
-    empty_lines: usize,
+impl Next {
+    fn refused(refusal: Refusal, no_body: bool) -> Next {
+        Next::Refused(Box::new(refusal), no_body)
+    }
 }
 
 impl<S: Stream> Busy<'_, S> {
-    /// The next head, or what came instead of one. Waits only for the rest of one that has begun.
-    pub(super) async fn next_head(&mut self) -> io::Result<Next> {
+    /// What came, as far as that takes no wait.
+    pub(super) fn head_at_hand(&mut self, cx: &mut Context<'_>) -> io::Result<Option<Next>> {
         let Busy { transport, buffers, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
         if input.is_empty() {
             if transport.ended {
-                return Ok(Next::Silence);
+                return Ok(Some(Next::Silence));
             }
-            let room = input.room(config.limits.head);
-            let leaves = transport.leaves(config);
-            let came = match leaves {
-                true => Box::pin(transport.look(room)).await?,
-                false => poll_fn(|cx| Poll::Ready(transport.read_now(room, cx))).await?,
-            };
-            match came {
-                Some(0) => return Ok(Next::Silence),
+            if transport.leaves(config) {
+                return Ok(None);
+            }
+            match transport.read_now(input.room(config.limits.head), cx)? {
+                Some(0) => return Ok(Some(Next::Silence)),
                 Some(n) => input.filled(n),
-                None if leaves => return Ok(Next::Silence),
-                None => {
-                    transport.flush(config).await?;
-                    return Ok(Next::Nothing);
-                }
+                None => return Ok(Some(Next::Nothing)),
             }
         }
-        let mut begun = Begun::default();
+        Ok(self.whole_head())
+    }
+
+    /// The head that has begun, or what came instead of the rest of it.
+    pub(super) async fn rest_of_head(&mut self) -> io::Result<Next> {
         loop {
-            if let Some(next) = self.whole_head(&mut begun) {
+            if let Some(next) = self.read_on().await? {
                 return Ok(next);
             }
-            // In a box, for most heads come whole.
-            if let Some(next) = Box::pin(self.read_on()).await? {
+            if let Some(next) = self.whole_head() {
                 return Ok(next);
             }
         }
     }
 
     /// The head that has begun, if it is whole, or is none.
-    fn whole_head(&mut self, begun: &mut Begun) -> Option<Next> {
-        let Busy { transport, buffers, config, .. } = self;
+    fn whole_head(&mut self) -> Option<Next> {
+        let Busy { transport, buffers, begun, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
         let skipped = skip_empty_lines(input, config);
         if skipped > 0 {
@@ -86,7 +78,7 @@ impl<S: Stream> Busy<'_, S> {
         }
         let rest = input.rest();
         if begun.empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
-            return Some(Next::Refused(Refusal::bad("there is no request line\n"), false));
+            return Some(Next::refused(Refusal::bad("there is no request line\n"), false));
         }
         if rest.is_empty() || !is_worth_parsing(rest, begun.seen, config) {
             return None;
@@ -96,22 +88,27 @@ impl<S: Stream> Busy<'_, S> {
                 begun.seen = rest.len();
                 None
             }
-            Err(Stop::Refused(refusal)) => Some(Next::Refused(refusal, input.asks_for_none())),
+            Err(Stop::Refused(refusal)) => Some(Next::refused(refusal, input.asks_for_none())),
             Ok(head) => {
-                transport.head_until = None;
+                (transport.head_until, *begun) = (None, Begun::default());
                 buffers.begin(head);
-                let late = transport.late;
-                Some(if late { Next::Refused(STOPS, head.no_body) } else { Next::Head })
+                Some(Next::Head)
             }
         }
     }
 
-    /// Reads more of a head that has begun. What came instead, if no more did.
+    /// Reads more of a head, or has the last look before it leaves. What came instead, if no more
+    /// did.
     async fn read_on(&mut self) -> io::Result<Option<Next>> {
-        let Busy { transport, buffers, config, .. } = self;
+        let Busy { transport, buffers, begun, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let looks = input.is_empty() && begun.empty_lines == 0;
         let room = input.room(config.limits.head);
-        let refusal = match transport.read_head(room, config).await {
+        let read = match looks {
+            true => transport.look(room).await.map(Option::unwrap_or_default),
+            false => transport.read_head(room, config).await,
+        };
+        let refusal = match read {
             Ok(n) if n > 0 => {
                 input.filled(n);
                 return Ok(None);
@@ -121,7 +118,7 @@ impl<S: Stream> Busy<'_, S> {
             Ok(_) => Refusal::bad("the head breaks off\n"),
             Err(_) => Refusal::new(408, "the head took too long\n"),
         };
-        Ok(Some(Next::Refused(refusal, input.asks_for_none())))
+        Ok(Some(Next::refused(refusal, input.asks_for_none())))
     }
 }
 
