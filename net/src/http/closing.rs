@@ -15,7 +15,7 @@ use crate::limits::LINGER;
 use crate::stream::Stream;
 
 impl<S: Stream> Busy<'_, S> {
-    /// Answers for the server.
+    /// Answers for the server, and closes.
     pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> io::Result<End> {
         if let Some(cap) = refusal.cap {
             self.transport.get_mut().hit(self.config, cap.name, cap.limit);
@@ -26,7 +26,9 @@ impl<S: Stream> Busy<'_, S> {
         let mut request = Request::new(head, input, &self.transport, self.config, false);
         let end = request.finish(&Response::from(refusal)).await;
         request.tell();
-        end.map(|_| End::Linger)
+        drop(request);
+        end?;
+        self.say_goodbye(End::Linger).await
     }
 
     /// Ends the connection so that the peer reads what was written to it: a stream that is closed

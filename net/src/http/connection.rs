@@ -35,7 +35,7 @@
 //! | 421 | a target with `https` | `target` |
 //! | 500 | the handler failed or panicked, and nothing of its answer has gone out | `writer` |
 //! | 501 | a method or a transfer coding that is not known | `parse`, `fields` |
-//! | 503 | too many connections; a request after the grace of a drain, or one that the end of the drain cuts; no memory for a body; a handler that took too long | `closing`, here, `memory`, `writer` |
+//! | 503 | too many connections; a request after the grace of a drain, or one that the end of the drain cuts; no memory for a body; a handler that took too long | `closing`, here, `read_head`, `memory`, `writer` |
 //! | 505 | a version other than 1.x | `parse` |
 //!
 //! All others are the handler's; of those that come with this crate, the router answers 404, 405
@@ -58,7 +58,7 @@ use super::handler::Handler;
 use super::handling::handle;
 use super::read_head::Next;
 use super::request::Request;
-use super::status::{FULL, STOPS};
+use super::status::FULL;
 use super::transport::Expired;
 use crate::limits::{FIRST_BYTE, TURNED_AWAY};
 use crate::pace::is_timeout;
@@ -98,10 +98,7 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     connection.make_deadline().await;
     let mut busy = connection.busy();
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
-    let mut end = busy.refuse(FULL, false).await;
-    if end.is_ok() {
-        end = busy.say_goodbye(End::Linger).await;
-    }
+    let end = busy.refuse(FULL, false).await;
     busy.rest();
     match end {
         Err(error) if !Expired::is(&error) => Err(error),
@@ -218,10 +215,7 @@ where
         // The time of the head began with the connection, as the wait that has ended did.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
     }
-    let end = match busy.serve(handler).await {
-        Ok(end @ (End::Idle | End::Close | End::Linger)) => Box::pin(busy.say_goodbye(end)).await,
-        end => end,
-    };
+    let end = busy.serve(handler).await;
     busy.rest();
     end
 }
@@ -230,33 +224,28 @@ where
 impl<S: Stream> Busy<'_, S> {
     async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
         loop {
-            let next = match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
-                Some(next) => next,
-                // In a box, for most heads come whole.
-                None => Box::pin(self.rest_of_head()).await?,
-            };
-            let transport = self.transport.get_mut();
+            let mut next = poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await?;
+            if let Next::Part = next {
+                // In boxes, all that few requests come to.
+                next = Box::pin(self.read_on()).await?;
+            }
             match next {
-                Next::Head if transport.late => {
-                    let no_body = self.buffers.head.no_body;
-                    return Box::pin(self.refuse(STOPS, no_body)).await;
-                }
                 Next::Head => {}
+                Next::Part => continue,
                 Next::Nothing => {
-                    transport.flush(self.config).await?;
+                    self.transport.get_mut().flush(self.config).await?;
                     return Ok(End::KeepAlive);
                 }
-                Next::Silence => return Ok(End::Idle),
-                Next::Refused(refusal, no_body) => {
-                    return Box::pin(self.refuse(*refusal, no_body)).await;
-                }
+                Next::Silence => return Box::pin(self.say_goodbye(End::Idle)).await,
+                Next::Refused(why, no_body) => return Box::pin(self.refuse(*why, no_body)).await,
             }
             match self.answer(handler).await? {
                 End::KeepAlive if self.is_greedy() => {
                     Box::pin(self.transport.get_mut().give_way(self.config)).await?;
                 }
                 End::KeepAlive => {}
-                end => return Ok(end),
+                End::Reset => return Ok(End::Reset),
+                end => return Box::pin(self.say_goodbye(end)).await,
             }
         }
     }

@@ -7,10 +7,10 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 use traps::threads::into_panic_message;
-use traps::{ConnectionDeadline, Interruptible, Kind, note_warning, shield};
+use traps::{Interruptible, Kind, note_warning, shield};
 
 use super::config::Config;
 use super::connections::Entry;
@@ -42,23 +42,32 @@ pub(super) async fn handle<S: Stream, H: Handler>(
     let (transport, config) = (request.writer.transport, request.writer.config);
     let mut work = pin!(handler.handle(request));
     // Most handlers are done at once.
-    let polled = poll_fn(|cx| Poll::Ready(poll_once(work.as_mut(), cx))).await;
-    if let Poll::Ready(outcome) = polled {
+    if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
         return outcome;
     }
-    let deadline = entry.deadline();
-    let watch = Watch { config, entry, deadline, runs: false, left: false };
-    Box::pin(watch.wait_beside(work, transport)).await
+    let mut watch = Watch { config, entry, runs: false, left: false };
+    Box::pin(async {
+        loop {
+            watch.until_woken(transport).await;
+            if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+                return watch.end(outcome);
+            }
+        }
+    })
+    .await
 }
 
 /// Polls a handler's work once.
-fn poll_once<W>(work: Pin<&mut W>, cx: &mut Context<'_>) -> Poll<io::Result<Response>>
+fn poll_once<W>(mut work: Pin<&mut W>) -> impl Future<Output = Poll<W::Output>>
 where
     W: Future<Output = io::Result<Response>>,
 {
-    catch_unwind(AssertUnwindSafe(|| work.poll(cx))).unwrap_or_else(|panic| {
-        note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
-        Poll::Ready(Err(io::Error::other(Gone::Panicked)))
+    poll_fn(move |cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        Poll::Ready(polled.unwrap_or_else(|panic| {
+            note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
+            Poll::Ready(Err(io::Error::other(Gone::Panicked)))
+        }))
     })
 }
 
@@ -66,7 +75,6 @@ where
 struct Watch<'w> {
     config: &'w Config,
     entry: &'w Entry,
-    deadline: &'w ConnectionDeadline,
     /// The deadline of the connection is that of the handler now.
     runs: bool,
     /// The client has left.
@@ -75,24 +83,6 @@ struct Watch<'w> {
 
 #[allow(clippy::await_holding_refcell_ref, reason = "it is given back before the handler runs")]
 impl Watch<'_> {
-    /// Polls a handler's work whenever the task is woken.
-    async fn wait_beside<W, S: Stream>(
-        mut self,
-        mut work: Pin<&mut W>,
-        transport: &RefCell<Transport<S>>,
-    ) -> io::Result<Response>
-    where
-        W: Future<Output = io::Result<Response>>,
-    {
-        loop {
-            self.until_woken(transport).await;
-            let polled = poll_fn(|cx| Poll::Ready(poll_once(work.as_mut(), cx))).await;
-            if let Poll::Ready(outcome) = polled {
-                return self.end(outcome);
-            }
-        }
-    }
-
     /// Waits until the task is woken, for whatever reason.
     async fn until_woken<S: Stream>(&mut self, transport: &RefCell<Transport<S>>) {
         let Ok(mut transport) = transport.try_borrow_mut() else {
@@ -131,14 +121,14 @@ impl Watch<'_> {
     fn run(&mut self) {
         let span = self.config.deadlines.handler;
         let span = if self.left { span.min(LEFT) } else { span };
-        self.deadline.arm(self.deadline.now() + span);
+        self.entry.deadline().arm(self.entry.now() + span);
         self.runs = true;
     }
 
     /// What the handler came to.
     fn end(&self, outcome: io::Result<Response>) -> io::Result<Response> {
-        let is_over = self.runs && self.deadline.fired();
-        self.deadline.disarm();
+        let is_over = self.runs && self.entry.deadline().fired();
+        self.entry.deadline().disarm();
         let gone = |why| Err(io::Error::new(io::ErrorKind::TimedOut, why));
         match outcome {
             Err(error) if is_cancelled(&error) => Err(error),

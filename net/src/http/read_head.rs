@@ -6,10 +6,10 @@ use std::io;
 use std::task::Context;
 
 use super::buffers::Input;
-use super::busy::{Begun, Busy};
+use super::busy::Busy;
 use super::config::Config;
 use super::parse::{Stop, parse};
-use super::status::Refusal;
+use super::status::{Refusal, STOPS};
 use super::transport::Expired;
 use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
@@ -21,88 +21,72 @@ const SMALL: usize = 2048;
 pub(super) enum Next {
     /// A head.
     Head,
+    /// A part of one, if anything, and there may be more.
+    Part,
     /// Nothing yet.
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    /// What is no head; and whether its refusal has no body. In a box, for it is rare and large.
+    /// What is no head; and whether its refusal has no body. In a box: it is large, and rare.
     Refused(Box<Refusal>, bool),
 }
 
-impl Next {
-    fn refused(refusal: Refusal, no_body: bool) -> Next {
-        Next::Refused(Box::new(refusal), no_body)
-    }
-}
-
 impl<S: Stream> Busy<'_, S> {
-    /// What came, as far as that takes no wait.
-    pub(super) fn head_at_hand(&mut self, cx: &mut Context<'_>) -> io::Result<Option<Next>> {
-        let Busy { transport, buffers, config, .. } = self;
+    /// The next head, or what came instead of one, as far as that takes no wait.
+    pub(super) fn head_at_hand(&mut self, cx: &mut Context<'_>) -> io::Result<Next> {
+        let Busy { transport, buffers, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
-        if input.is_empty() {
+        if input.is_empty() && *empty_lines == 0 {
             if transport.ended {
-                return Ok(Some(Next::Silence));
+                return Ok(Next::Silence);
             }
             if transport.leaves(config) {
-                return Ok(None);
+                return Ok(Next::Part);
             }
             match transport.read_now(input.room(config.limits.head), cx)? {
-                Some(0) => return Ok(Some(Next::Silence)),
+                Some(0) => return Ok(Next::Silence),
                 Some(n) => input.filled(n),
-                None => return Ok(Some(Next::Nothing)),
+                None => return Ok(Next::Nothing),
             }
         }
         Ok(self.whole_head())
     }
 
-    /// The head that has begun, or what came instead of the rest of it.
-    pub(super) async fn rest_of_head(&mut self) -> io::Result<Next> {
-        loop {
-            if let Some(next) = self.read_on().await? {
-                return Ok(next);
-            }
-            if let Some(next) = self.whole_head() {
-                return Ok(next);
-            }
-        }
-    }
-
-    /// The head that has begun, if it is whole, or is none.
-    fn whole_head(&mut self) -> Option<Next> {
-        let Busy { transport, buffers, begun, config, .. } = self;
+    /// The head that has begun.
+    fn whole_head(&mut self) -> Next {
+        let Busy { transport, buffers, seen, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
         let skipped = skip_empty_lines(input, config);
         if skipped > 0 {
-            *begun = Begun { seen: 0, empty_lines: begun.empty_lines + skipped };
+            (*seen, *empty_lines) = (0, *empty_lines + skipped);
         }
         let rest = input.rest();
-        if begun.empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
-            return Some(Next::refused(Refusal::bad("there is no request line\n"), false));
+        if *empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
+            return Next::Refused(Refusal::bad("there is no request line\n").into(), false);
         }
-        if rest.is_empty() || !is_worth_parsing(rest, begun.seen, config) {
-            return None;
+        if rest.is_empty() || !is_worth_parsing(rest, *seen, config) {
+            return Next::Part;
         }
         match parse(rest, config) {
             Err(Stop::Partial) => {
-                begun.seen = rest.len();
-                None
+                *seen = rest.len();
+                Next::Part
             }
-            Err(Stop::Refused(refusal)) => Some(Next::refused(refusal, input.asks_for_none())),
+            Err(Stop::Refused(refusal)) => Next::Refused(refusal.into(), input.asks_for_none()),
             Ok(head) => {
-                (transport.head_until, *begun) = (None, Begun::default());
-                buffers.begin(head);
-                Some(Next::Head)
+                (*seen, *empty_lines, transport.head_until) = (0, 0, None);
+                input.take(0, head.len);
+                buffers.head = head;
+                if transport.late { Next::Refused(STOPS.into(), head.no_body) } else { Next::Head }
             }
         }
     }
 
-    /// Reads more of a head, or has the last look before it leaves. What came instead, if no more
-    /// did.
-    async fn read_on(&mut self) -> io::Result<Option<Next>> {
-        let Busy { transport, buffers, begun, config, .. } = self;
+    /// Reads more of a head, or has the last look before it leaves: a part, or what came instead.
+    pub(super) async fn read_on(&mut self) -> io::Result<Next> {
+        let Busy { transport, buffers, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
-        let looks = input.is_empty() && begun.empty_lines == 0;
+        let looks = input.is_empty() && *empty_lines == 0;
         let room = input.room(config.limits.head);
         let read = match looks {
             true => transport.look(room).await.map(Option::unwrap_or_default),
@@ -111,14 +95,14 @@ impl<S: Stream> Busy<'_, S> {
         let refusal = match read {
             Ok(n) if n > 0 => {
                 input.filled(n);
-                return Ok(None);
+                return Ok(Next::Part);
             }
             Err(error) if !Expired::is(&error) => return Err(error),
-            Ok(_) | Err(_) if input.is_empty() => return Ok(Some(Next::Silence)),
+            Ok(_) | Err(_) if input.is_empty() => return Ok(Next::Silence),
             Ok(_) => Refusal::bad("the head breaks off\n"),
             Err(_) => Refusal::new(408, "the head took too long\n"),
         };
-        Ok(Some(Next::refused(refusal, input.asks_for_none())))
+        Ok(Next::Refused(refusal.into(), input.asks_for_none()))
     }
 }
 
