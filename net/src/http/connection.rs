@@ -96,7 +96,7 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     let mut connection = Connection::new(stream, config);
     config.open.refuse(&connection.entry, TURNED_AWAY);
     connection.make_deadline().await;
-    let mut busy = connection.busy();
+    let mut busy = Busy::new(&mut connection.stream, &connection.entry, config);
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
     let end = busy.refuse(FULL, false).await;
     busy.rest();
@@ -129,10 +129,6 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     async fn make_deadline(&self) {
         self.entry.set_deadline(connection_deadline().await);
     }
-
-    fn busy(&mut self) -> Busy<'_, S> {
-        Busy::new(&mut self.stream, &self.entry, &self.config)
-    }
 }
 
 impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
@@ -161,8 +157,9 @@ where
     async move {
         connection.make_deadline().await;
         loop {
-            // In a box, so that a connection that waits is small.
-            match Box::pin(busy(&mut connection, &*handler)).await {
+            // In a box, so that a connection that waits is small; made there, and not copied there.
+            let room = Box::new_uninit();
+            match Box::into_pin(Box::write(room, busy(&mut connection, &*handler))).await {
                 Ok(End::KeepAlive) => {}
                 Ok(End::Idle | End::Close | End::Linger | End::Reset) => return Ok(()),
                 // It has its line in the log.
@@ -209,8 +206,9 @@ where
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let waited_for = connection.config.open.set(&connection.entry, Waits::Busy);
-    let mut busy = connection.busy();
+    let Connection { stream, entry, config } = connection;
+    let waited_for = config.open.set(entry, Waits::Busy);
+    let mut busy = Busy::new(stream, entry, config);
     if waited_for == Waits::First {
         // The time of the head began with the connection, as the wait that has ended did.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
