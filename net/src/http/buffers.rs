@@ -22,15 +22,6 @@ pub(crate) struct Buffers {
     pub(crate) head: Head,
 }
 
-impl Buffers {
-    /// A head is here, at the beginning of what nobody has used.
-    pub(crate) fn begin(&mut self, head: Head) {
-        self.input.finish();
-        self.input.take(0, head.len);
-        self.head = head;
-    }
-}
-
 /// Spare buffers, so that a connection that waits for its next request owns none.
 #[derive(Debug, Default)]
 #[allow(clippy::vec_box, reason = "they are handed over, and never read here")]

@@ -29,6 +29,10 @@ pub(super) struct Busy<'c, S> {
     /// Lent to a request, while there is one.
     pub(super) transport: RefCell<Transport<&'c mut S>>,
     pub(super) buffers: Box<Buffers>,
+    /// Up to where a head that is not whole was parsed.
+    pub(super) seen: usize,
+    /// How many empty lines there were in front of it.
+    pub(super) empty_lines: usize,
     pub(super) entry: &'c Entry,
     pub(super) config: &'c Config,
 }
@@ -37,8 +41,8 @@ impl<'c, S: Stream> Busy<'c, S> {
     pub(super) fn new(stream: &'c mut S, entry: &'c Rc<Entry>, config: &'c Config) -> Busy<'c, S> {
         let mut buffers = config.pool.take();
         let out = std::mem::take(&mut buffers.out);
-        let transport = Transport::new(stream, entry.clone(), out, config);
-        Busy { transport: RefCell::new(transport), buffers, entry, config }
+        let transport = RefCell::new(Transport::new(stream, entry.clone(), out, config));
+        Busy { transport, buffers, seen: 0, empty_lines: 0, entry, config }
     }
 
     /// Gives the buffers back.

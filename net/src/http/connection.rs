@@ -50,16 +50,17 @@
 //! | 421 | a target with `https` | `target` |
 //! | 500 | the handler failed or panicked, and nothing of its answer has gone out | `writer` |
 //! | 501 | a method or a transfer coding that is not known | `parse`, `fields` |
-//! | 503 | too many connections; a request after the grace of a drain, or one that the end of the drain cuts; no memory for a body; a handler that took too long | `closing`, here, `memory`, `writer` |
+//! | 503 | too many connections; a request after the grace of a drain, or one that the end of the drain cuts; no memory for a body; a handler that took too long | `closing`, here, `read_head`, `memory`, `writer` |
 //! | 505 | a version other than 1.x | `parse` |
 //!
 //! All others are the handler's; of those that come with this crate, the router answers 404, 405
 //! and 204 (`router`), files 206, 304, 404, 412, 416 and 503 (`files`), a gate 503 (`blocking`).
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::Deref;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use traps::{Time, connection_deadline};
@@ -72,7 +73,7 @@ use super::handler::Handler;
 use super::handling::handle;
 use super::read_head::Next;
 use super::request::Request;
-use super::status::{FULL, STOPS};
+use super::status::FULL;
 use super::transport::Expired;
 use crate::limits::{FIRST_BYTE, TURNED_AWAY};
 use crate::pace::is_timeout;
@@ -110,7 +111,7 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     let mut connection = Connection::new(stream, config);
     config.open.refuse(&connection.entry, TURNED_AWAY);
     connection.make_deadline().await;
-    let mut busy = connection.busy();
+    let mut busy = Busy::new(&mut connection.stream, &connection.entry, config);
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
     let end = busy.refuse(FULL, false).await;
     busy.rest();
@@ -143,10 +144,6 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
     async fn make_deadline(&self) {
         self.entry.set_deadline(connection_deadline().await);
     }
-
-    fn busy(&mut self) -> Busy<'_, S> {
-        Busy::new(&mut self.stream, &self.entry, &self.config)
-    }
 }
 
 impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
@@ -175,8 +172,9 @@ where
     async move {
         connection.make_deadline().await;
         loop {
-            // In a box, so that a connection that waits is small.
-            match Box::pin(busy(&mut connection, &*handler)).await {
+            // In a box, so that a connection that waits is small; made there, and not copied there.
+            let room = Box::new_uninit();
+            match Box::into_pin(Box::write(room, busy(&mut connection, &*handler))).await {
                 Ok(End::KeepAlive) => {}
                 Ok(End::Idle | End::Close | End::Linger | End::Reset) => return Ok(()),
                 // It has its line in the log.
@@ -223,8 +221,9 @@ where
     C: Deref<Target = Config>,
     H: Handler,
 {
-    let waited_for = connection.config.open.set(&connection.entry, Waits::Busy);
-    let mut busy = connection.busy();
+    let Connection { stream, entry, config } = connection;
+    let waited_for = config.open.set(entry, Waits::Busy);
+    let mut busy = Busy::new(stream, entry, config);
     if waited_for == Waits::First {
         // The time of the head began with the connection, as the wait that has ended did.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
@@ -238,22 +237,28 @@ where
 impl<S: Stream> Busy<'_, S> {
     async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
         loop {
-            match self.next_head().await? {
-                Next::Head if self.transport.get_mut().late => {
-                    return self.refuse(STOPS, self.buffers.head.no_body).await;
-                }
+            let mut next = poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await?;
+            if let Next::Part = next {
+                // In boxes, all that few requests come to.
+                next = Box::pin(self.read_on()).await?;
+            }
+            match next {
                 Next::Head => {}
-                Next::Nothing => return Ok(End::KeepAlive),
-                Next::Silence => return self.say_goodbye(End::Idle).await,
-                Next::Refused(refusal, no_body) => return self.refuse(refusal, no_body).await,
+                Next::Part => continue,
+                Next::Nothing => {
+                    self.transport.get_mut().flush(self.config).await?;
+                    return Ok(End::KeepAlive);
+                }
+                Next::Silence => return Box::pin(self.say_goodbye(End::Idle)).await,
+                Next::Refused(why, no_body) => return Box::pin(self.refuse(*why, no_body)).await,
             }
             match self.answer(handler).await? {
                 End::KeepAlive if self.is_greedy() => {
-                    self.transport.get_mut().give_way(self.config).await?;
+                    Box::pin(self.transport.get_mut().give_way(self.config)).await?;
                 }
                 End::KeepAlive => {}
                 End::Reset => return Ok(End::Reset),
-                end => return self.say_goodbye(end).await,
+                end => return Box::pin(self.say_goodbye(end)).await,
             }
         }
     }
@@ -273,14 +278,12 @@ impl<S: Stream> Busy<'_, S> {
             }
         };
         request.tell();
-        drop(request);
-        self.buffers.input.finish();
         end
     }
 
     /// Counts a request. Whether the connection may go on after it.
     fn may_go_on(&mut self) -> bool {
-        let Busy { transport, buffers, entry, config } = self;
+        let Busy { transport, buffers, entry, config, .. } = self;
         let (wanted, limit) = (buffers.head.keep_alive, config.limits.requests);
         let last = entry.count_request() >= limit;
         if last && wanted {

@@ -79,8 +79,8 @@ impl<S: Stream> Request<'_, S> {
         }
     }
 
-    /// Tells the access log, if there is one.
-    pub(super) fn tell(&self) {
+    /// It is over. Tells the access log, if there is one.
+    pub(super) fn tell(&mut self) {
         let Writer { config, transport, status, length, .. } = &self.writer;
         if let Some(tell) = &config.on_answer.0 {
             tell(&Exchange {
@@ -90,6 +90,7 @@ impl<S: Stream> Request<'_, S> {
                 length: *length,
             });
         }
+        self.input.finish();
     }
 
     /// What the head of the answer says of its body, and what is to follow it.

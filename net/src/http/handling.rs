@@ -10,7 +10,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use traps::threads::into_panic_message;
-use traps::{ConnectionDeadline, Interruptible, Kind, note_warning, shield};
+use traps::{Interruptible, Kind, note_warning, shield};
 
 use super::config::Config;
 use super::connections::Entry;
@@ -45,36 +45,36 @@ pub(super) async fn handle<S: Stream, H: Handler>(
     if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
         return outcome;
     }
-    let deadline = entry.deadline();
-    let mut watch = Watch { config, entry, deadline, runs: false, left: false };
-    loop {
-        watch.until_woken(transport).await;
-        if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
-            return watch.end(outcome);
+    let mut watch = Watch { config, entry, runs: false, left: false };
+    Box::pin(async {
+        loop {
+            watch.until_woken(transport).await;
+            if let Poll::Ready(outcome) = poll_once(work.as_mut()).await {
+                return watch.end(outcome);
+            }
         }
-    }
+    })
+    .await
 }
 
 /// Polls a handler's work once.
-async fn poll_once<W>(mut work: Pin<&mut W>) -> Poll<W::Output>
+fn poll_once<W>(mut work: Pin<&mut W>) -> impl Future<Output = Poll<W::Output>>
 where
     W: Future<Output = io::Result<Response>>,
 {
-    poll_fn(|cx| {
+    poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
         Poll::Ready(polled.unwrap_or_else(|panic| {
             note_warning(format!("a handler panicked: {}", into_panic_message(panic)));
             Poll::Ready(Err(io::Error::other(Gone::Panicked)))
         }))
     })
-    .await
 }
 
 /// What goes on beside a handler that waits.
 struct Watch<'w> {
     config: &'w Config,
     entry: &'w Entry,
-    deadline: &'w ConnectionDeadline,
     /// The deadline of the connection is that of the handler now.
     runs: bool,
     /// The client has left.
@@ -122,14 +122,14 @@ impl Watch<'_> {
     fn run(&mut self) {
         let span = self.config.deadlines.handler;
         let span = if self.left { span.min(LEFT) } else { span };
-        self.deadline.arm(self.deadline.now() + span);
+        self.entry.deadline().arm(self.entry.now() + span);
         self.runs = true;
     }
 
     /// What the handler came to.
     fn end(&self, outcome: io::Result<Response>) -> io::Result<Response> {
-        let is_over = self.runs && self.deadline.fired();
-        self.deadline.disarm();
+        let is_over = self.runs && self.entry.deadline().fired();
+        self.entry.deadline().disarm();
         let gone = |why| Err(io::Error::new(io::ErrorKind::TimedOut, why));
         match outcome {
             Err(error) if is_cancelled(&error) => Err(error),

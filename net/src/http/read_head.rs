@@ -2,15 +2,14 @@
 //!
 //! It parses, and may not answer.
 
-use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
+use std::task::Context;
 
 use super::buffers::Input;
 use super::busy::Busy;
 use super::config::Config;
 use super::parse::{Stop, parse};
-use super::status::Refusal;
+use super::status::{Refusal, STOPS};
 use super::transport::Expired;
 use crate::limits::EMPTY_LINES;
 use crate::stream::Stream;
@@ -22,83 +21,88 @@ const SMALL: usize = 2048;
 pub(super) enum Next {
     /// A head.
     Head,
-    /// Nothing yet, and all that was to be said is written.
+    /// A part of one, if anything, and there may be more.
+    Part,
+    /// Nothing yet.
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    /// What is no head; and whether its refusal has no body.
-    Refused(Refusal, bool),
+    /// What is no head; and whether its refusal has no body. In a box: it is large, and rare.
+    Refused(Box<Refusal>, bool),
 }
 
 impl<S: Stream> Busy<'_, S> {
-    /// The next head, or what came instead of one. Waits only for the rest of one that has begun.
-    pub(super) async fn next_head(&mut self) -> io::Result<Next> {
-        let Busy { transport, buffers, config, .. } = self;
+    /// The next head, or what came instead of one, as far as that takes no wait.
+    pub(super) fn head_at_hand(&mut self, cx: &mut Context<'_>) -> io::Result<Next> {
+        let Busy { transport, buffers, empty_lines, config, .. } = self;
         let (transport, input) = (transport.get_mut(), &mut buffers.input);
-        if input.is_empty() {
+        if input.is_empty() && *empty_lines == 0 {
             if transport.ended {
                 return Ok(Next::Silence);
             }
-            let room = input.room(config.limits.head);
-            let leaves = transport.leaves(config);
-            let came = match leaves {
-                true => transport.look(room).await?,
-                false => poll_fn(|cx| Poll::Ready(transport.read_now(room, cx))).await?,
-            };
-            match came {
+            if transport.leaves(config) {
+                return Ok(Next::Part);
+            }
+            match transport.read_now(input.room(config.limits.head), cx)? {
                 Some(0) => return Ok(Next::Silence),
                 Some(n) => input.filled(n),
-                None if leaves => return Ok(Next::Silence),
-                None => {
-                    transport.flush(config).await?;
-                    return Ok(Next::Nothing);
-                }
+                None => return Ok(Next::Nothing),
             }
         }
-        self.whole_head().await
+        Ok(self.whole_head())
     }
 
-    /// Reads until the head that has begun is whole, or is none.
-    async fn whole_head(&mut self) -> io::Result<Next> {
-        // Up to where a head that is not whole was parsed.
-        let (mut seen, mut empty_lines) = (0, 0);
-        loop {
-            let Busy { transport, buffers, config, .. } = self;
-            let (transport, input) = (transport.get_mut(), &mut buffers.input);
-            let skipped = skip_empty_lines(input, config);
-            if skipped > 0 {
-                (seen, empty_lines) = (0, empty_lines + skipped);
-            }
-            let rest = input.rest();
-            if empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
-                return Ok(Next::Refused(Refusal::bad("there is no request line\n"), false));
-            }
-            if !rest.is_empty() && is_worth_parsing(rest, seen, config) {
-                match parse(rest, config) {
-                    Err(Stop::Partial) => seen = rest.len(),
-                    Err(Stop::Refused(refusal)) => {
-                        return Ok(Next::Refused(refusal, input.asks_for_none()));
-                    }
-                    Ok(head) => {
-                        transport.head_until = None;
-                        buffers.begin(head);
-                        return Ok(Next::Head);
-                    }
-                }
-            }
-            let room = input.room(config.limits.head);
-            let refusal = match transport.read_head(room, config).await {
-                Ok(n) if n > 0 => {
-                    input.filled(n);
-                    continue;
-                }
-                Err(error) if !Expired::is(&error) => return Err(error),
-                Ok(_) | Err(_) if input.is_empty() => return Ok(Next::Silence),
-                Ok(_) => Refusal::bad("the head breaks off\n"),
-                Err(_) => Refusal::new(408, "the head took too long\n"),
-            };
-            return Ok(Next::Refused(refusal, input.asks_for_none()));
+    /// The head that has begun.
+    fn whole_head(&mut self) -> Next {
+        let Busy { transport, buffers, seen, empty_lines, config, .. } = self;
+        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let skipped = skip_empty_lines(input, config);
+        if skipped > 0 {
+            (*seen, *empty_lines) = (0, *empty_lines + skipped);
         }
+        let rest = input.rest();
+        if *empty_lines > EMPTY_LINES || rest.first() == Some(&b'\n') {
+            return Next::Refused(Refusal::bad("there is no request line\n").into(), false);
+        }
+        if rest.is_empty() || !is_worth_parsing(rest, *seen, config) {
+            return Next::Part;
+        }
+        match parse(rest, config) {
+            Err(Stop::Partial) => {
+                *seen = rest.len();
+                Next::Part
+            }
+            Err(Stop::Refused(refusal)) => Next::Refused(refusal.into(), input.asks_for_none()),
+            Ok(head) => {
+                (*seen, *empty_lines, transport.head_until) = (0, 0, None);
+                input.take(0, head.len);
+                buffers.head = head;
+                if transport.late { Next::Refused(STOPS.into(), head.no_body) } else { Next::Head }
+            }
+        }
+    }
+
+    /// Reads more of a head, or has the last look before it leaves: a part, or what came instead.
+    pub(super) async fn read_on(&mut self) -> io::Result<Next> {
+        let Busy { transport, buffers, empty_lines, config, .. } = self;
+        let (transport, input) = (transport.get_mut(), &mut buffers.input);
+        let looks = input.is_empty() && *empty_lines == 0;
+        let room = input.room(config.limits.head);
+        let read = match looks {
+            true => transport.look(room).await.map(Option::unwrap_or_default),
+            false => transport.read_head(room, config).await,
+        };
+        let refusal = match read {
+            Ok(n) if n > 0 => {
+                input.filled(n);
+                return Ok(Next::Part);
+            }
+            Err(error) if !Expired::is(&error) => return Err(error),
+            Ok(_) | Err(_) if input.is_empty() => return Ok(Next::Silence),
+            Ok(_) => Refusal::bad("the head breaks off\n"),
+            Err(_) => Refusal::new(408, "the head took too long\n"),
+        };
+        Ok(Next::Refused(refusal.into(), input.asks_for_none()))
     }
 }
 

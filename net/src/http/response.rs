@@ -60,9 +60,7 @@ impl Response {
 
     /// Stands for an answer that was streamed.
     pub(crate) fn sent() -> Response {
-        let mut response = Response::new(200);
-        response.sent = true;
-        response
+        Response { sent: true, ..Response::new(200) }
     }
 
     /// 200 and a text.
