@@ -172,9 +172,8 @@ where
     async move {
         connection.make_deadline().await;
         loop {
-            // In a box, so that a connection that waits is small; made there, and not copied there.
-            let room = Box::new_uninit();
-            match Box::into_pin(Box::write(room, busy(&mut connection, &*handler))).await {
+            // In a box, so that a connection that waits is small.
+            match Box::pin(busy(&mut connection, &*handler)).await {
                 Ok(End::KeepAlive) => {}
                 Ok(End::Idle | End::Close | End::Linger | End::Reset) => return Ok(()),
                 // It has its line in the log.
@@ -237,28 +236,27 @@ where
 impl<S: Stream> Busy<'_, S> {
     async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
         loop {
-            let mut next = poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await?;
-            if let Next::Part = next {
+            let next = match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
                 // In boxes, all that few requests come to.
-                next = Box::pin(self.read_on()).await?;
-            }
+                Next::Part => Box::pin(self.read_on()).await?,
+                next => next,
+            };
             match next {
-                Next::Head => {}
-                Next::Part => continue,
+                Next::Part => {}
                 Next::Nothing => {
                     self.transport.get_mut().flush(self.config).await?;
                     return Ok(End::KeepAlive);
                 }
                 Next::Silence => return Box::pin(self.say_goodbye(End::Idle)).await,
                 Next::Refused(why, no_body) => return Box::pin(self.refuse(*why, no_body)).await,
-            }
-            match self.answer(handler).await? {
-                End::KeepAlive if self.is_greedy() => {
-                    Box::pin(self.transport.get_mut().give_way(self.config)).await?;
-                }
-                End::KeepAlive => {}
-                End::Reset => return Ok(End::Reset),
-                end => return Box::pin(self.say_goodbye(end)).await,
+                Next::Head => match self.answer(handler).await? {
+                    End::KeepAlive if self.is_greedy() => {
+                        Box::pin(self.transport.get_mut().give_way(self.config)).await?;
+                    }
+                    End::KeepAlive => {}
+                    End::Reset => return Ok(End::Reset),
+                    end => return Box::pin(self.say_goodbye(end)).await,
+                },
             }
         }
     }
