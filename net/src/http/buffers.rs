@@ -91,7 +91,7 @@ impl Input {
 
     /// A part of it.
     #[inline]
-    pub(crate) fn part(&self, span: Span) -> &[u8] {
+    pub(crate) fn span(&self, span: Span) -> &[u8] {
         span.of(&self.buffer[self.start..])
     }
 

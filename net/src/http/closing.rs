@@ -28,7 +28,7 @@ impl<S: Stream> Busy<'_, S> {
         request.tell();
         drop(request);
         end?;
-        self.say_goodbye(End::Linger).await
+        self.linger(End::Linger).await
     }
 
     /// Ends the connection so that the peer reads what was written to it: a stream that is closed
@@ -37,7 +37,7 @@ impl<S: Stream> Busy<'_, S> {
     ///
     /// So the peer is waited for until it has what was written, and then until it stops sending,
     /// each under a deadline. That is left out where little was written and nothing has come.
-    pub(super) async fn say_goodbye(&mut self, end: End) -> io::Result<End> {
+    pub(super) async fn linger(&mut self, end: End) -> io::Result<End> {
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
         let is_current = transport.is_current();
         transport.flush(self.config).await?;

@@ -18,19 +18,19 @@
 //!   |  | BODY | -- slow, broken off --|---------+
 //!   v  +------+                       |         v
 //! +---------+                         |    +---------+
-//! | ANSWER  | ---- kept alive --------+    | GOODBYE | --> closed
+//! | ANSWER  | ---- kept alive --------+    | LINGER  | --> closed
 //! |         | ---- the last answer ------> +---------+
 //! +---------+
 //! ```
 //!
 //! | state | it waits for | what ends it |
 //! |---|---|---|
-//! | head | the rest of a head that has begun | It is whole: handler, or 503 after the grace of a drain. Nothing is here: idle. `deadlines.head`: 408. The peer's end: 400. A rule or a limit: the status below. After a refusal, and where nothing came in the last look: goodbye |
-//! | idle | the first byte of a request | A byte: head. `deadlines.idle`, before the first request `deadlines.head`, in a drain at once or after `FIRST_BYTE`; the seat is needed: one last look at head |
-//! | handler | what the handler waits for | Its answer. `deadlines.handler`: 503. An error or a panic: 500. Then goodbye. The client has left: closed |
-//! | body | a piece of the body, for the handler, or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`: 408. The peer's end: 400. Too long: 413. No room in memory: 503. Then goodbye |
-//! | answer | the peer to take what was written | All is gathered: head, in turn with others after `limits.pipelined`. `Connection: close`, `limits.requests`, a drain: goodbye. `deadlines.write`, `write_rate`: closed |
-//! | goodbye | the peer to have all, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`: closed. It is left out where nothing is owed and nothing has come |
+//! | head | the rest of a head that has begun | It is whole: handler, or 503 after the grace of a drain. Nothing is here: idle. `deadlines.head`: 408. The peer's end: 400. A rule or a limit: the status below. After a refusal, and where nothing came in the last look: linger |
+//! | idle | the first byte of a request | A byte: head. `deadlines.idle`, before the first request `deadlines.head`, in a drain at once or after `FIRST_BYTE`; its place is needed: one last look at head |
+//! | handler | what the handler waits for | Its answer. `deadlines.handler`: 503. An error or a panic: 500. Then linger. The client has left: closed |
+//! | body | a piece of the body, for the handler, or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`: 408. The peer's end: 400. Too long: 413. No room in memory: 503. Then linger |
+//! | answer | the peer to take what was written | All is gathered: head, in turn with others after `limits.pipelined`. `Connection: close`, `limits.requests`, a drain: linger. `deadlines.write`, `write_rate`: closed |
+//! | linger | the peer to have all, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`: closed. It is left out where nothing is owed and nothing has come |
 //!
 //! Once some of an answer has gone out, what would be a status breaks the answer off. The end is a
 //! reset where only that tells the peer so. The cancellation of the task ends every state; a
@@ -238,16 +238,16 @@ impl<S: Stream> Busy<'_, S> {
         loop {
             let next = match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
                 // In boxes, all that few requests come to.
-                Next::Part => Box::pin(self.read_on()).await?,
+                Next::Partial => Box::pin(self.read_on()).await?,
                 next => next,
             };
             match next {
-                Next::Part => {}
+                Next::Partial => {}
                 Next::Nothing => {
                     self.transport.get_mut().flush(self.config).await?;
                     return Ok(End::KeepAlive);
                 }
-                Next::Silence => return Box::pin(self.say_goodbye(End::Idle)).await,
+                Next::Silence => return Box::pin(self.linger(End::Idle)).await,
                 Next::Refused(why, no_body) => return Box::pin(self.refuse(*why, no_body)).await,
                 Next::Head => match self.answer(handler).await? {
                     End::KeepAlive if self.is_greedy() => {
@@ -255,7 +255,7 @@ impl<S: Stream> Busy<'_, S> {
                     }
                     End::KeepAlive => {}
                     End::Reset => return Ok(End::Reset),
-                    end => return Box::pin(self.say_goodbye(end)).await,
+                    end => return Box::pin(self.linger(end)).await,
                 },
             }
         }
@@ -267,7 +267,7 @@ impl<S: Stream> Busy<'_, S> {
         let Buffers { head, input, .. } = &mut *self.buffers;
         let mut request = Request::new(head, input, &self.transport, self.config, keep_alive);
         let outcome = handle(handler, &mut request, self.entry).await;
-        let end = match request.judge(outcome) {
+        let end = match request.answer_to(outcome) {
             Ok(Some(response)) => request.finish(&response).await,
             Ok(None) => Ok(request.after_break()),
             Err(error) => {

@@ -39,7 +39,7 @@ pub(crate) enum UntilClose {
     #[default]
     Out,
     /// It has begun.
-    Begun,
+    Started,
     /// It is complete, and not all of it is out, perhaps.
     Complete,
 }
@@ -165,13 +165,13 @@ impl Connections {
         }
     }
 
-    /// Tells a connection to close so that another has its seat. Whether there is one.
+    /// Tells a connection to close so that another has its place. Whether there is one.
     ///
     /// That is the longest silent one: its first byte, for which it has `span`, has not come for
     /// half a second. Else the one that has waited longest for its next request, else the longest
     /// silent one of all: bytes of those that are new may be on their way.
     #[track_caller]
-    pub(crate) fn give_up_a_seat(&self, span: Duration) -> bool {
+    pub(crate) fn close_one_waiting(&self, span: Duration) -> bool {
         self.close_one(Waits::First, span.saturating_sub(FIRST_BYTE))
             || self.close_one(Waits::Next, Duration::MAX)
             || self.close_one(Waits::First, Duration::MAX)
@@ -198,12 +198,12 @@ impl Connections {
     }
 
     /// The process has run out of descriptors, and somebody is at the door. One connection is to
-    /// close, unless one is about to: as for a seat, else a peer that does not read why it was
-    /// refused.
+    /// close, unless one is about to: as for the limit of connections, else a peer that does not
+    /// read why it was refused.
     #[track_caller]
     pub(crate) fn make_room(&self, span: Duration) {
         if self.count(Waits::Leaving).get() == 0 {
-            let _ = self.give_up_a_seat(span) || self.close_refused(1);
+            let _ = self.close_one_waiting(span) || self.close_refused(1);
         }
     }
 

@@ -17,13 +17,16 @@ use crate::stream::Stream;
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
 impl<S: Stream> Request<'_, S> {
     /// What is to be answered, of what a handler came to: `None` if an answer has broken off.
-    pub(super) fn judge(&mut self, outcome: io::Result<Response>) -> io::Result<Option<Response>> {
+    pub(super) fn answer_to(
+        &mut self,
+        outcome: io::Result<Response>,
+    ) -> io::Result<Option<Response>> {
         match outcome {
             Err(error) if is_from_outside(&error) => {
                 self.cut_off();
                 Err(error)
             }
-            outcome => self.writer.judge(outcome),
+            outcome => self.writer.answer_to(outcome),
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) enum Next {
     /// A head.
     Head,
     /// A part of one, if anything, and there may be more.
-    Part,
+    Partial,
     /// Nothing yet.
     Nothing,
     /// The peer is done, or had nothing to say in time.
@@ -41,7 +41,7 @@ impl<S: Stream> Busy<'_, S> {
                 return Ok(Next::Silence);
             }
             if transport.leaves(config) {
-                return Ok(Next::Part);
+                return Ok(Next::Partial);
             }
             match transport.read_now(input.room(config.limits.head), cx)? {
                 Some(0) => return Ok(Next::Silence),
@@ -65,12 +65,12 @@ impl<S: Stream> Busy<'_, S> {
             return Next::Refused(Refusal::bad("there is no request line\n").into(), false);
         }
         if rest.is_empty() || !is_worth_parsing(rest, *seen, config) {
-            return Next::Part;
+            return Next::Partial;
         }
         match parse(rest, config) {
             Err(Stop::Partial) => {
                 *seen = rest.len();
-                Next::Part
+                Next::Partial
             }
             Err(Stop::Refused(refusal)) => Next::Refused(refusal.into(), input.asks_for_none()),
             Ok(head) => {
@@ -95,7 +95,7 @@ impl<S: Stream> Busy<'_, S> {
         let refusal = match read {
             Ok(n) if n > 0 => {
                 input.filled(n);
-                return Ok(Next::Part);
+                return Ok(Next::Partial);
             }
             Err(error) if !Expired::is(&error) => return Err(error),
             Ok(_) | Err(_) if input.is_empty() => return Ok(Next::Silence),

@@ -64,12 +64,12 @@ impl<S> Request<'_, S> {
     }
 
     fn text(&self, span: Span) -> &str {
-        std::str::from_utf8(self.input.part(span)).expect("a target is ASCII")
+        std::str::from_utf8(self.input.span(span)).expect("a target is ASCII")
     }
 
     /// [`Request::path`], for who compares bytes: nothing is to be proved of them then.
     pub(crate) fn path_bytes(&self) -> &[u8] {
-        self.head.shown_path(self.input.part(self.head.path))
+        self.head.shown_path(self.input.span(self.head.path))
     }
 
     /// The method. HEAD is shown as [`Method::Get`].

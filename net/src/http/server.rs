@@ -17,12 +17,12 @@ use crate::listener::TcpListener;
 
 /// What a connection has of its server. Holds the shutdown up.
 #[derive(Debug)]
-struct Seat {
+struct Share {
     config: Rc<Config>,
     _hold: Hold,
 }
 
-impl Deref for Seat {
+impl Deref for Share {
     type Target = Config;
 
     fn deref(&self) -> &Config {
@@ -30,10 +30,10 @@ impl Deref for Seat {
     }
 }
 
-/// Whether there is a seat for one more, or one connection gives up its own.
-fn finds_seat(config: &Config) -> bool {
+/// Whether one more can be served, if need be in the place of another.
+fn has_capacity(config: &Config) -> bool {
     let Config { limits, deadlines, open, .. } = config;
-    open.serving() < limits.connections || open.give_up_a_seat(deadlines.head)
+    open.serving() < limits.connections || open.close_one_waiting(deadlines.head)
 }
 
 /// Accepts connections and serves each in a task of its own, until the
@@ -108,22 +108,22 @@ pub async fn serve<H: Handler + 'static>(
             }
         }
         config.open.caps.sum_up(clock.now(), false);
-        let seat = Seat { config: config.clone(), _hold: hold() };
-        let mut has_seat = finds_seat(&config);
-        if !has_seat {
+        let share = Share { config: config.clone(), _hold: hold() };
+        let mut is_free = has_capacity(&config);
+        if !is_free {
             // Those that were accepted in this turn have not run yet, and may be silent.
             yield_now().await?;
-            has_seat = finds_seat(&config);
+            is_free = has_capacity(&config);
         }
-        if !has_seat {
-            let refuse = async move { turn_away(stream, &seat).await };
+        if !is_free {
+            let refuse = async move { turn_away(stream, &share).await };
             spawn("refused", refuse).detached().await;
             continue;
         }
         accepted += 1;
         // Made here: others may be accepted before the task first runs. Nobody joins it: its
         // failures end with it.
-        let connection = live(Connection::new(stream, seat), handler.clone());
+        let connection = live(Connection::new(stream, share), handler.clone());
         // The number is for the log alone, and costs an allocation.
         let name: Cow<'_, str> = match is_traced() {
             true => format!("conn-{accepted}").into(),
@@ -161,7 +161,7 @@ mod tests {
         fn size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {
             size_of::<F>()
         }
-        let live = size(live::<TcpStream, Seat, Hello, Rc<Hello>>);
+        let live = size(live::<TcpStream, Share, Hello, Rc<Hello>>);
         // Beside it a task has 8 bytes for its name and place, an entry 16 for its counts, and each
         // allocation 8, in multiples of 16.
         assert_eq!((live, size_of::<Entry>(), size_of::<TcpStream>()), (136, 72, 40));

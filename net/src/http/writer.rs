@@ -115,7 +115,10 @@ impl<S: Stream> Writer<'_, S> {
 
     /// The bytes to send after a handler ended with `outcome`: `None` for nothing, because the
     /// answer has broken off and the connection closes.
-    pub(crate) fn judge(&mut self, outcome: io::Result<Response>) -> io::Result<Option<Response>> {
+    pub(crate) fn answer_to(
+        &mut self,
+        outcome: io::Result<Response>,
+    ) -> io::Result<Option<Response>> {
         if !self.kept.is_empty() {
             self.reopen();
         }
@@ -218,7 +221,7 @@ impl<S: Stream> Writer<'_, S> {
         if !self.kept.is_empty() {
             self.transport.borrow_mut().out.append(&mut self.kept);
             if self.streamed == Streamed::UntilClose {
-                self.set_until_close(UntilClose::Begun);
+                self.set_until_close(UntilClose::Started);
             }
         }
     }
