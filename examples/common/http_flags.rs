@@ -34,7 +34,7 @@ pub struct HttpFlags {
     /// Requests in /gate, of all workers; others are refused
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
     pub gate: u64,
-    /// Log each answer, in the common log format
+    /// Log each answer in the common log format; 499: left before
     #[arg(long)]
     pub access_log: bool,
     /// Serve /kernel, a page that shows what the kernel does
@@ -69,7 +69,7 @@ struct LimitFlags {
     #[arg(long, value_name = "N", default_value_t = Limits::default().drain,
           value_parser = between(0, u64::MAX))]
     limit_drain: u64,
-    /// Bytes of kept bodies, of each worker, else 503
+    /// Bytes of bodies in memory, of each worker
     #[arg(long, value_name = "N", default_value_t = Limits::default().memory,
           value_parser = between(1, u64::MAX))]
     limit_memory: u64,
@@ -110,15 +110,15 @@ struct DeadlineFlags {
     #[arg(long, value_name = "N", default_value_t = Deadlines::default().body_rate,
           value_parser = between(0, u64::MAX))]
     deadline_body_rate: u64,
-    /// Over which that rate is taken
+    /// Span over which that rate counts
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_window),
           value_parser = Span::from(1))]
     deadline_body_window: Span,
-    /// For a whole body that is kept in memory
+    /// For a whole body in memory: sets its rate
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().body_whole),
           value_parser = Span::from(1))]
     deadline_body_whole: Span,
-    /// For a handler to do the next thing, then 503
+    /// For what a handler waits for, then 503
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().handler),
           value_parser = Span::from(1))]
     deadline_handler: Span,
@@ -126,7 +126,7 @@ struct DeadlineFlags {
     #[arg(long, value_name = "MS", default_value_t = Span(Deadlines::default().write),
           value_parser = Span::from(1))]
     deadline_write: Span,
-    /// Bytes a second of it in that time, at least
+    /// Bytes a second of an answer, at least
     #[arg(long, value_name = "N", default_value_t = Deadlines::default().write_rate,
           value_parser = between(0, u64::MAX))]
     deadline_write_rate: u64,
