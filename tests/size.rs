@@ -12,7 +12,7 @@ const CORES: usize = 4_910;
 /// and streams.
 const HTTP: usize = 3_130;
 const WEB: usize = 1_260;
-const SOCKETS: usize = 1_680;
+const SOCKETS: usize = 1_695;
 /// Lines of code that a trap passes through: the files of [`WAY`].
 const WAY_OF_A_TRAP: usize = 3_100;
 /// Files in a folder.

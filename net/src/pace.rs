@@ -126,8 +126,8 @@ async fn write_now<S: Stream>(
     }
 }
 
-/// Whether that error of a guard with a limit says that its own deadline passed. Outside of it no
-/// other interrupt has this name before it leaves a scope further out.
+/// Whether that error of a guard with a limit says that its own deadline passed. No other
+/// interrupt that is seen here has this kind.
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|interrupt| interrupt.kind() == Kind::TaskTimeout)
 }

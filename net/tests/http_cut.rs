@@ -69,6 +69,7 @@ impl Handler for App {
         let large = vec![b'x'; 100_000];
         match path.as_str() {
             "/whole" => {}
+            "/flushed" => answer.flush().await?,
             "/working" => {
                 let whole = answer.finish()?;
                 sleep(10 * SECOND).await?;
@@ -131,6 +132,7 @@ fn an_answer_that_ends_with_the_connection_and_breaks_off_is_reset() {
     // What follows the request has the server read on after an answer that is whole.
     for rest in ["", "x"] {
         assert!(end_of(Config::default(), &get("/whole", rest), false).is_ok(), "{rest:?}");
+        assert!(end_of(Config::default(), &get("/flushed", rest), false).is_ok(), "{rest:?}");
         for path in ["/fails", "/panics", "/dropped", "/slow", "/cut", "/cut-and-finished"] {
             let ended = end_of(limited(), &get(path, rest), false);
             assert_eq!(ended.unwrap_err().kind(), ErrorKind::ConnectionReset, "{path}, {rest:?}");

@@ -236,6 +236,29 @@ fn d21_a_peer_that_reads_slowly_gets_the_whole_answer() {
     assert!(answer.unwrap().ends_with(&[b'x'; 100_000]));
 }
 
+/// Writes a little, time and again, and leaves it to the server when that goes out.
+struct Trickle;
+
+impl Handler for Trickle {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let mut answer = request.start(Response::new(200)).await?;
+        for _ in 0..20 {
+            answer.write(b"tick").await?;
+            traps::sleep(Duration::from_millis(300)).await?;
+        }
+        answer.finish()
+    }
+}
+
+#[test]
+fn the_time_of_a_handler_begins_anew_with_each_piece_that_goes_out() {
+    let config = deadlines(|deadlines| deadlines.handler = Duration::from_secs(1));
+    let acts = [Act::Send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), seconds(8)];
+    let seen = common::talk_to(Trickle, config, 1 << 20, usize::MAX, &acts);
+    assert_eq!(seen.text.matches("tick").count(), 20, "{}", seen.text);
+    assert!(seen.text.ends_with("0\r\n\r\n"), "{}", seen.text);
+}
+
 /// It takes something in each span, and too little over it.
 #[test]
 fn d21_a_peer_that_reads_too_little_over_a_span_is_left() {

@@ -122,6 +122,26 @@ fn a_body_that_is_longer_than_the_memory_is_refused_by_its_length() {
     assert_eq!(seen.statuses(), [413]);
 }
 
+/// Reads the body again if it does not come in a second.
+struct Again;
+
+impl Handler for Again {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> std::io::Result<Response> {
+        let first = ignore_after(SECOND, request.body_to_vec(usize::MAX)).await?;
+        assert!(first.is_none());
+        let body = request.body_to_vec(usize::MAX).await?;
+        Ok(Response::text(format!("{}", body.len())))
+    }
+}
+
+#[test]
+fn a_read_that_is_made_again_does_not_wait_for_its_own_room() {
+    let config = limits(|limits| limits.memory = 50_000);
+    let (head, body) = (post(50_000), vec![b'x'; 50_000]);
+    let acts = [Act::Send(&head), Act::Sleep(2 * SECOND), Act::Send(&body)];
+    assert_eq!(common::talk_to(Again, config, 1 << 20, usize::MAX, &acts).statuses(), [200]);
+}
+
 /// 300 bytes a second are enough of a body that its handler takes piece by piece. They would keep
 /// 8 MiB in memory for hours.
 #[test]

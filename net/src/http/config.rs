@@ -23,9 +23,9 @@ pub struct Config {
     /// Takes a line of a head that ends in LF alone (RFC 9112, 2.2). Off: it is refused, for what
     /// stands in front may see another request there. Chunks stay strict.
     pub bare_lf: bool,
-    /// Answers a client that has closed its sending side, however long that takes. Off: whoever
-    /// closes it has left, and the handler of its request is cancelled after a quarter of a second.
-    /// The two cannot be told apart before something is sent.
+    /// Answers a client that has closed its sending side, however long that takes. Off: a
+    /// client that closes it is taken to have left, and the handler of its request is cancelled
+    /// after a quarter of a second. The two cannot be told apart before something is sent.
     pub half_close: bool,
     pub(crate) on_answer: OnAnswer,
     pub(crate) date: Date,

@@ -30,7 +30,7 @@
 //! | handler | what the handler waits for | Its answer. `deadlines.handler`: 503. An error or a panic: 500. Then linger. The client has left: closed |
 //! | body | a piece of the body, for the handler, or to be thrown away | The piece. `deadlines.body`, `body_rate`, `body_whole`: 408. The peer's end: 400. Too long: 413. No room in memory: 503. Then linger |
 //! | answer | the peer to take what was written | All is gathered: head, in turn with others after `limits.pipelined`. `Connection: close`, `limits.requests`, a drain: linger. `deadlines.write`, `write_rate`: closed |
-//! | linger | the peer to have all, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`: closed. It is left out where nothing is owed and nothing has come |
+//! | linger | the peer to have all, and then to stop sending | The peer's end, `deadlines.write`, then `deadlines.linger`: closed. It is skipped if no output is pending and no input has come |
 //!
 //! Once some of an answer has gone out, what would be a status breaks the answer off. The end is a
 //! reset where only that tells the peer so. The cancellation of the task ends every state; a
@@ -148,8 +148,8 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
 
 impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
     fn drop(&mut self) {
-        // An end now would be taken for that of an answer, which it is not: the peer can tell by a
-        // reset only. It ends one way or another.
+        // A clean close would look like the end of the answer, which is not whole: only a reset
+        // tells the peer. The connection ends in either case.
         if self.entry.until_close.get() != UntilClose::Out {
             let _ = self.stream.reset();
         }
@@ -157,7 +157,7 @@ impl<S: Stream, C: Deref<Target = Config>> Drop for Connection<S, C> {
     }
 }
 
-/// The life of a connection: in turns it is busy, and waits.
+/// The life of a connection: it is busy, and waits for the next request, by turns.
 #[allow(clippy::manual_async_fn, reason = "that has its arguments twice, and many wait in this")]
 pub(super) fn live<S, C, H, R>(
     mut connection: Connection<S, C>,
@@ -224,7 +224,7 @@ where
     let waited_for = config.open.set(entry, Waits::Busy);
     let mut busy = Busy::new(stream, entry, config);
     if waited_for == Waits::First {
-        // The time of the head began with the connection, as the wait that has ended did.
+        // The time of the first head has run since the connection opened.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
     }
     let end = busy.serve(handler).await;

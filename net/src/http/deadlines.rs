@@ -24,7 +24,8 @@ pub struct Deadlines {
     pub body_window: Duration,
     /// For a whole body that is kept in memory, by
     /// [`body_to_vec`](super::Request::body_to_vec): its length over this time is the rate that it
-    /// must keep, where that is more than `body_rate`. Default 5 min: 28 kB/s for 8 MiB.
+    /// must keep, where that is more than `body_rate`. A body in chunks counts as long as it may
+    /// be. Default 5 min: 28 kB/s for 8 MiB.
     pub body_whole: Duration,
     /// For a handler, as long as it waits for something other than its client: from the head, the
     /// last piece of the body that it read, or the last piece of the answer that went out. Then it

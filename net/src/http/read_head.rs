@@ -27,7 +27,7 @@ pub(super) enum Next {
     Nothing,
     /// The peer is done, or had nothing to say in time.
     Silence,
-    /// What is no head; and whether its refusal has no body. In a box: it is large, and rare.
+    /// A malformed head, and whether the refusal has no body. In a box: it is large, and rare.
     Refused(Box<Refusal>, bool),
 }
 

@@ -259,9 +259,14 @@ impl<'r, S: Stream> Request<'r, S> {
             Body::Chunks(_) => most,
             Body::End => 0,
         };
+        if bytes == 0 {
+            return Ok(());
+        }
         let (memory, limit) = (&config.memory, config.limits.memory);
         let seconds = config.deadlines.body_whole.as_secs().max(1);
         self.rate = self.rate.max(bytes / seconds);
+        // What an earlier read had, which was interrupted: it would wait for itself.
+        (self.reserved, self.pace) = (None, Pace::default());
         self.reserved = match memory.try_reserve(bytes, limit) {
             None => ignore_after(config.deadlines.body, memory.reserve(bytes, limit)).await?,
             reserved => reserved,

@@ -265,9 +265,9 @@ impl<S: Stream> Transport<S> {
     /// Writes all that was gathered.
     pub(crate) async fn flush(&mut self, config: &Config) -> io::Result<()> {
         if self.out.is_empty() {
+            self.entry.flushed();
             return Ok(());
         }
-        self.progress = true;
         self.take_time();
         let size = self.out.len();
         if poll_fn(|cx| Poll::Ready(self.try_flush(cx))).await? {
@@ -312,6 +312,7 @@ impl<S: Stream> Transport<S> {
 
     /// So much of what was gathered is written.
     fn written(&mut self, n: usize) {
+        self.progress = true;
         if n == self.out.len() {
             self.out.clear();
         } else {

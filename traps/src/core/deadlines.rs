@@ -1,8 +1,8 @@
 //! The deadline table: when each connection deadline of a kernel is due, and whose it is.
 //!
 //! Most deadlines are set, not reached, and set anew, so setting one is a store. The kernel scans
-//! the table once a tick at most, which is O(deadlines). It is not a timer heap: a deadline may
-//! fire up to a tick late.
+//! the table once a tick, or when one is fired, which is O(deadlines). It is not a timer heap: a
+//! deadline may fire up to a tick late.
 
 use std::cell::{Cell, RefCell};
 use std::mem;
