@@ -1,4 +1,4 @@
-//! The least rate at which a peer must send, over a window that slides.
+//! The least rate at which a peer must send or take bytes, over a window that slides.
 //!
 //! A pure structure: reads no clock and counts only the time that it is told of.
 

@@ -28,8 +28,8 @@ use crate::stream::Stream;
 /// time, which is the rule of every stream: who comes while another writes under the same deadline
 /// is refused with `ResourceBusy`, writes nothing and does not move the deadline.
 ///
-/// Costs nothing while the stream takes the bytes at once; a wait costs what a guard of
-/// [`ConnectionDeadline`] does: no trap, no allocation.
+/// Costs nothing while the stream takes the bytes at once. The first wait makes one allocation, and
+/// each wait costs what a guard of [`ConnectionDeadline`] does; no trap.
 ///
 /// ```no_run
 /// # async fn example(mut stream: net::TcpStream) -> std::io::Result<()> {

@@ -39,7 +39,7 @@ impl<'r, S: Stream> Request<'r, S> {
             let comes = matches!(self.body, Body::End) || !self.input.rest().is_empty();
             self.writer.go_on(comes).await?;
         }
-        self.writer.start(&response, self.head, matches!(self.body, Body::End)).await;
+        self.writer.start(&response, self.head, matches!(self.body, Body::End));
         Ok(Answer { request: self })
     }
 }

@@ -46,7 +46,7 @@ impl<'c, S: Stream> Busy<'c, S> {
     }
 
     /// Gives the buffers back.
-    pub(super) fn rest(self) {
+    pub(super) fn give_back(self) {
         let Busy { transport, mut buffers, config, .. } = self;
         buffers.out = transport.into_inner().out;
         config.pool.give(buffers);

@@ -16,7 +16,7 @@ use crate::stream::Stream;
 
 impl<S: Stream> Busy<'_, S> {
     /// Answers for the server, and closes.
-    pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> io::Result<End> {
+    pub(super) async fn refuse(&mut self, refusal: Refusal, no_body: bool) -> io::Result<()> {
         if let Some(cap) = refusal.cap {
             self.transport.get_mut().hit(self.config, cap.name, cap.limit);
         }
@@ -37,26 +37,22 @@ impl<S: Stream> Busy<'_, S> {
     ///
     /// So the peer is waited for until it has what was written, and then until it stops sending,
     /// each under a deadline. That is left out where little was written and nothing has come.
-    pub(super) async fn linger(&mut self, end: End) -> io::Result<End> {
+    pub(super) async fn linger(&mut self, end: End) -> io::Result<()> {
         let (transport, input) = (self.transport.get_mut(), &mut self.buffers.input);
         let is_current = transport.is_current();
         transport.flush(self.config).await?;
         if transport.ended {
-            return Ok(End::Close);
+            return Ok(());
         }
         let much = transport.entry.much.get();
         if much {
             transport.sent(self.config).await?;
         }
-        let is_brief = match end {
-            End::Idle => true,
-            End::Close => !much,
-            End::KeepAlive | End::Linger | End::Reset => false,
-        };
+        let is_brief = end == End::Idle || end == End::Close && !much;
         if is_brief && input.is_empty() {
             let is_quiet = is_current && !much;
             if is_quiet || transport.look(input.room(0)).await?.is_none_or(|n| n == 0) {
-                return Ok(End::Close);
+                return Ok(());
             }
         }
         transport.shutdown()?;
@@ -74,6 +70,6 @@ impl<S: Stream> Busy<'_, S> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(End::Close)
+        Ok(())
     }
 }

@@ -114,7 +114,7 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     let mut busy = Busy::new(&mut connection.stream, &connection.entry, config);
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
     let end = busy.refuse(FULL, false).await;
-    busy.rest();
+    busy.give_back();
     match end {
         Err(error) if !Expired::is(&error) => Err(error),
         _ => Ok(()),
@@ -174,8 +174,8 @@ where
         loop {
             // In a box, so that a connection that waits is small.
             match Box::pin(busy(&mut connection, &*handler)).await {
-                Ok(End::KeepAlive) => {}
-                Ok(End::Idle | End::Close | End::Linger | End::Reset) => return Ok(()),
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
                 // It has its line in the log.
                 Err(error) if Expired::is(&error) => return Ok(()),
                 Err(error) => return Err(error),
@@ -208,33 +208,33 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
             until if !entry.has_asked() && until != Time::NEVER => until,
             _ => deadline.now() + span,
         };
-        config.open.set(entry, waits);
+        config.open.set_waits(entry, waits);
         deadline.guard_task(until, stream.readable())
     }
 }
 
-/// Serves a connection as long as something is here.
-async fn busy<S, C, H>(connection: &mut Connection<S, C>, handler: &H) -> io::Result<End>
+/// Serves a connection as long as something is here. Whether it goes on then.
+async fn busy<S, C, H>(connection: &mut Connection<S, C>, handler: &H) -> io::Result<bool>
 where
     S: Stream,
     C: Deref<Target = Config>,
     H: Handler,
 {
     let Connection { stream, entry, config } = connection;
-    let waited_for = config.open.set(entry, Waits::Busy);
+    let waited_for = config.open.set_waits(entry, Waits::Busy);
     let mut busy = Busy::new(stream, entry, config);
     if waited_for == Waits::First {
         // The time of the first head has run since the connection opened.
         busy.transport.get_mut().head_until = Some(busy.entry.until());
     }
     let end = busy.serve(handler).await;
-    busy.rest();
+    busy.give_back();
     end
 }
 
 #[allow(clippy::await_holding_refcell_ref, reason = "whoever else looks at it only tries")]
 impl<S: Stream> Busy<'_, S> {
-    async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<End> {
+    async fn serve<H: Handler>(&mut self, handler: &H) -> io::Result<bool> {
         loop {
             let next = match poll_fn(|cx| Poll::Ready(self.head_at_hand(cx))).await? {
                 // In boxes, all that few requests come to.
@@ -245,17 +245,26 @@ impl<S: Stream> Busy<'_, S> {
                 Next::Partial => {}
                 Next::Nothing => {
                     self.transport.get_mut().flush(self.config).await?;
-                    return Ok(End::KeepAlive);
+                    return Ok(true);
                 }
-                Next::Silence => return Box::pin(self.linger(End::Idle)).await,
-                Next::Refused(why, no_body) => return Box::pin(self.refuse(*why, no_body)).await,
+                Next::Silence => {
+                    Box::pin(self.linger(End::Idle)).await?;
+                    return Ok(false);
+                }
+                Next::Refused(why, no_body) => {
+                    Box::pin(self.refuse(*why, no_body)).await?;
+                    return Ok(false);
+                }
                 Next::Head => match self.answer(handler).await? {
                     End::KeepAlive if self.is_greedy() => {
                         Box::pin(self.transport.get_mut().give_way(self.config)).await?;
                     }
                     End::KeepAlive => {}
-                    End::Reset => return Ok(End::Reset),
-                    end => return Box::pin(self.linger(end)).await,
+                    End::Reset => return Ok(false),
+                    end => {
+                        Box::pin(self.linger(end)).await?;
+                        return Ok(false);
+                    }
                 },
             }
         }

@@ -110,7 +110,7 @@ impl Connections {
 
     /// The connection waits for that now. Gives what it waited for before.
     #[inline]
-    pub(crate) fn set(&self, entry: &Entry, waits: Waits) -> Waits {
+    pub(crate) fn set_waits(&self, entry: &Entry, waits: Waits) -> Waits {
         let before = entry.waits.replace(waits);
         let count = self.count(before);
         count.set(count.get() - 1);
@@ -157,7 +157,7 @@ impl Connections {
                 Waits::First => {
                     let soon = deadline.now() + FIRST_BYTE;
                     deadline.arm(soon.min(deadline.until()));
-                    self.set(entry, Waits::Hurried);
+                    self.set_waits(entry, Waits::Hurried);
                 }
                 Waits::Next => deadline.fire(),
                 Waits::Busy | Waits::Hurried | Waits::Leaving | Waits::Refused => {}
@@ -191,7 +191,7 @@ impl Connections {
         if longest.until().since(longest.now()) > left {
             return false;
         }
-        self.set(longest, Waits::Leaving);
+        self.set_waits(longest, Waits::Leaving);
         longest.leaves.set(true);
         longest.deadline().fire();
         true
@@ -228,7 +228,7 @@ impl Connections {
         if self.count(Waits::Refused).get() >= most {
             self.close_refused(usize::MAX);
         }
-        self.set(entry, Waits::Refused);
+        self.set_waits(entry, Waits::Refused);
     }
 }
 

@@ -119,9 +119,7 @@ impl<S: Stream> Writer<'_, S> {
         &mut self,
         outcome: io::Result<Response>,
     ) -> io::Result<Option<Response>> {
-        if !self.kept.is_empty() {
-            self.reopen();
-        }
+        self.reopen();
         let error = match (outcome, self.streamed) {
             (Err(error), _) if self.fault == Some(Fault::Lost) => return Err(error),
             (Ok(_), _) if self.fault == Some(Fault::Lost) => return Ok(None),
@@ -196,7 +194,7 @@ impl<S: Stream> Writer<'_, S> {
 
     /// Makes the head of a streamed answer and sees to it how its body will end. `is_read`: of the
     /// request's nothing is left.
-    pub(crate) async fn start(&mut self, response: &Response, head: &Head, is_read: bool) {
+    pub(crate) fn start(&mut self, response: &Response, head: &Head, is_read: bool) {
         assert!(self.streamed == Streamed::No, "rule: a request has one answer");
         let nothing = Streamed::Nothing(DISCARDED);
         let (streamed, field) = match (response.length, head.version) {
