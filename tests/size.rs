@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lines of code in `traps` and `kernel`.
-const TRAPS_AND_KERNEL: usize = 11_850;
+const TRAPS_AND_KERNEL: usize = 13_250;
 /// Lines of code in the two cores.
 const CORES: usize = 4_910;
 /// Lines of code in the floors of `net`: the HTTP handler, what stands on it, and below it sockets
 /// and streams.
 const HTTP: usize = 3_130;
 const WEB: usize = 1_260;
-const SOCKETS: usize = 1_695;
+const SOCKETS: usize = 2_795;
 /// Lines of code that a trap passes through: the files of [`WAY`].
 const WAY_OF_A_TRAP: usize = 3_100;
 /// Files in a folder.

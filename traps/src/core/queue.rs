@@ -1,7 +1,9 @@
 //! A queue of waits, as a kernel and its tasks share it. First in, first out.
 
-use std::cell::Cell;
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
 
+use super::names::TaskRef;
 use super::table::List;
 
 /// Who waits, and the permits that nobody waited for.
@@ -20,8 +22,22 @@ pub struct Queue {
     pub over: Cell<bool>,
     /// What it is for, in the log.
     pub label: Cell<Label>,
+    /// What it is to its users, if it is more than a queue.
+    pub primitive: OnceCell<Box<Primitive>>,
     /// The kernel whose tasks wait, or waited last; 0 for none.
     pub home: Cell<u32>,
+}
+
+/// What a queue is to its users, and who holds what its waiters want.
+#[derive(Debug)]
+pub struct Primitive {
+    /// Its kind: `mutex`.
+    pub kind: &'static str,
+    /// Its name; empty if it has none.
+    pub name: Cow<'static, str>,
+    /// The tasks that have a lock or a permit now, the first come first; one with several is there
+    /// several times.
+    pub holders: RefCell<Vec<TaskRef>>,
 }
 
 /// What a queue is for, in the log.

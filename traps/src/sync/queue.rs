@@ -1,6 +1,7 @@
 //! The scheduling queue: where tasks wait in line for each other, and what locks are built on.
 
-use std::cell::Cell;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -9,10 +10,10 @@ use std::task::{Context, Poll};
 use crate::core::call::Call;
 use crate::core::gate;
 use crate::core::interrupt::Interrupt;
-use crate::core::names::Site;
+use crate::core::names::{Site, TaskRef};
 use crate::core::posting;
 use crate::core::protocol::{Post, Reply, Trap};
-use crate::core::queue::Queue;
+use crate::core::queue::{Primitive, Queue};
 
 /// A first-in, first-out line of waiting tasks.
 ///
@@ -44,6 +45,35 @@ impl WaitQueue {
     #[must_use]
     pub fn with_permits(permits: u32) -> WaitQueue {
         WaitQueue(Rc::new(Queue { permits: Cell::new(permits), ..Queue::default() }))
+    }
+
+    /// Says what the line is to its users: its kind in one word, such as `mutex`, and its name,
+    /// which may be empty. The log and the table of tasks show both. A line is described once,
+    /// before tasks wait in it.
+    #[must_use]
+    pub fn described(self, kind: &'static str, name: impl Into<Cow<'static, str>>) -> WaitQueue {
+        let name = name.into();
+        let _ =
+            self.0.primitive.set(Box::new(Primitive { kind, name, holders: RefCell::default() }));
+        self
+    }
+
+    /// Notes that the running task holds what the waiters want, for the log. Only in a line that is
+    /// [described](WaitQueue::described). Gives what [`WaitQueue::release`] takes.
+    pub fn hold(&self) -> Option<TaskRef> {
+        let task = gate::task()?;
+        self.0.primitive.get()?.holders.borrow_mut().push(task);
+        Some(task)
+    }
+
+    /// Takes a [`WaitQueue::hold`] back. May be called in a `Drop`, and by any task.
+    pub fn release(&self, holder: Option<TaskRef>) {
+        if let (Some(task), Some(primitive)) = (holder, self.0.primitive.get()) {
+            let mut holders = primitive.holders.borrow_mut();
+            if let Some(place) = holders.iter().position(|other| *other == task) {
+                holders.remove(place);
+            }
+        }
     }
 
     /// Waits at the tail until woken. *Blocks*, unless a permit is kept, which it takes. Can be
