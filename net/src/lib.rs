@@ -1,7 +1,9 @@
 //! Sockets, streams, processes and a minimal HTTP handler, made of traps.
 //!
-//! [`TcpListener`] and [`TcpStream`]; [`Stream`], what the HTTP handler needs of either end, and
-//! [`pipe`], a stream in memory; [`WriteDeadline`] and [`MinRate`] against peers that stall;
+//! [`TcpListener`] and [`TcpStream`], [`UnixListener`] and [`UnixStream`]: a [`Listener`] and a
+//! [`Connection`], each of a [`Family`] of addresses; [`UdpSocket`] and [`UnixDatagram`], which are
+//! [`Datagrams`]; [`Stream`], what the HTTP handler needs of either end, and [`pipe`], a stream in
+//! memory; [`WriteDeadline`] and [`MinRate`] against peers that stall;
 //! [`http::serve`], a server that ends when its kernel does; [`web`], what its handlers are made
 //! of, and a client; [`process`], processes and their pipes.
 //!
@@ -16,7 +18,10 @@
 mod attempt;
 mod back_off;
 mod buffer;
+mod connection;
+mod datagrams;
 mod descriptors;
+mod family;
 pub mod guide {
     //! Pages to read: the states of an HTTP connection ([`connection`]), and which test holds which
     //! rule of HTTP ([`conformance`]).
@@ -28,6 +33,7 @@ pub mod guide {
         #![doc = include_str!("guide/conformance.md")]
     }
 }
+mod happy_eyeballs;
 pub mod http;
 mod limits;
 pub mod listener;
@@ -39,14 +45,19 @@ mod resolve;
 mod socket;
 pub mod stream;
 mod tcp;
+mod unix;
 pub mod web;
 mod write_deadline;
 
 pub use buffer::BufReader;
+pub use connection::{Connection, OwnedReadHalf, OwnedWriteHalf, ReadHalf, Sender, WriteHalf};
+pub use datagrams::{Datagrams, UdpSocket};
 pub use descriptors::raise_descriptor_limit;
-pub use listener::TcpListener;
+pub use family::{Family, Inet, Unix};
+pub use listener::{Listener, TcpListener};
 pub use min_rate::MinRate;
 pub use resolve::resolve;
 pub use stream::Stream;
-pub use tcp::{ReadHalf, TcpStream, WriteHalf};
+pub use tcp::TcpStream;
+pub use unix::{UnixDatagram, UnixListener, UnixStream};
 pub use write_deadline::WriteDeadline;
