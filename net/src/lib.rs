@@ -35,6 +35,8 @@ pub mod guide {
 }
 mod happy_eyeballs;
 pub mod http;
+#[cfg(feature = "inherited")]
+mod inherited;
 mod limits;
 pub mod listener;
 mod min_rate;
@@ -54,6 +56,8 @@ pub use connection::{Connection, OwnedReadHalf, OwnedWriteHalf, ReadHalf, Sender
 pub use datagrams::{Datagrams, UdpSocket};
 pub use descriptors::raise_descriptor_limit;
 pub use family::{Family, Inet, Unix};
+#[cfg(feature = "inherited")]
+pub use inherited::{Inherited, inherited_listeners};
 pub use listener::{Listener, TcpListener};
 pub use min_rate::MinRate;
 pub use resolve::resolve;
