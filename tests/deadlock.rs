@@ -162,7 +162,7 @@ fn a_kernel_that_somebody_could_wake_sleeps() {
     drop(remote);
     // A waker of another library, on another thread.
     let (send, receive) = channel();
-    std::thread::spawn(move || send());
+    std::thread::spawn(send);
     kernel.run(foreign(receive)).unwrap().unwrap();
     // A signal, and a shutdown by one.
     let options = Options::new().shutdown_on(&[Signal::Hangup]);
