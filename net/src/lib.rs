@@ -9,9 +9,9 @@
 //!
 //! An operation is tried first and traps only when it would block (`attempt.rs`). What waits is a
 //! plain function returning a future, so that the log names the line that called it. Not so in
-//! [`http`] and [`WriteDeadline`], whose waits are those of a phase and not of one call (to read a
-//! body may first write the answers before it): there the log names the line of this crate that
-//! waits, which tells the phase.
+//! [`http`], [`serve`](serve()) and [`WriteDeadline`], whose waits are those of a phase and not of
+//! one call (to read a body may first write the answers before it): there the log names the line
+//! of this crate that waits, which tells the phase.
 
 #![forbid(unsafe_code)]
 
