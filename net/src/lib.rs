@@ -56,7 +56,7 @@ pub use halves::Split;
 pub use listener::TcpListener;
 pub use min_rate::MinRate;
 pub use resolve::resolve;
-pub use serve::{Connection, Seat, serve};
+pub use serve::{Connection, Slot, serve};
 pub use stream::Stream;
 pub use tcp::{ReadHalf, TcpStream, WriteHalf};
 pub use write_deadline::WriteDeadline;

@@ -8,7 +8,7 @@ use traps::spawn;
 use traps::sync::{Permit, Semaphore};
 
 /// Accepts connections and serves each in a task of its own, `limit` at most at a time: while all
-/// seats are taken it does not accept, and clients wait in the backlog. *Blocks* until `accept`
+/// slots are taken it does not accept, and clients wait in the backlog. *Blocks* until `accept`
 /// gives `None`. The connections that are left then go on, and each holds the
 /// [shutdown](traps::shutdown) up until it has ended.
 ///
@@ -16,7 +16,7 @@ use traps::sync::{Permit, Semaphore};
 /// [`accept_until_shutdown`](crate::TcpListener::accept_until_shutdown) does when the shutdown
 /// begins. It says, too, what becomes of a failure to accept: that of a [`TcpListener`] backs off.
 ///
-/// What `handle` comes to is nobody's: a connection that fails ends alone, and frees its seat. Its
+/// What `handle` comes to is nobody's: a connection that fails ends alone, and frees its slot. Its
 /// task is `conn-1` and so on.
 ///
 /// ```no_run
@@ -44,7 +44,7 @@ use traps::sync::{Permit, Semaphore};
 ///
 /// # Errors
 ///
-/// Those of `accept`; the interrupt that ended the wait for a seat. The connections go on.
+/// Those of `accept`; the interrupt that ended the wait for a slot. The connections go on.
 ///
 /// [`TcpListener`]: crate::TcpListener
 pub async fn serve<S, F>(
@@ -57,38 +57,38 @@ where
 {
     // Those in the backlog are served before the drain ends.
     let _hold = hold();
-    let (seats, mut accepted) = (Semaphore::new(limit), 0_u64);
+    let (slots, mut accepted) = (Semaphore::new(limit), 0_u64);
     loop {
-        let permit = seats.acquire().await?;
+        let permit = slots.acquire().await?;
         let Some(stream) = accept().await? else { return Ok(()) };
         accepted += 1;
-        let seat = Seat { _permit: permit, _hold: hold() };
-        let connection = handle(Connection { stream, seat });
+        let slot = Slot { _permit: permit, _hold: hold() };
+        let connection = handle(Connection { stream, slot });
         spawn(format!("conn-{accepted}"), connection).detached().await;
     }
 }
 
-/// A connection that is [served](serve): its stream, and its seat.
+/// A connection that is [served](serve): its stream, and its slot.
 #[derive(Debug)]
 pub struct Connection<S> {
     // Dropped first: the next one may need its descriptor.
     stream: S,
-    seat: Seat,
+    slot: Slot,
 }
 
-/// A seat in a [server](serve), and a [hold](traps::shutdown::hold) of the shutdown; both are given
+/// A slot in a [server](serve), and a [hold](traps::shutdown::hold) of the shutdown; both are given
 /// up when it is dropped.
 #[derive(Debug)]
-#[must_use = "a seat that is dropped is given up at once"]
-pub struct Seat {
+#[must_use = "a slot that is dropped is given up at once"]
+pub struct Slot {
     _permit: Permit,
     _hold: Hold,
 }
 
 impl<S> Connection<S> {
-    /// The stream, and the seat, which is to live as long.
-    pub fn into_parts(self) -> (S, Seat) {
-        (self.stream, self.seat)
+    /// The stream, and the slot, which is to live as long.
+    pub fn into_parts(self) -> (S, Slot) {
+        (self.stream, self.slot)
     }
 }
 
