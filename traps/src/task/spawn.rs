@@ -98,7 +98,14 @@ where
     Spawn::new(name.into(), Location::caller(), future)
 }
 
-/// The future of [`spawn`]: await it for the [`Task`].
+/// The future of [`spawn`]: await it for the [`Task`]. The compiler warns of one that is not:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// async fn forgets() {
+///     traps::spawn("child", async {});
+/// }
+/// ```
 #[must_use = "a spawn that is not awaited makes no task: add `.await`"]
 pub struct Spawn<T> {
     /// Makes the body of the task, around that cell; `None` once the task is made.
