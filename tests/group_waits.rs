@@ -1,5 +1,6 @@
 //! What a group can be awaited for, and who can become its member: any member, the first output,
-//! each in turn; members that spawn, tasks that are added, daemons. Handles that are dropped unused.
+//! each in turn; members that spawn, tasks that are added, daemons. And handles that are dropped
+//! unused.
 
 mod support;
 

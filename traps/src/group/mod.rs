@@ -31,11 +31,20 @@ const NAMED: usize = 8;
 /// Tasks that belong together: [`TaskGroup::join`] gives their outputs, or the first failure after
 /// all the others have been cancelled and have ended.
 ///
+/// | waits for | method |
+/// |---|---|
+/// | all members | [`join`](TaskGroup::join) |
+/// | the first end, failed or not | [`join_any`](TaskGroup::join_any) |
+/// | the first output | [`join_first_ok`](TaskGroup::join_first_ok) |
+/// | each output in turn | [`next_result`](TaskGroup::next_result) |
+/// | the same, and the outputs stay | [`next_done`](TaskGroup::next_done) |
+/// | the end of all, cancelled | [`cancel_remaining`](TaskGroup::cancel_remaining) |
+///
 /// - A member runs under the deadline that was in force where it was spawned; a plain
 ///   [`spawn`](crate::spawn) inherits none.
 /// - It fails by an error or a panic. Nothing happens to the others before the group is joined.
 /// - A member that ends by its own cancellation does not fail its group; its output is missing.
-/// - Members can be added while the group is awaited, through a [`Spawner`].
+/// - Members can spawn into their group while it is awaited, through a [`Spawner`].
 /// - What ends early is cleaned up in full, whatever interrupts the clean-up: all members are
 ///   cancelled, newest first, then all are awaited, in all no longer than the grace; those left
 ///   are dropped, newest first.
@@ -75,7 +84,7 @@ pub struct TaskGroup<T: 'static, E: 'static> {
 
 /// Why a join gives no outputs.
 enum Failure<E> {
-    /// This member failed or panicked, before any other.
+    /// This member failed or panicked.
     Member(TaskId, E),
     /// The joiner's own wait ended early.
     Joiner(Interrupt),
@@ -219,8 +228,8 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
         }
     }
 
-    /// Waits for the next member that ends with an output, in the order of ending, and takes it out
-    /// of the group: what a join gives later is without it. `None`: all have ended, the daemons too.
+    /// Waits for the next member that ends with an output, in the order of ending, and takes the
+    /// output out of the group: a later join is without it. `None`: all have ended, daemons too.
     /// *Blocks* until then. In a loop it gives all results:
     ///
     /// ```no_run

@@ -41,8 +41,8 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     }
 
     /// Makes a new task that serves the group as long as it lives: a daemon. No wait of the group
-    /// waits for it, and its output is thrown away, a failure too. Daemons are cancelled and awaited
-    /// when the join ends, as in every clean-up.
+    /// waits for it, and its output is thrown away, a failure too. When a join ends, and in every
+    /// clean-up, daemons are cancelled and awaited.
     ///
     /// ```no_run
     /// # use std::time::Duration;
