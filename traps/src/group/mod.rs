@@ -4,6 +4,7 @@
 //! for it alone is to drop a member whose grace is over.
 
 mod cleanup;
+mod members;
 mod reports;
 mod spawn;
 
@@ -22,8 +23,8 @@ use crate::core::names::{Site, TaskId, TaskRef};
 use crate::error::Error;
 use crate::limits::GROUP_GRACE;
 use crate::sync::WaitQueue;
+use members::{Entry, Members};
 use reports::Reports;
-use spawn::{Entry, Members};
 
 /// So many members are named as those that the line of a group waits for.
 const NAMED: usize = 8;

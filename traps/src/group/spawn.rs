@@ -1,13 +1,12 @@
 //! How a group gets a member, and the name that others have for it.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::rc::{Rc, Weak};
 
 use super::TaskGroup;
+use super::members::{Entry, Members};
 use super::reports::{Reporter, Reports};
 use crate::core::gate;
 use crate::core::interrupt::{Interrupt, Interruptible};
@@ -18,14 +17,6 @@ use crate::task::spawn::Spawn;
 use crate::task::{self, Ends, Output, Task};
 use crate::timeout::TimeoutAfter;
 use crate::verbs::in_force;
-
-/// By number; those whose end the group has not looked at.
-pub(super) type Members<T, E> = RefCell<BTreeMap<u64, Entry<T, E>>>;
-
-pub(super) struct Entry<T, E> {
-    pub(super) task: Task<Result<T, E>>,
-    pub(super) is_daemon: bool,
-}
 
 impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// Makes a new task that runs `future` as a member, under the deadline in force here.
