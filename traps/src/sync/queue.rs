@@ -24,14 +24,8 @@ use crate::core::queue::{Primitive, Queue};
 ///
 /// A [`wait`](WaitQueue::wait) or a [`wait_for_permit`](WaitQueue::wait_for_permit)
 /// that is awaited in one kernel while tasks of another one wait in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WaitQueue(Rc<Queue>);
-
-impl Default for WaitQueue {
-    fn default() -> WaitQueue {
-        WaitQueue::new()
-    }
-}
 
 impl WaitQueue {
     /// An empty line.
@@ -52,9 +46,8 @@ impl WaitQueue {
     /// before tasks wait in it.
     #[must_use]
     pub fn described(self, kind: &'static str, name: impl Into<Cow<'static, str>>) -> WaitQueue {
-        let name = name.into();
-        let _ =
-            self.0.primitive.set(Box::new(Primitive { kind, name, holders: RefCell::default() }));
+        let primitive = Primitive { kind, name: name.into(), holders: RefCell::default() };
+        let _ = self.0.primitive.set(Box::new(primitive));
         self
     }
 
@@ -68,11 +61,10 @@ impl WaitQueue {
 
     /// Takes a [`WaitQueue::hold`] back. May be called in a `Drop`, and by any task.
     pub fn release(&self, holder: Option<TaskRef>) {
-        if let (Some(task), Some(primitive)) = (holder, self.0.primitive.get()) {
-            let mut holders = primitive.holders.borrow_mut();
-            if let Some(place) = holders.iter().position(|other| *other == task) {
-                holders.remove(place);
-            }
+        let Some(primitive) = self.0.primitive.get() else { return };
+        let mut holders = primitive.holders.borrow_mut();
+        if let Some(place) = holders.iter().position(|task| Some(*task) == holder) {
+            holders.remove(place);
         }
     }
 
@@ -125,6 +117,18 @@ impl WaitQueue {
         } else {
             posting::post(Post::Permit(self.0.clone(), true));
         }
+    }
+
+    /// [`WaitQueue::give_permit`], `n` times.
+    pub fn give_permits(&self, n: u32) {
+        let handed = n.min(u32::try_from(self.0.len.get()).unwrap_or(u32::MAX));
+        (0..handed).for_each(|_| self.give_permit());
+        self.0.permits.set(self.0.permits.get().saturating_add(n - handed));
+    }
+
+    /// How many permits are kept now.
+    pub fn permits(&self) -> u32 {
+        self.0.permits.get()
     }
 
     /// Takes a permit if one is free and nobody waits for it.
