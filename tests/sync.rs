@@ -613,6 +613,29 @@ fn who_is_interrupted_at_a_barrier_does_not_count_unless_the_others_have_gone_on
 }
 
 #[test]
+fn a_wake_from_before_that_was_dropped_unread_ends_no_later_wait() {
+    run(async {
+        let (go, event) = (Rc::new(Event::new()), Rc::new(Event::new()));
+        let pair = Rc::new(Barrier::new(2));
+        let (theirs, gone) = (event.clone(), go.clone());
+        let at_event = async move { race(gone.wait(), theirs.wait()).await };
+        let (theirs, gone) = (pair.clone(), go.clone());
+        let at_barrier = async move { race(gone.wait(), theirs.wait()).await };
+        let mut tasks = (spawn("event", at_event).await, spawn("pair", at_barrier).await);
+        turns(1).await;
+        go.set();
+        event.set();
+        event.clear();
+        assert!(pair.wait().await.unwrap().is_leader());
+        // Both tasks have their wake, and drop it when they are polled: after this poll.
+        let later = race(event.wait(), pair.wait());
+        assert!(matches!(race(later, turns(4)).await, Either::Right(())));
+        assert!(matches!(tasks.0.join().await, Ok(Either::Left(Ok(())))));
+        assert!(matches!(tasks.1.join().await, Ok(Either::Left(Ok(())))));
+    });
+}
+
+#[test]
 fn a_barrier_survives_an_interrupt_anywhere() {
     let main = || async {
         let (all, leaders) = (Rc::new(Barrier::new(3)), Rc::new(Cell::new(0)));
