@@ -5,7 +5,7 @@ use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use kernel::Sim;
+use kernel::{Kernel, Sim};
 use testing::{Ran, run, sweep};
 use traps::sync::{Barrier, Condition, Event, Mutex, MutexGuard, OnceCell, RwLock, Semaphore};
 use traps::{Either, Error, Interrupt, Task, foreign, join, race, spawn, yield_now};
@@ -96,6 +96,70 @@ fn what_is_free_is_taken_without_a_trap() {
         Condition::named("three").wait_for(&mut guard, |n| *n == 3).await.unwrap();
     });
     assert_eq!(ran.counters.traps, run(async {}).counters.traps, "{}", ran.trace);
+}
+
+// ---- In the log --------------------------------------------------------------------------------
+
+/// How the report of a hang ends.
+fn circle(main: impl Future<Output = Result<(), Interrupt>>) -> String {
+    match Kernel::new(Sim::new()).run(main) {
+        Err(kernel::Error::Hang(report)) => {
+            let report = report.to_string();
+            let (_, circle) = report.split_once("deadlock of ").expect(&report);
+            circle.lines().skip(1).map(str::trim).collect::<Vec<_>>().join("; ")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_has_a_lock_or_makes_a_value_is_named_in_a_deadlock() {
+    let said = circle(async {
+        let lock = Mutex::named("accounts", ());
+        drop(lock.lock().await?);
+        let _guard = lock.lock().await?;
+        lock.lock().await.map(drop)
+    });
+    assert_eq!(said, "2 main waits for mutex accounts, held by 2 main");
+    let said = circle(async {
+        let two = Semaphore::named("two", 2);
+        let _permits = (two.acquire().await?, two.try_acquire());
+        two.acquire().await.map(drop)
+    });
+    assert_eq!(said, "2 main waits for semaphore two, held by 2 main");
+    let said = circle(async {
+        let pool = Rc::new(OnceCell::named("pool"));
+        let init = async || pool.get_or_try_init(async || Ok::<_, Interrupt>(1)).await.copied();
+        pool.get_or_try_init(init).await.map(drop)
+    });
+    assert_eq!(said, "2 main waits for once_cell pool, held by 2 main");
+    // The second guard of a reader waits for the writer, and the writer for the first one.
+    let said = circle(async {
+        let lock = Rc::new(RwLock::named("routes", ()));
+        let _reading = lock.read().await?;
+        let theirs = lock.clone();
+        let _writer = spawn("writer", async move { theirs.write().await.map(drop) }).await;
+        yield_now().await?;
+        lock.read().await.map(drop)
+    });
+    let writer = "3 writer waits for rwlock routes, held by 2 main";
+    assert_eq!(said, format!("2 main waits for rwlock routes, held by 3 writer; {writer}"));
+}
+
+#[test]
+fn who_waits_for_no_task_waits_for_a_name() {
+    let ran = run(async {
+        let (event, pair) = (Event::named("begun"), Barrier::named("pair", 2));
+        let _ = race(join(event.wait(), pair.wait()), turns(1)).await;
+        let (lock, more) = (Mutex::new(0), Condition::named("more"));
+        let mut guard = lock.lock().await.unwrap();
+        let _ = race(more.wait(&mut guard), turns(1)).await;
+    });
+    for wait in
+        ["block    event begun k=", "block    barrier pair k=", "block    condition more k="]
+    {
+        assert!(ran.trace.contains(wait), "{}", ran.trace);
+    }
 }
 
 // ---- Semaphore ---------------------------------------------------------------------------------
