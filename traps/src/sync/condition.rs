@@ -1,7 +1,6 @@
 //! A change of what a mutex guards.
 
 use std::borrow::Cow;
-use std::mem;
 use std::panic::Location;
 
 use super::held::{Held, OnDrop};
@@ -72,7 +71,7 @@ impl Condition {
         guard: &mut MutexGuard<'_, T>,
     ) -> impl Future<Output = Result<(), Interrupt>> {
         let mut has_waited = false;
-        self.wait_for(guard, move |_| mem::replace(&mut has_waited, true))
+        self.wait_for(guard, move |_| std::mem::replace(&mut has_waited, true))
     }
 
     /// Waits until `holds` is true of the value; it is asked first, and after each notification.

@@ -29,14 +29,12 @@ pub struct WaitQueue(Rc<Queue>);
 
 impl WaitQueue {
     /// An empty line.
-    #[must_use]
     pub fn new() -> WaitQueue {
         WaitQueue::with_permits(0)
     }
 
     /// An empty line with permits for [`WaitQueue::try_take_permit`]. It keeps `u32::MAX` of them
     /// at most.
-    #[must_use]
     pub fn with_permits(permits: u32) -> WaitQueue {
         WaitQueue(Rc::new(Queue { permits: Cell::new(permits), ..Queue::default() }))
     }
@@ -44,7 +42,6 @@ impl WaitQueue {
     /// Says what the line is to its users: its kind in one word, such as `mutex`, and its name,
     /// which may be empty. The log and the table of tasks show both. A line is described once,
     /// before tasks wait in it.
-    #[must_use]
     pub fn described(self, kind: &'static str, name: impl Into<Cow<'static, str>>) -> WaitQueue {
         let primitive = Primitive { kind, name: name.into(), holders: RefCell::default() };
         let _ = self.0.primitive.set(Box::new(primitive));
@@ -138,7 +135,6 @@ impl WaitQueue {
     }
 
     /// How many wait now.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         usize::try_from(self.0.len.get()).unwrap_or(usize::MAX)
     }

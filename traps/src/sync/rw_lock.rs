@@ -88,8 +88,7 @@ impl<T> RwLock<T> {
 
     /// Locks it for reading, if [`RwLock::read`] would not block.
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
-        let _door = Held::try_take(self.door.clone())?;
-        Some(self.enter())
+        Held::try_take(self.door.clone()).map(|_door| self.enter())
     }
 
     /// Locks it for writing, if [`RwLock::write`] would not block.
