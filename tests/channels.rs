@@ -216,6 +216,31 @@ fn the_end_of_the_last_sender_wakes_the_receiver_after_what_was_sent() {
 }
 
 #[test]
+fn the_end_of_the_senders_wakes_whoever_waits_for_them() {
+    on_sim(async {
+        let (items, mut mpsc) = mpsc::channel::<()>(1);
+        let (news, mut broadcast) = broadcast::channel::<()>(1);
+        let (level, mut watch) = watch::channel(0);
+        let (stream, mut streamed) = mpsc::channel::<()>(1);
+        let readers = [
+            spawn("mpsc", async move { mpsc.recv().await }).await,
+            spawn("broadcast", async move { broadcast.recv().await }).await,
+            spawn("watch", async move { watch.changed().await }).await,
+            spawn(
+                "stream",
+                async move { streamed.next().await.unwrap_or(Err(Error::SendersGone)) },
+            )
+            .await,
+        ];
+        settle().await;
+        drop((items, news, level, stream));
+        for reader in readers {
+            assert_eq!(join(reader).await, Err(Error::SendersGone));
+        }
+    });
+}
+
+#[test]
 fn a_closed_receiver_gets_what_was_sent_and_refuses_the_rest() {
     on_sim(async {
         let (sender, mut receiver) = mpsc::channel(1);
@@ -543,13 +568,13 @@ fn a_watch_receiver_sees_the_newest_value_and_each_change_once() {
 #[test]
 fn wait_for_looks_at_the_value_now_and_at_each_change_and_ends_with_the_sender() {
     on_sim(async {
-        let (sender, mut receiver) = watch::channel(5);
+        let (sender, mut receiver) = watch::channel(4);
+        sender.send(5).unwrap();
         assert_eq!(*receiver.wait_for(|n| *n == 5).await.unwrap(), 5);
+        assert!(receiver.changed().now_or_never().is_none(), "it has seen that");
         let mut clone = receiver.clone();
         let mut waiter = spawn("waiter", async move {
             let found = *receiver.wait_for(|n| *n > 6).await?;
-            // It has seen that.
-            assert!(receiver.changed().now_or_never().is_none());
             receiver.wait_for(|n| *n > 100).await.map(|_| found)
         })
         .await;
@@ -704,6 +729,31 @@ fn an_item_for_a_get_that_is_cancelled_goes_to_the_next() {
         (join(gets.pop().unwrap()).await.is_err(), join(second).await)
     });
     assert_eq!(got, (true, Ok(7)));
+}
+
+#[test]
+fn an_item_or_room_that_was_handed_to_who_gives_up_unread_is_there_for_who_comes_next() {
+    on_sim(async {
+        let queue = Queue::bounded(1);
+        let theirs = queue.clone();
+        // Main sleeps first, so it acts first when both wake.
+        let get = async move { race(sleep(ms(1)), theirs.get()).await };
+        let reader = spawn("reader", get).await;
+        sleep(ms(1)).await.unwrap();
+        queue.try_put(1).unwrap();
+        assert!(matches!(join(reader).await, traps::Either::Left(Ok(_))));
+        assert_eq!(queue.try_get(), Ok(1));
+
+        queue.try_put(2).unwrap();
+        let theirs = queue.clone();
+        let put = async move { race(sleep(ms(1)), theirs.put(3)).await };
+        let writer = spawn("writer", put).await;
+        sleep(ms(1)).await.unwrap();
+        assert_eq!(queue.try_get(), Ok(2));
+        assert!(matches!(join(writer).await, traps::Either::Left(Ok(_))));
+        queue.try_put(4).unwrap();
+        assert_eq!((queue.try_get(), queue.try_get()), (Ok(4), Err(Error::Empty)));
+    });
 }
 
 fn drain<O: traps::channel::queue::Order<T>, T>(queue: &OrderedQueue<T, O>) -> Vec<T> {
