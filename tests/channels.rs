@@ -255,8 +255,15 @@ fn a_closed_receiver_gets_what_was_sent_and_refuses_the_rest() {
         assert_eq!(sender.try_send(3).unwrap_err().why, Error::ReceiversGone);
         assert_eq!(receiver.recv().await, Ok(1));
         assert_eq!(receiver.recv().await, Err(Error::Closed));
-        drop(sender);
-        assert_eq!(receiver.recv().await, Err(Error::SendersGone));
+        drop(receiver);
+        assert_eq!(sender.try_send(4).unwrap_err().why, Error::ReceiversGone);
+
+        let (inside, (sender, mut receiver)) = (Rc::new(()), mpsc::channel(1));
+        sender.try_send(inside.clone()).unwrap();
+        receiver.close();
+        drop(receiver);
+        assert!(sender.is_closed());
+        assert_eq!(Rc::strong_count(&inside), 1, "what was not received is dropped");
     });
 }
 
@@ -468,6 +475,23 @@ fn each_receiver_gets_what_was_sent_after_it_subscribed() {
     let swept =
         sweep(|| (Sim::new(), program())).check(|_, ran| assert_eq!(ran.output, expected()));
     assert_eq!(swept.plain.output, expected());
+}
+
+#[test]
+fn one_send_wakes_all_receivers_that_wait() {
+    on_sim(async {
+        let (sender, first) = broadcast::channel(1);
+        let mut readers = Vec::new();
+        for mut receiver in [first, sender.subscribe(), sender.subscribe()] {
+            readers.push(spawn("reader", async move { receiver.recv().await }).await);
+        }
+        settle().await;
+        sender.send(7).unwrap();
+        for reader in readers {
+            assert_eq!(join(reader).await, Ok(7));
+        }
+        drop(sender);
+    });
 }
 
 #[test]
@@ -702,6 +726,7 @@ fn waiting_gets_are_served_in_the_order_in_which_they_came_and_nobody_overtakes(
         queue.try_put(1).unwrap();
         queue.try_put(2).unwrap();
         // They are for `a` and `b`, who have not run yet.
+        assert!(queue.get().now_or_never().is_none());
         assert_eq!((queue.try_get(), queue.len()), (Err(Error::Empty), 2));
         let late = spawn("late", async move { (queue.get().await, queue) }).await;
         settle().await;

@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::{End, Many, RECEIVES, SENDS, State, ends, line};
-use crate::error::{Error, Rejected};
+use crate::{Error, Rejected};
 
 /// A handle that sends. Clones send to the same receivers.
 pub type Sender<T> = End<RefCell<Kept<T>>, SENDS>;

@@ -19,7 +19,8 @@
 //!   error: a receiver gets [`Error::SendersGone`] once it has received what was sent before, and a
 //!   sender gets [`Error::ReceiversGone`].
 //! - Each has a constructor `named`, which takes a name for the log and for the table of tasks.
-//! - With the feature `stream`, a receiver is a stream from `futures_core`.
+//! - With the feature `stream`, a receiver is a stream from `futures_core`. Its items are
+//!   results, because an interrupt has to reach the task: to end the stream instead would hide it.
 //!
 //! A handle belongs to its thread. Between threads, use [`universal`](crate::universal).
 
@@ -31,10 +32,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use crate::core::interrupt::Interrupt;
 use crate::core::names::Site;
-use crate::error::Error;
-use crate::sync::{Wait, WaitQueue};
+use crate::{Error, Interrupt, Wait, WaitQueue};
 
 pub mod broadcast;
 pub mod mpsc;
@@ -203,9 +202,8 @@ impl<C: State> End<C, RECEIVES> {
     }
 }
 
-/// What [`recv`](End::recv) gives, until the channel is closed. Each is a `Result`, because an
-/// interrupt has to reach the task: to end the stream instead would hide it. After an interrupt,
-/// and after [`Error::Lagged`], the stream goes on.
+/// What [`recv`](End::recv) gives, until the channel is closed. After an interrupt, and after
+/// [`Error::Lagged`], the stream goes on.
 #[cfg(feature = "stream")]
 impl<C: State> futures_core::Stream for End<C, RECEIVES> {
     type Item = Received<C>;

@@ -28,7 +28,7 @@ use std::panic::Location;
 
 use super::queue::{Fifo, Stock};
 use super::{End, Many, RECEIVES, SENDS, ends};
-use crate::error::{Error, Rejected};
+use crate::{Error, Rejected};
 
 /// A handle that sends. Clones send to the same receiver.
 pub type Sender<T> = End<Stock<T, Fifo>, SENDS>;
@@ -92,6 +92,6 @@ impl<T> Receiver<T> {
     /// then [`recv`](End::recv) gives [`Error::Closed`].
     pub fn close(&mut self) {
         self.shared.handles[RECEIVES].set(0);
-        self.shared.state.close();
+        self.shared.state.room.as_ref().inspect(|room| room.wake(u64::MAX));
     }
 }

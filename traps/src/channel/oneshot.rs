@@ -19,8 +19,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::{End, RECEIVES, SENDS, State, ends, line, until};
-use crate::core::interrupt::Interrupt;
-use crate::error::Error;
+use crate::{Error, Interrupt};
 
 /// The handle that sends.
 pub type Sender<T> = End<Cell<Option<T>>, SENDS>;

@@ -33,10 +33,8 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::{BOTH, End, Many, State, line, shared, until};
-use crate::core::interrupt::Interrupt;
 use crate::core::names::Site;
-use crate::error::{Error, Rejected};
-use crate::sync::WaitQueue;
+use crate::{Error, Interrupt, Rejected, WaitQueue};
 
 /// The order in which items are taken.
 pub trait Order<T> {
@@ -78,7 +76,7 @@ pub struct Stock<T, O> {
     pub(super) line: WaitQueue,
     /// Where tasks wait for room. It has a permit for each item that may still come. `None` without
     /// a bound.
-    room: Option<WaitQueue>,
+    pub(super) room: Option<WaitQueue>,
     /// How many items were put and are not done.
     unfinished: Cell<u64>,
     /// How often none was left.
@@ -86,7 +84,6 @@ pub struct Stock<T, O> {
 }
 
 impl<T, O: Order<T>> Stock<T, O> {
-    #[track_caller]
     pub(super) fn new(kind: &'static str, name: Cow<'static, str>, bound: usize) -> Self {
         assert!(bound > 0, "rule: there is room for one item at least");
         let permits = u32::try_from(bound).ok().map(WaitQueue::with_permits);
@@ -107,11 +104,6 @@ impl<T, O: Order<T>> Stock<T, O> {
         self.room.as_ref().inspect(|room| room.give_permit());
         Some(item)
     }
-
-    /// Wakes those who wait for room, because it was closed.
-    pub(super) fn close(&self) {
-        self.room.as_ref().inspect(|room| room.wake(u64::MAX));
-    }
 }
 
 impl<T, O: Order<T>> State for Stock<T, O> {
@@ -124,7 +116,7 @@ impl<T, O: Order<T>> State for Stock<T, O> {
         Ok(item)
     }
     fn abandon(&self) {
-        self.close();
+        self.room.as_ref().inspect(|room| room.wake(u64::MAX));
         while self.pop().is_some() {}
     }
 }
@@ -203,13 +195,11 @@ impl<T, O: Order<T>> OrderedQueue<T, O> {
     /// # Panics
     ///
     /// If `n` is zero: nothing could ever be put.
-    #[track_caller]
     pub fn bounded(n: usize) -> Self {
         End::named("", n)
     }
 
     /// An empty queue without a bound: a put never waits.
-    #[track_caller]
     pub fn unbounded() -> Self {
         End::named("", usize::MAX)
     }
@@ -219,7 +209,6 @@ impl<T, O: Order<T>> OrderedQueue<T, O> {
     /// # Panics
     ///
     /// As [`bounded`](End::bounded).
-    #[track_caller]
     pub fn named(name: impl Into<Cow<'static, str>>, n: usize) -> Self {
         let name = name.into();
         End::of(&shared(line("queue", name.clone()), Stock::new("queue", name, n)), 0)

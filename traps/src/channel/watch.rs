@@ -24,7 +24,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::panic::Location;
 
 use super::{End, Many, RECEIVES, SENDS, State, ends, line};
-use crate::error::{Error, Rejected};
+use crate::{Error, Rejected};
 
 /// The handle that changes the value.
 pub type Sender<T> = End<Value<T>, SENDS>;
@@ -56,9 +56,8 @@ pub fn named<T>(name: impl Into<Cow<'static, str>>, initial: T) -> (Sender<T>, R
 impl<T> State for Value<T> {
     type Item = ();
     fn attempt(&self, at: &mut u64) -> Result<(), Error> {
-        let is_new = *at != self.version.get();
-        *at = self.version.get();
-        if is_new { Ok(()) } else { Err(Error::Empty) }
+        let seen = std::mem::replace(at, self.version.get());
+        if seen == *at { Err(Error::Empty) } else { Ok(()) }
     }
 }
 
