@@ -53,6 +53,7 @@ pub struct Kept<T> {
 /// # Panics
 ///
 /// If `n` is zero.
+#[track_caller]
 pub fn channel<T: Clone>(n: usize) -> (Sender<T>, Receiver<T>) {
     named("", n)
 }
@@ -62,6 +63,7 @@ pub fn channel<T: Clone>(n: usize) -> (Sender<T>, Receiver<T>) {
 /// # Panics
 ///
 /// As [`channel`].
+#[track_caller]
 pub fn named<T: Clone>(name: impl Into<Cow<'static, str>>, n: usize) -> (Sender<T>, Receiver<T>) {
     assert!(n > 0, "rule: a broadcast channel keeps one item at least");
     let kept = Kept { items: VecDeque::new(), first: 0, capacity: n };
@@ -101,9 +103,9 @@ impl<T: Clone> Sender<T> {
         kept.items.push_back(Rc::new(item));
         let is_over = kept.items.len() > kept.capacity;
         kept.first += u64::from(is_over);
-        // Dropped at the end, when nothing is borrowed.
-        let _oldest = if is_over { kept.items.pop_front() } else { None };
+        let oldest = if is_over { kept.items.pop_front() } else { None };
         drop(kept);
+        drop(oldest);
         self.shared.line.wake(u64::MAX);
         Ok(())
     }

@@ -68,7 +68,7 @@ pub struct End<C: State, const SIDE: usize> {
     shared: Rc<Shared<C>>,
     /// The place of a receiver.
     at: u64,
-    /// The wait of a receiver that is polled as a stream.
+    /// The wait of a receiver that is polled as a stream or a future.
     wait: Option<Wait>,
 }
 
@@ -78,6 +78,8 @@ struct Shared<C> {
     line: WaitQueue,
     /// How many handles there are of each side.
     handles: [Cell<usize>; 3],
+    /// Where the channel was made.
+    site: Site,
 }
 
 /// What a receive comes to.
@@ -87,11 +89,13 @@ fn line(kind: &'static str, name: impl Into<Cow<'static, str>>) -> WaitQueue {
     WaitQueue::new().described(kind, name)
 }
 
+#[track_caller]
 fn shared<C>(line: WaitQueue, state: C) -> Rc<Shared<C>> {
-    Rc::new(Shared { state, line, handles: Default::default() })
+    Rc::new(Shared { state, line, handles: Default::default(), site: Location::caller() })
 }
 
 /// The first sender and the first receiver of a new channel.
+#[track_caller]
 fn ends<C: State>(line: WaitQueue, state: C) -> (End<C, SENDS>, End<C, RECEIVES>) {
     let shared = shared(line, state);
     (End::of(&shared, 0), End::of(&shared, 0))
@@ -167,11 +171,10 @@ impl<C: State> End<C, RECEIVES> {
         }
     }
 
-    /// [`recv`](End::recv), for a future or a stream that is written by hand. The receiver itself
-    /// then stands in line until there is something, or until a `recv`.
-    #[track_caller]
+    /// [`recv`](End::recv), for a future that is written by hand. The receiver itself then stands
+    /// in line until there is something, or until a `recv`. The log shows where the channel was
+    /// made.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Received<C>> {
-        let site = Location::caller();
         loop {
             if let Some(wait) = &mut self.wait {
                 let ended = ready!(Pin::new(wait).poll(cx));
@@ -179,7 +182,7 @@ impl<C: State> End<C, RECEIVES> {
                 ended?;
             }
             match self.try_recv() {
-                Err(Error::Empty) => self.wait = Some(self.shared.line.wait_from(site)),
+                Err(Error::Empty) => self.wait = Some(self.shared.line.wait_from(self.shared.site)),
                 received => return Poll::Ready(received),
             }
         }

@@ -41,11 +41,13 @@ pub type Receiver<T> = End<Stock<T, Fifo>, RECEIVES>;
 /// # Panics
 ///
 /// If `bound` is zero: nothing could ever be sent.
+#[track_caller]
 pub fn channel<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
     named("", bound)
 }
 
 /// A channel without a bound: a send never waits.
+#[track_caller]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     named("", usize::MAX)
 }
@@ -55,6 +57,7 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
 /// # Panics
 ///
 /// As [`channel`].
+#[track_caller]
 pub fn named<T>(name: impl Into<Cow<'static, str>>, bound: usize) -> (Sender<T>, Receiver<T>) {
     let stock = Stock::new("mpsc", name.into(), bound);
     ends(stock.line.clone(), stock)

@@ -5,9 +5,9 @@
 //! use traps::spawn;
 //!
 //! # async fn example() -> Result<(), traps::Error> {
-//! let (sender, mut receiver) = oneshot::channel();
+//! let (sender, receiver) = oneshot::channel();
 //! spawn("answerer", async move { sender.send(42) }).await;
-//! assert_eq!(receiver.recv().await?, 42);
+//! assert_eq!(receiver.await?, 42);
 //! # Ok(())
 //! # }
 //! ```
@@ -15,6 +15,8 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use super::{End, RECEIVES, SENDS, State, ends, line, until};
 use crate::{Error, Interrupt};
@@ -22,15 +24,18 @@ use crate::{Error, Interrupt};
 /// The handle that sends.
 pub type Sender<T> = End<Cell<Option<T>>, SENDS>;
 
-/// The handle that receives. Once it has the value, there is only [`Error::SendersGone`].
+/// The handle that receives. It is a future itself; then the log shows where the channel was made.
+/// Once it has the value, there is only [`Error::SendersGone`].
 pub type Receiver<T> = End<Cell<Option<T>>, RECEIVES>;
 
 /// A channel for one value.
+#[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     named("")
 }
 
 /// [`channel`] with a name for the log.
+#[track_caller]
 pub fn named<T>(name: impl Into<Cow<'static, str>>) -> (Sender<T>, Receiver<T>) {
     ends(line("oneshot", name), Cell::new(None))
 }
@@ -65,5 +70,14 @@ impl<T> Sender<T> {
     #[track_caller]
     pub fn closed(&self) -> impl Future<Output = Result<(), Interrupt>> {
         until(&self.shared.line, Location::caller(), || self.is_closed())
+    }
+}
+
+/// As [`recv`](End::recv).
+impl<T> Future for Receiver<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_recv(cx)
     }
 }

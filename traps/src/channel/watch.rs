@@ -41,13 +41,16 @@ pub struct Value<T> {
 }
 
 /// A channel with a first value, which the first receiver has seen.
+#[track_caller]
 pub fn channel<T>(initial: T) -> (Sender<T>, Receiver<T>) {
     named("", initial)
 }
 
 /// [`channel`] with a name for the log.
+#[track_caller]
 pub fn named<T>(name: impl Into<Cow<'static, str>>, initial: T) -> (Sender<T>, Receiver<T>) {
-    ends(line("watch", name), Value { value: initial.into(), version: Cell::new(0) })
+    let value = Value { value: RefCell::new(initial), version: Cell::new(0) };
+    ends(line("watch", name), value)
 }
 
 impl<T> State for Value<T> {
