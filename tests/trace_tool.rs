@@ -296,11 +296,11 @@ fn why_and_task_say_a_primitive_in_words() {
     assert_eq!(tool::model::tasks_in_words("2,3,4,5,.."), "tasks 2, 3, 4, 5 and others");
 }
 
-/// Two branches with spans that overlap, a span inside, a note; and a task that is dropped.
+/// Two branches with spans that overlap, a span inside, a note; and a task that is cancelled.
 fn spans() -> Trace {
     let ran = testing::run(async {
         let stuck = span("stuck", WaitQueue::new().wait());
-        spawn("left", async { stuck.await }).detached().await;
+        spawn("left", stuck).detached().await;
         let long = span("long", async {
             note("half \"way\"");
             span("inner", sleep(ms(2))).await

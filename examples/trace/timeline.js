@@ -20,24 +20,19 @@ for (const [id, name, flat, end] of trace.tasks) {
 const laneOf = new Map(lanes.map((lane, n) => [lane.id, n]));
 lines.forEach((_, n) => lanes[laneOf.get(taskOf[n])].events.push(n));
 
-// Below the bar of a task: a row of notes, and rows of spans, an inner one below its outer one. What
-// has no row is not drawn; its lines are.
-let rows = trace.notes.length ? 1 : 0;
-const firstRow = rows;
-for (const lane of lanes) [lane.notes, lane.spans] = [[], []];
+// Below the bar of a task: a row of notes, and rows of spans, an inner one below its outer one. A
+// span that finds no row is not drawn.
+for (const lane of lanes) Object.assign(lane, { notes: [], spans: [], ends: [] });
 for (const [n, text] of trace.notes) lanes[laneOf.get(taskOf[n])].notes.push({ n, text });
-const taken = new Map();
 for (const [task, name, from, to] of trace.spans) {
-  const ends = taken.get(task) ?? [];
-  taken.set(task, ends);
+  const { ends, notes, spans } = lanes[laneOf.get(task)];
   let row = 0;
   while (ends[row] > from) row++;
-  ends[row] = to;
   if (row >= ROWS) continue;
-  lanes[laneOf.get(task)].spans.push({ name, from, to, row: firstRow + row });
-  rows = Math.max(rows, firstRow + row + 1);
+  ends[row] = to;
+  spans.push({ name, from, to, row: row + (notes.length ? 1 : 0) });
 }
-const below = rows * ROW;
+const below = lanes.map(({ notes, ends }) => ((notes.length ? 1 : 0) + ends.length) * ROW);
 
 // ---- Axes: where an event stands ----------------------------------------------------------------
 
@@ -85,7 +80,7 @@ const details = document.getElementById("details");
 const pen = canvas.getContext("2d");
 const COLORS = ["paper", "ink", "faint", "rule", "stripe", "run", "ready", "blocked", "outside",
   "chosen", "span"];
-let width = 0, height = 0, left = 120, bar = 26, laneHeight = 26, colors = {}, hatch = null;
+let width = 0, height = 0, left = 120, bar = 26, tops = [], colors = {}, hatch = null;
 
 function measure() {
   const scale = window.devicePixelRatio || 1;
@@ -97,8 +92,10 @@ function measure() {
     colors[name] = style.getPropertyValue(`--${name}`).trim();
   }
   left = width < 600 ? 84 : 150;
-  bar = Math.max(26, Math.min(44, Math.floor((height - RULER) / lanes.length) - below));
-  laneHeight = bar + below;
+  const room = height - RULER - below.reduce((sum, each) => sum + each, 0);
+  bar = Math.max(26, Math.min(44, Math.floor(room / lanes.length)));
+  tops = [0];
+  for (const each of below) tops.push(tops.at(-1) + bar + each);
   hatch = hatched(colors.ready);
   // At once: to set its size has emptied the canvas.
   paint();
@@ -124,7 +121,12 @@ function px(value) {
 }
 
 function laneTop(n) {
-  return RULER + n * laneHeight - view.top;
+  return RULER + tops[n] - view.top;
+}
+
+// The lane at a height of the whole picture.
+function laneAt(y) {
+  return firstOf(tops, (top) => top > y) - 1;
 }
 
 let asked = false;
@@ -143,8 +145,8 @@ function paint() {
   pen.fillRect(0, 0, width, height);
   pen.font = "12px system-ui, sans-serif";
   pen.textBaseline = "middle";
-  const first = Math.max(0, Math.floor(view.top / laneHeight));
-  const last = Math.min(lanes.length - 1, Math.ceil((view.top + height - RULER) / laneHeight));
+  const first = Math.max(0, laneAt(view.top));
+  const last = Math.min(lanes.length - 1, laneAt(view.top + height - RULER));
   for (let n = first; n <= last; n++) background(n);
   grid();
   pen.save();
@@ -166,15 +168,15 @@ function paint() {
 function background(n) {
   if (n % 2) {
     pen.fillStyle = colors.stripe;
-    pen.fillRect(0, laneTop(n), width, laneHeight);
+    pen.fillRect(0, laneTop(n), width, bar + below[n]);
   }
 }
 
 function label(n) {
-  const y = laneTop(n);
-  if (y + laneHeight < RULER) return;
+  const y = laneTop(n), high = bar + below[n];
+  if (y + high < RULER) return;
   pen.fillStyle = n % 2 ? colors.stripe : colors.paper;
-  pen.fillRect(0, y, left - 1, laneHeight);
+  pen.fillRect(0, y, left - 1, high);
   const chosen = view.chosen >= 0 && lanes[n].id === taskOf[view.chosen];
   pen.fillStyle = chosen ? colors.chosen : colors.ink;
   pen.textAlign = "left";
@@ -285,7 +287,7 @@ function lane(n) {
 // What a task waits for, where there is room to say it.
 function waits(line, a, b, middle) {
   if (b - a < 70) return;
-  const what = /block +(\S+(?: (?!k=)[^= ]+)*)/.exec(line);
+  const what = / block +(\S+(?: [^= ]+(?= |$))*)/.exec(line);
   if (!what) return;
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";

@@ -25,8 +25,8 @@ pub fn page(trace: &Trace) -> String {
 }
 
 /// The trace as JSON: `lines` as text; `at`, `turn`, `task` and `behind` (a place, or -1) for each;
-/// `tasks` as `[id, name, pieces, ended]`, with pieces `state, from, to` in one flat list; `spans` as
-/// `[task, name, from, to]`; `notes` as `[place, text]`.
+/// `tasks` as `[id, name, pieces, ended]`, with pieces `state, from, to` in one flat list; `spans`
+/// as `[task, name, from, to]`; `notes` as `[place, text]`.
 fn data(trace: &Trace) -> String {
     let list =
         |of: &dyn Fn(usize) -> String| (0..trace.lines.len()).map(of).collect::<Vec<_>>().join(",");
