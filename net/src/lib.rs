@@ -29,6 +29,8 @@ pub mod guide {
     }
 }
 pub mod http;
+#[cfg(any(feature = "futures-io", feature = "hyper"))]
+pub mod interop;
 mod limits;
 pub mod listener;
 mod min_rate;
