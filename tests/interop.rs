@@ -259,7 +259,8 @@ fn raw_bytes_get_an_answer_from_hypers_server() {
         // Two requests in one go, and the first byte of one of them alone.
         client.write_all(b"P").await.unwrap();
         let rest = "OST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\none\
-                    POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nConnection: close\r\n\r\ntwo";
+                    POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\
+                    Connection: close\r\n\r\ntwo";
         client.write_all(rest.as_bytes()).await.unwrap();
         let mut answers = Vec::new();
         net::Stream::read_to_end(&mut client, &mut answers, 10_000).await.unwrap();

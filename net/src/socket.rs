@@ -183,7 +183,7 @@ pub(crate) fn transmit(io: &Io<Socket>, bytes: &[u8]) -> Option<io::Result<usize
 
 /// Writes some of so many bytes by `operation`, and counts it; `None` where there is no room.
 #[inline(always)]
-pub(crate) fn transmit_by(
+fn transmit_by(
     io: &Io<Socket>,
     offered: usize,
     operation: impl Fn(&TcpStream) -> Result<usize, Errno>,
@@ -228,21 +228,15 @@ pub(crate) fn write_all(
 /// more.
 const MOST_SLICES: usize = 1024;
 
-/// Those of the slices that one system call may take.
-#[inline]
-pub(crate) fn taken_at_once<'a, 'b>(slices: &'a [IoSlice<'b>]) -> &'a [IoSlice<'b>] {
-    // Of empty ones in front the system might take nothing but them.
-    let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
-    &slices[from..slices.len().min(from + MOST_SLICES)]
-}
-
 /// Writes some of the slices, in order, by one system call, waiting until there is room.
 pub(crate) async fn write(
     io: &Io<Socket>,
     slices: &[IoSlice<'_>],
     site: Site,
 ) -> io::Result<usize> {
-    let slices = taken_at_once(slices);
+    // Of empty ones in front the system might take nothing but them.
+    let from = slices.iter().position(|slice| !slice.is_empty()).unwrap_or(slices.len());
+    let slices = &slices[from..slices.len().min(from + MOST_SLICES)];
     let size = slices.iter().map(|slice| slice.len()).sum();
     let attempt = || transmit_by(io, size, |socket| writev(socket, slices));
     until_done(0 < size && io.full.get(), site, || room_to_write(io, site), attempt).await

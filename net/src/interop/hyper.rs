@@ -1,64 +1,45 @@
 //! The runtime that hyper asks for: streams, a timer, an executor.
 
 use std::error::Error as _;
-use std::future::Future;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use ::hyper::rt::{Executor, Read, ReadBufCursor, Sleep, Timer, Write};
 use send_wrapper::SendWrapper;
+use traps::io::Direction;
 use traps::{Interruptible, Shield, shield, sleep, spawn};
 
-use super::{Compat, TwoWay};
-
-/// Bytes that one read takes at most: what hyper has room for at first.
-const PIECE: usize = 8 * 1024;
+use super::{Compat, Polled, TwoWay};
 
 impl<S: TwoWay> Read for Compat<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
+    ) -> Polled<()> {
         // Without unsafe code a cursor takes only what is copied into it.
-        let mut piece = [0; PIECE];
-        let most = buf.remaining().min(PIECE);
-        let n = ready!(self.poll_take(cx, &mut piece[..most]))?;
+        let mut piece = [0; 8 * 1024];
+        let most = buf.remaining().min(piece.len());
+        let n = ready!(self.poll(Direction::Read, cx, |stream| stream.take(&mut piece[..most])))?;
         buf.put_slice(&piece[..n]);
         Poll::Ready(Ok(()))
     }
 }
 
 impl<S: TwoWay> Write for Compat<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_put(cx, &[IoSlice::new(buf)])
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.poll_put(cx, bufs)
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Polled<usize> {
+        self.poll(Direction::Write, cx, |stream| stream.put(buf))
     }
 
     /// Nothing is held back here.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<()> {
         Poll::Ready(Ok(()))
     }
 
     /// Says that nothing more will be written.
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Polled<()> {
         self.poll_end()
     }
 }
@@ -112,16 +93,12 @@ impl Future for KernelSleep {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelExecutor;
 
-impl<F> Executor<F> for KernelExecutor
-where
-    F: Future + 'static,
-    F::Output: 'static,
-{
+impl<F: Future<Output: 'static> + 'static> Executor<F> for KernelExecutor {
     #[track_caller]
     fn execute(&self, future: F) {
-        let spawned = pin!(spawn("hyper", future).detached());
-        let made = spawned.poll(&mut Context::from_waker(Waker::noop()));
-        debug_assert!(made.is_ready(), "a spawn is a post: it never waits");
+        let made = pin!(spawn("hyper", future).detached());
+        // A spawn is a post, which never waits.
+        let _ = made.poll(&mut Context::from_waker(Waker::noop()));
     }
 }
 

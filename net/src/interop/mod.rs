@@ -7,21 +7,28 @@
 mod futures_io;
 #[cfg(feature = "hyper")]
 mod hyper;
-mod two_way;
 
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::Shutdown;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use rustix::io::{read, write};
 use traps::core::names::Site;
 use traps::io::Direction;
 use traps::{Interruptible, budget_from, current_deadline, take_budget};
 
+use crate::attempt::attempt;
+use crate::pipe::PipeEnd;
+use crate::process::Pipe;
+use crate::socket::{receive, transmit};
+use crate::stream::Stream;
+use crate::tcp::TcpStream;
+
 #[cfg(feature = "hyper")]
 pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
-pub use two_way::TwoWay;
 
 /// A stream with the polled traits of other libraries: `futures_io::{AsyncRead, AsyncWrite}` and
 /// `hyper::rt::{Read, Write}`, as far as their features are on.
@@ -60,12 +67,13 @@ pub struct Compat<S> {
 /// What an operation waits for: readiness, or a new budget.
 type Wait = Pin<Box<dyn Future<Output = io::Result<()>>>>;
 
+type Polled<T> = Poll<io::Result<T>>;
+
 impl<S: TwoWay> Compat<S> {
     /// Wraps a stream.
     #[track_caller]
     pub fn new(stream: S) -> Compat<S> {
-        let (stream, site) = (Rc::new(stream), Location::caller());
-        Compat { stream, reading: None, writing: None, site }
+        Compat { stream: Rc::new(stream), reading: None, writing: None, site: Location::caller() }
     }
 
     /// Gives the stream back. What another library has read ahead is not in it.
@@ -75,50 +83,35 @@ impl<S: TwoWay> Compat<S> {
         Rc::into_inner(self.stream).expect("nobody but the waits shares it")
     }
 
-    fn poll_take(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let Compat { stream, reading, site, .. } = self;
-        poll_until_done(stream, reading, Direction::Read, site, cx, |stream| stream.take(buf))
+    /// Makes attempts until one comes to something. Takes one operation from the budget.
+    fn poll(
+        &mut self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+        mut attempt: impl FnMut(&S) -> Option<io::Result<usize>>,
+    ) -> Polled<usize> {
+        let Compat { stream, reading, writing, site } = self;
+        let (wait, site) = (if direction == Direction::Read { reading } else { writing }, *site);
+        if wait.is_none() && !take_budget() {
+            *wait = Some(Box::pin(async move { Ok(budget_from(site).await?) }));
+        }
+        loop {
+            if let Some(under_way) = wait {
+                let ended = ready!(under_way.as_mut().poll(cx));
+                *wait = None;
+                ended.or_else(|error| if is_over(&error) { Ok(()) } else { Err(error) })?;
+            }
+            if let Some(done) = attempt(stream) {
+                return Poll::Ready(done);
+            }
+            let stream = stream.clone();
+            *wait = Some(Box::pin(async move { stream.wait(direction, site).await }));
+        }
     }
 
-    fn poll_put(&mut self, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let Compat { stream, writing, site, .. } = self;
-        poll_until_done(stream, writing, Direction::Write, site, cx, |stream| stream.put(bufs))
-    }
-
-    fn poll_end(&mut self) -> Poll<io::Result<()>> {
+    fn poll_end(&mut self) -> Polled<()> {
         self.writing = None;
         Poll::Ready(S::end(&mut self.stream))
-    }
-}
-
-/// Makes attempts until one comes to something; `wait` is what has to come before the next one.
-/// Takes one operation from the budget.
-fn poll_until_done<S: TwoWay>(
-    stream: &Rc<S>,
-    wait: &mut Option<Wait>,
-    direction: Direction,
-    site: Site,
-    cx: &mut Context<'_>,
-    mut attempt: impl FnMut(&S) -> Option<io::Result<usize>>,
-) -> Poll<io::Result<usize>> {
-    if wait.is_none() && !take_budget() {
-        *wait = Some(Box::pin(async move { Ok(budget_from(site).await?) }));
-    }
-    loop {
-        if let Some(under_way) = wait {
-            let ended = ready!(under_way.as_mut().poll(cx));
-            *wait = None;
-            if let Err(error) = ended
-                && !is_over(&error)
-            {
-                return Poll::Ready(Err(error));
-            }
-        }
-        if let Some(done) = attempt(stream) {
-            return Poll::Ready(done);
-        }
-        let stream = stream.clone();
-        *wait = Some(Box::pin(async move { stream.wait(direction, site).await }));
     }
 }
 
@@ -133,8 +126,99 @@ fn is_over(error: &io::Error) -> bool {
     })
 }
 
-impl<S: std::fmt::Debug> std::fmt::Debug for Compat<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Compat").field(&self.stream).finish()
+/// A stream that is tried and waited for through a shared reference.
+///
+/// A [`Stream`] is borrowed by its one wait. A library that polls has a wait in each direction, and
+/// tries the other direction meanwhile.
+pub trait TwoWay: 'static {
+    /// Reads what is there; `None` where nothing is. Zero: the peer has finished.
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>>;
+
+    /// Writes what there is room for; `None` where there is none.
+    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>>;
+
+    /// Waits until another try is worth it. *Blocks.* To be called only after a try gave `None`.
+    ///
+    /// # Errors
+    ///
+    /// The interrupt that ended the wait; the system's.
+    fn wait(&self, direction: Direction, site: Site) -> impl Future<Output = io::Result<()>>;
+
+    /// Says that nothing more will be written.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    fn end(this: &mut Rc<Self>) -> io::Result<()>;
+}
+
+impl TwoWay for TcpStream {
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        if self.io.drained.get() && !buf.is_empty() { None } else { receive(&self.io, buf) }
+    }
+
+    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
+        if self.io.full.get() && !buf.is_empty() { None } else { transmit(&self.io, buf) }
+    }
+
+    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
+        // The next try is a real one, whatever becomes of this wait.
+        self.io.drained.set(false);
+        self.io.full.set(false);
+        Ok(self.io.ready(direction, site).await?)
+    }
+
+    fn end(this: &mut Rc<Self>) -> io::Result<()> {
+        this.io.full.set(false);
+        this.io.stream.shutdown(Shutdown::Write)
+    }
+}
+
+impl TwoWay for PipeEnd {
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        let most = buf.len().min(self.most);
+        self.incoming.take(&mut buf[..most])
+    }
+
+    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
+        self.outgoing.put(&[IoSlice::new(buf)], self.most)
+    }
+
+    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
+        let (reader, writer) = (&self.incoming.reader, &self.outgoing.writer);
+        let line = if direction == Direction::Read { reader } else { writer };
+        Ok(line.wait_from(site).await?)
+    }
+
+    fn end(this: &mut Rc<Self>) -> io::Result<()> {
+        this.outgoing.close();
+        Ok(())
+    }
+}
+
+/// Of the direction that it has not, the system says that it is no such descriptor.
+impl TwoWay for Pipe {
+    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+        let Some(io) = &self.0 else { return Some(Err(ErrorKind::BrokenPipe.into())) };
+        let done = attempt(|| read(&**io, &mut *buf));
+        done.iter().flatten().for_each(|n| io.note(Direction::Read, *n));
+        done
+    }
+
+    fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
+        let Some(io) = &self.0 else { return Some(Err(ErrorKind::BrokenPipe.into())) };
+        let done = attempt(|| write(&**io, buf));
+        done.iter().flatten().for_each(|n| io.note(Direction::Write, *n));
+        done
+    }
+
+    async fn wait(&self, direction: Direction, site: Site) -> io::Result<()> {
+        let io = self.0.as_ref().ok_or(ErrorKind::BrokenPipe)?;
+        Ok(io.ready(direction, site).await?)
+    }
+
+    fn end(this: &mut Rc<Self>) -> io::Result<()> {
+        // Where we write nobody waits for something to read, so nobody else has it.
+        Rc::get_mut(this).map_or(Ok(()), Pipe::shutdown)
     }
 }
