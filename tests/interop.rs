@@ -1,5 +1,7 @@
 //! Other libraries on trapline: the polled traits, hyper's server and client, rustls.
 
+#![allow(clippy::duplicate_mod, reason = "each example has what they share")]
+
 mod common_kernel;
 #[allow(dead_code, reason = "what the tests call is a part")]
 #[path = "../examples/hyper_client.rs"]

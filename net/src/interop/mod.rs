@@ -34,7 +34,7 @@ pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
 /// `hyper::rt::{Read, Write}`, as far as their features are on.
 ///
 /// An operation is tried first. Where it would block, it *blocks* the task that polls it, as the
-/// operations of [`Stream`](crate::Stream) do; the log shows the place where the wrapper was made.
+/// operations of [`Stream`] do; the log shows the place where the wrapper was made.
 /// The two directions wait apart, and both may wait in one task. A wait goes on until the direction
 /// is polled again or the wrapper is dropped; a timeout that has been left meanwhile is forgotten.
 /// A wait costs an allocation, and an operation that does not wait costs none.
@@ -119,7 +119,7 @@ impl<S: TwoWay> Compat<S> {
 /// which has been left since without another poll of it; or by the cancellation of an earlier task.
 fn is_over(error: &io::Error) -> bool {
     error.interrupt().is_some_and(|why| {
-        // The deadline of a scope around us is not before the soonest one.
+        // The deadline of a scope around us is the soonest one or later.
         let is_around =
             || current_deadline().is_some_and(|soonest| why.deadline() >= Some(soonest));
         why.has_left() || why.set_at().is_some() && !is_around()
