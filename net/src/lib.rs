@@ -34,6 +34,8 @@ pub mod guide {
 }
 mod halves;
 pub mod http;
+#[cfg(any(feature = "futures-io", feature = "hyper"))]
+pub mod interop;
 mod limits;
 pub mod listener;
 mod min_rate;

@@ -23,7 +23,7 @@ use crate::stream::Stream;
 /// were written still go out, unless there are unread ones: then the system resets the connection.
 #[derive(Debug)]
 pub struct TcpStream {
-    io: Io<Socket>,
+    pub(crate) io: Io<Socket>,
 }
 
 impl TcpStream {
