@@ -67,7 +67,7 @@ fn curio_l4_made_ready_in_a_turn_runs_in_the_next() {
         yield_now().await.unwrap();
         waiter.join().await.unwrap().unwrap();
     });
-    assert_eq!(ran.runs_in_turn_of("wake     wait q1"), ["waiter", "main"]);
+    assert_eq!(ran.runs_in_turn_of("wake     event q1"), ["waiter", "main"]);
     assert_eq!(ran.runs_in_turn_of("run      cause=#0013"), ["waiter", "main"]);
 }
 
@@ -127,7 +127,7 @@ fn curio_l6_an_answered_trap_is_no_switch() {
         WaitQueue::new().wake(1);
         timeout_after(tenths(1), async { Ok::<_, Interrupt>(()) }).await.unwrap();
         assert!(Mutex::new(()).try_lock().is_some());
-        Mutex::new(()).lock().await.unwrap();
+        drop(Mutex::new(()).lock().await.unwrap());
         other.join().await.unwrap();
     });
     assert_eq!(ran.lines(|line| line.contains("main     run")).len(), 2, "{}", ran.trace);
@@ -1274,17 +1274,17 @@ fn c32_shutdown() {
         let noted = notes.clone();
         let first = async move {
             noted.add(format!("first:{}", short(&op(90).await)));
-            spawn("late", op(90)).await;
+            spawn("late", op(90)).detached().await;
             noted.add(format!("first:{}", short(&op(1).await)));
         };
-        spawn("first", first).await;
+        spawn("first", first).detached().await;
         let noted = notes.clone();
         let second = async move {
             noted.add(format!("second:{}", short(&shield(op(5)).await)));
             noted.add(format!("second:{}", short(&op(5).await)));
         };
-        spawn("second", second).await;
-        spawn("stubborn", shield(op(90))).await;
+        spawn("second", second).detached().await;
+        spawn("stubborn", shield(op(90))).detached().await;
         yield_now().await.unwrap();
     });
     assert_eq!(notes.text(), "first:CAN first:ok second:ok second:CAN");

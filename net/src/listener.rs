@@ -19,11 +19,11 @@ use traps::shutdown::until_begun;
 
 use crate::attempt::{attempt, is_any, now, until_done};
 use crate::back_off::{BackOff, Trouble};
-use crate::connection::Connection;
 use crate::family::{Family, Inet, local_addr};
 use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
 use crate::resolve::{failed, ip_address};
 use crate::socket::{FLAGS, tcp_socket};
+use crate::stream_socket::StreamSocket;
 
 /// How to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,18 +128,18 @@ impl<F: Family> Listener<F> {
     /// `ResourceBusy` if another task accepts already; the interrupt that ended the wait: no
     /// connection was accepted then. Any other error of the system means that it does not listen.
     #[track_caller]
-    pub fn accept(&mut self) -> impl Future<Output = io::Result<(Connection<F>, F::Address)>> {
+    pub fn accept(&mut self) -> impl Future<Output = io::Result<(StreamSocket<F>, F::Address)>> {
         self.accept_by(accept_from, Location::caller())
     }
 
     /// Like [`Listener::accept`] for who does not need the address of each peer, which the
-    /// system then does not copy ([`Connection::peer_addr`] asks for it).
+    /// system then does not copy ([`StreamSocket::peer_addr`] asks for it).
     ///
     /// # Errors
     ///
     /// As for [`Listener::accept`].
     #[track_caller]
-    pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<Connection<F>>> {
+    pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<StreamSocket<F>>> {
         self.accept_by(accept_stream, Location::caller())
     }
 
@@ -185,7 +185,7 @@ impl<F: Family> Listener<F> {
     #[track_caller]
     pub fn accept_until_shutdown(
         &mut self,
-    ) -> impl Future<Output = io::Result<Option<Connection<F>>>> {
+    ) -> impl Future<Output = io::Result<Option<StreamSocket<F>>>> {
         let site = Location::caller();
         async move {
             match until_begun(self.accept_by(accept_stream, site)).await {
@@ -196,7 +196,7 @@ impl<F: Family> Listener<F> {
     }
 
     /// One that waits in the backlog, if one does.
-    async fn accept_waiting(&mut self, site: Site) -> io::Result<Option<Connection<F>>> {
+    async fn accept_waiting(&mut self, site: Site) -> io::Result<Option<StreamSocket<F>>> {
         // Those who wait must not hold up the end of those who are served for long.
         for tries in 0..=LAST_TRIES {
             // Also at first: nothing was tried before if the budget was spent.
@@ -261,13 +261,15 @@ fn accept_one<T>(
 
 /// Accepts a connection in non-blocking mode, by one system call.
 #[inline]
-fn accept_stream<F: Family>(io: &Io<net::TcpListener>) -> Result<Connection<F>, Errno> {
-    Ok(Connection::from_socket(accept_with(&**io, FLAGS)?).accepted_by(io))
+fn accept_stream<F: Family>(io: &Io<net::TcpListener>) -> Result<StreamSocket<F>, Errno> {
+    Ok(StreamSocket::from_socket(accept_with(&**io, FLAGS)?).accepted_by(io))
 }
 
 /// Accepts a connection, with the address of its peer.
-fn accept_from<F: Family>(io: &Io<net::TcpListener>) -> Result<(Connection<F>, F::Address), Errno> {
+fn accept_from<F: Family>(
+    io: &Io<net::TcpListener>,
+) -> Result<(StreamSocket<F>, F::Address), Errno> {
     let (stream, peer) = acceptfrom_with(&**io, FLAGS)?;
-    let stream = Connection::from_socket(stream).accepted_by(io);
+    let stream = StreamSocket::from_socket(stream).accepted_by(io);
     Ok((stream, F::address(peer).expect("a peer is of the listener's family")))
 }

@@ -13,6 +13,7 @@ use traps::WaitQueue;
 use traps::core::names::Site;
 
 use crate::attempt::until_done;
+use crate::halves::Split;
 use crate::stream::Stream;
 
 /// The two ends of a pipe: what one writes the other reads. Each direction holds at most
@@ -29,21 +30,21 @@ pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
 /// it was reset before.
 #[derive(Debug)]
 pub struct PipeEnd {
-    incoming: Rc<Lane>,
-    outgoing: Rc<Lane>,
+    pub(crate) incoming: Rc<Lane>,
+    pub(crate) outgoing: Rc<Lane>,
     /// The most that one read or write moves.
-    most: usize,
+    pub(crate) most: usize,
 }
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Lane {
+pub(crate) struct Lane {
     bytes: RefCell<VecDeque<u8>>,
     capacity: usize,
     state: Cell<State>,
     /// Where each side waits for the other, which wakes it to try again.
-    reader: WaitQueue,
-    writer: WaitQueue,
+    pub(crate) reader: WaitQueue,
+    pub(crate) writer: WaitQueue,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Lane {
         }
     }
 
-    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+    pub(crate) fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
         if buf.is_empty() {
             return Some(Ok(0));
         }
@@ -77,7 +78,7 @@ impl Lane {
         Some(taken)
     }
 
-    fn put(&self, bufs: &[IoSlice<'_>], most: usize) -> Option<io::Result<usize>> {
+    pub(crate) fn put(&self, bufs: &[IoSlice<'_>], most: usize) -> Option<io::Result<usize>> {
         match self.state.get() {
             State::Reset => return Some(Err(ErrorKind::ConnectionReset.into())),
             State::Closed => return Some(Err(ErrorKind::BrokenPipe.into())),
@@ -100,7 +101,7 @@ impl Lane {
         Some(Ok(bytes.len() - before))
     }
 
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         if self.state.get() == State::Open {
             self.change(State::Closed);
         }
@@ -134,6 +135,39 @@ impl Drop for PipeEnd {
     fn drop(&mut self) {
         self.outgoing.close();
         self.incoming.close();
+    }
+}
+
+impl Split for PipeEnd {
+    fn split(&mut self) -> (impl Stream, impl Stream) {
+        (Half(self), Half(self))
+    }
+}
+
+/// An end that two share, of which one reads and the other writes.
+struct Half<'e>(&'e PipeEnd);
+
+impl Stream for Half<'_> {
+    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        let most = buf.len().min(self.0.most);
+        let lane = &self.0.incoming;
+        operation(&lane.reader, site, move || lane.take(&mut buf[..most]))
+    }
+
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+        let (lane, most) = (&self.0.outgoing, self.0.most);
+        operation(&lane.writer, site, || lane.put(bufs, most)).await
+    }
+
+    #[track_caller]
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        let lane = &self.0.incoming;
+        operation(&lane.reader, Location::caller(), || lane.look())
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.0.outgoing.close();
+        Ok(())
     }
 }
 

@@ -10,19 +10,19 @@ use socket2::SockRef;
 use traps::core::names::Site;
 use traps::io::Direction;
 
-use crate::connection::Connection;
 use crate::family::Inet;
 use crate::happy_eyeballs::first;
 use crate::resolve::{failed, resolve};
 use crate::socket::tcp_socket;
+use crate::stream_socket::StreamSocket;
 
 /// A TCP connection.
 ///
 /// Dropping it closes it: the kernel does, as soon as it has let go of the descriptor. Bytes that
 /// were written still go out, unless there are unread ones: then the system resets the connection.
-pub type TcpStream = Connection<Inet>;
+pub type TcpStream = StreamSocket<Inet>;
 
-impl Connection<Inet> {
+impl StreamSocket<Inet> {
     /// Connects to an address, or to `name:port`. Blocks the task. Small writes go out at once
     /// (`TCP_NODELAY`).
     ///

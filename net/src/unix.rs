@@ -14,27 +14,27 @@ use rustix::net::{
 use traps::sleep_from;
 
 use crate::attempt::{attempt, until_done};
-use crate::connection::Connection;
-use crate::datagrams::Datagrams;
+use crate::datagram_socket::DatagramSocket;
 use crate::family::Unix;
 use crate::limits::BACK_OFF_FIRST;
 use crate::listener::{Listener, Options};
 use crate::resolve::failed;
 use crate::socket::{FLAGS, bound};
+use crate::stream_socket::StreamSocket;
 
 /// A Unix connection. Wherever a path is taken, one that begins with a zero byte is an abstract
 /// name, which is in no file system.
 ///
 /// Dropping it closes it, as of a [`TcpStream`](crate::TcpStream).
-pub type UnixStream = Connection<Unix>;
+pub type UnixStream = StreamSocket<Unix>;
 
 /// A socket that accepts Unix connections.
 pub type UnixListener = Listener<Unix>;
 
 /// A Unix socket of datagrams. None is lost on its way: who sends waits for the receiver.
-pub type UnixDatagram = Datagrams<Unix>;
+pub type UnixDatagram = DatagramSocket<Unix>;
 
-impl Connection<Unix> {
+impl StreamSocket<Unix> {
     /// Connects to the listener at that path. Blocks the task while its backlog is full: it tries
     /// again every 5 ms, for the system does not tell when there is room.
     ///
@@ -53,7 +53,7 @@ impl Connection<Unix> {
             let connect = || attempt(|| connect(&socket, &address.clone()?));
             let connected = until_done(false, site, wait, connect).await.map(|()| socket);
             let named = |error| named("connect to", path.as_ref(), error);
-            connected.map(Connection::from_socket).map_err(named)
+            connected.map(StreamSocket::from_socket).map_err(named)
         }
     }
 
@@ -64,7 +64,7 @@ impl Connection<Unix> {
     /// The system's.
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
         let (a, b) = socketpair(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?;
-        Ok((Connection::from_socket(a), Connection::from_socket(b)))
+        Ok((StreamSocket::from_socket(a), StreamSocket::from_socket(b)))
     }
 }
 
@@ -84,7 +84,7 @@ impl Listener<Unix> {
     }
 }
 
-impl Datagrams<Unix> {
+impl DatagramSocket<Unix> {
     /// Receives at that path, which is not to exist. The file stays when the socket is dropped.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Datagrams<Unix> {
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
         let path = path.as_ref();
         let socket = address(path).and_then(|address| bound(SocketType::DGRAM, &address));
-        socket.map(Datagrams::from_socket).map_err(|error| named("bind", path, error))
+        socket.map(DatagramSocket::from_socket).map_err(|error| named("bind", path, error))
     }
 
     /// A socket without an address: it sends, and nobody can answer unless it is connected by
@@ -103,7 +103,7 @@ impl Datagrams<Unix> {
     ///
     /// The system's.
     pub fn unbound() -> io::Result<UnixDatagram> {
-        Ok(Datagrams::from_socket(socket_with(
+        Ok(DatagramSocket::from_socket(socket_with(
             AddressFamily::UNIX,
             SocketType::DGRAM,
             FLAGS,
@@ -118,10 +118,10 @@ impl Datagrams<Unix> {
     /// The system's.
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
         let (a, b) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None)?;
-        Ok((Datagrams::from_socket(a), Datagrams::from_socket(b)))
+        Ok((DatagramSocket::from_socket(a), DatagramSocket::from_socket(b)))
     }
 
-    /// From now on [`send`](Datagrams::send) sends to that path. Never blocks.
+    /// From now on [`send`](DatagramSocket::send) sends to that path. Never blocks.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Datagrams<Unix> {
     ///
     /// # Errors
     ///
-    /// As for [`Datagrams::send`].
+    /// As for [`DatagramSocket::send`].
     #[track_caller]
     pub fn send_to<P: AsRef<Path>>(
         &self,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use kernel::{Kernel, Real};
 use net::{
-    BufReader, Connection, Family, Stream, TcpListener, TcpStream, UdpSocket, UnixDatagram,
+    BufReader, Family, Stream, StreamSocket, TcpListener, TcpStream, UdpSocket, UnixDatagram,
     UnixListener, UnixStream,
 };
 use traps::{Interruptible, Task, spawn, timeout_after, yield_now};
@@ -56,7 +56,7 @@ async fn waits<T>(wait: impl Future<Output = io::Result<T>>) -> bool {
 // ---- Halves -------------------------------------------------------------------------------------
 
 /// Each end is split: one task writes and one reads, at both.
-async fn exchange<F: Family>(one: Connection<F>, other: Connection<F>) {
+async fn exchange<F: Family>(one: StreamSocket<F>, other: StreamSocket<F>) {
     let mut ends: Vec<Task<()>> = Vec::new();
     for end in [one, other] {
         let (mut reader, mut writer) = end.into_split();
@@ -282,7 +282,7 @@ fn a_unix_listener_drains_its_backlog_when_the_kernel_shuts_down() {
     assert_eq!(*served.borrow(), [b"one", b"two"]);
 }
 
-// ---- Datagrams ----------------------------------------------------------------------------------
+// ---- DatagramSocket ----------------------------------------------------------------------------------
 
 #[test]
 fn datagrams_come_whole_with_the_address_of_their_sender() {

@@ -7,7 +7,7 @@ use traps::core::names::Direction;
 use traps::time::Time;
 
 use super::form::*;
-use super::place::{Alias, Seq, Site};
+use super::place::{Alias, Primitive, Seq, Site};
 use super::words::Text;
 
 table! {
@@ -47,14 +47,10 @@ table! {
         CheckCancellation = "check_cancellation",
         /// A task of that name.
         Spawn = "spawn" { name: Text<'a> = WORD },
-        /// The end of that task.
-        Join = "join" { task: u64 = TASK },
-        /// Until it is woken in that queue.
-        Wait = "wait" { queue: u64 = QUEUE },
+        /// Its turn in a queue.
+        Queue(queue "": QueueOp<'a>) = "",
         /// A job on a thread.
         Offload = "offload" { job: u64 = JOB },
-        /// The next signal.
-        Signal = "signal",
         /// Parked on a waker alone, without a trap.
         Waker = "waker",
         /// A trap that stands beside a wait on a waker. External: it is woken from outside the
@@ -66,23 +62,30 @@ table! {
         Parked = "parked" { tickets " n=": u64 = COUNT },
     }
 
+    /// What a task waits for in a queue, behind `block` and `wake`.
+    pub enum QueueOp<'a>, word {
+        /// The end of that task.
+        Join = "join" { task: u64 = TASK },
+        /// The next signal.
+        Signal = "signal",
+        /// A wake or a permit in that queue.
+        Wait = "wait" { queue: u64 = QUEUE },
+        /// Its turn at a primitive.
+        Primitive(primitive "": Box<Primitive<'a>>) = "",
+    }
+
     /// What a completed wait was for, behind `wake`.
-    #[derive(Copy)]
-    pub enum WakeOp, word {
+    pub enum WakeOp<'a>, word {
         /// Its place at the end of the queue.
         Yield = "yield",
         /// A sleep.
         Sleep = "sleep",
         /// A descriptor.
         Io = "io" { alias: Alias, direction: Direction = DIRECTION },
-        /// The task that ended.
-        Join = "join" { task: u64 = TASK },
-        /// A queue of waiters.
-        Wait = "wait" { queue: u64 = QUEUE },
+        /// Its turn in a queue.
+        Queue(queue "": QueueOp<'a>) = "",
         /// A job.
         Offload = "offload" { job: u64 = JOB },
-        /// A signal.
-        Signal = "signal",
         /// A bare waker.
         Waker = "waker",
         /// Any thread, or a task.

@@ -9,7 +9,7 @@ use kernel::trace::{Event, Seq};
 use traps::Time;
 
 /// Verbs whose detail ends in free text, in which nothing is a key.
-const TEXTS: [&str; 5] = ["warn", "panic", "refuse", "cap", "boot"];
+const TEXTS: [&str; 6] = ["warn", "panic", "refuse", "cap", "note", "boot"];
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,16 @@ impl<'t> Line<'t> {
     #[must_use]
     pub fn word(&self, nth: usize) -> &str {
         self.words().nth(nth).unwrap_or_default()
+    }
+
+    /// What a `trap`, `block` or `wake` line is about: its detail up to the first key or outcome
+    /// that stands behind it. Of a primitive, its kind and its name.
+    #[must_use]
+    pub fn op(&self) -> &str {
+        let detail = self.detail();
+        let ends = [" = ", " held-by=", " k=", " reg=", " cause=", " at=", " ran="];
+        let end = ends.into_iter().filter_map(|end| detail.find(end)).min();
+        &detail[..end.unwrap_or(detail.len())]
     }
 
     /// The value behind the first `key=` in the detail. Free text has none.

@@ -26,7 +26,7 @@ use crate::socket::bound;
 /// `Rc`. A datagram is sent and received whole, so an operation that was interrupted has sent or
 /// received none.
 #[derive(Debug)]
-pub struct Datagrams<F> {
+pub struct DatagramSocket<F> {
     pub(crate) io: Io<OwnedFd>,
     /// Bytes of the datagram that was received last.
     len: Cell<usize>,
@@ -48,9 +48,9 @@ pub struct Datagrams<F> {
 ///     }
 /// }
 /// ```
-pub type UdpSocket = Datagrams<Inet>;
+pub type UdpSocket = DatagramSocket<Inet>;
 
-impl Datagrams<Inet> {
+impl DatagramSocket<Inet> {
     /// Takes an IP address and port; port 0 lets the system choose. Never blocks, so it looks up no
     /// names.
     ///
@@ -62,10 +62,10 @@ impl Datagrams<Inet> {
         let address = address.to_string();
         let socket = ip_address(&address).and_then(|ip| Ok(bound(SocketType::DGRAM, &ip)?));
         let socket = socket.map_err(|error| failed(format!("bind {address}"), error))?;
-        Ok(Datagrams::from_socket(socket))
+        Ok(DatagramSocket::from_socket(socket))
     }
 
-    /// From now on [`send`](Datagrams::send) sends to that address, and datagrams are received from
+    /// From now on [`send`](DatagramSocket::send) sends to that address, and datagrams are received from
     /// there only. Never blocks.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Datagrams<Inet> {
     ///
     /// # Errors
     ///
-    /// As for [`Datagrams::send`].
+    /// As for [`DatagramSocket::send`].
     #[track_caller]
     pub fn send_to(
         &self,
@@ -93,10 +93,10 @@ impl Datagrams<Inet> {
     }
 }
 
-impl<F: Family> Datagrams<F> {
+impl<F: Family> DatagramSocket<F> {
     /// Takes a socket in non-blocking mode.
-    pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> Datagrams<F> {
-        Datagrams { io: Io::new(socket.into()), len: Cell::new(0), family: PhantomData }
+    pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> DatagramSocket<F> {
+        DatagramSocket { io: Io::new(socket.into()), len: Cell::new(0), family: PhantomData }
     }
 
     /// Makes attempts to send until one comes to something. While there is no room it looks again
@@ -127,7 +127,7 @@ impl<F: Family> Datagrams<F> {
     }
 
     /// Receives a datagram into `buf`; blocks while there is none. Returns how many bytes of `buf`
-    /// it has filled. What does not fit is lost, and [`Datagrams::last_len`] tells so.
+    /// it has filled. What does not fit is lost, and [`DatagramSocket::last_len`] tells so.
     ///
     /// # Errors
     ///
@@ -140,11 +140,11 @@ impl<F: Family> Datagrams<F> {
         async { Ok(received.await?.0) }
     }
 
-    /// Like [`Datagrams::recv`], with the address that the datagram came from.
+    /// Like [`DatagramSocket::recv`], with the address that the datagram came from.
     ///
     /// # Errors
     ///
-    /// As for [`Datagrams::recv`].
+    /// As for [`DatagramSocket::recv`].
     #[track_caller]
     pub fn recv_from(
         &self,

@@ -27,20 +27,20 @@ use crate::stream::Stream;
 /// Dropping it closes it: the kernel does, as soon as it has let go of the descriptor. Bytes that
 /// were written still go out, unless there are unread ones: then the system resets the connection.
 #[derive(Debug)]
-pub struct Connection<F> {
+pub struct StreamSocket<F> {
     pub(crate) io: Io<Socket>,
     family: PhantomData<F>,
 }
 
-impl<F: Family> Connection<F> {
+impl<F: Family> StreamSocket<F> {
     /// Takes a connected socket in non-blocking mode of which no duplicate exists.
-    pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> Connection<F> {
-        Connection { io: Io::new(Socket::new(socket.into())), family: PhantomData }
+    pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> StreamSocket<F> {
+        StreamSocket { io: Io::new(Socket::new(socket.into())), family: PhantomData }
     }
 
     /// The log introduces it as what that listener accepted.
     #[inline]
-    pub(crate) fn accepted_by<L: Source>(self, listener: &Io<L>) -> Connection<F> {
+    pub(crate) fn accepted_by<L: Source>(self, listener: &Io<L>) -> StreamSocket<F> {
         listener.note_accept(&self.io, || Stream::peer_addr(&self));
         self
     }
@@ -63,7 +63,7 @@ impl<F: Family> Connection<F> {
     ///
     /// The system's, for example `BrokenPipe`; `ResourceBusy` if another task writes already; the
     /// interrupt that ended the wait. Some of `buf` may be written then; how much is the difference
-    /// in [`Connection::written`].
+    /// in [`StreamSocket::written`].
     #[track_caller]
     pub fn write_all(&mut self, buf: &[u8]) -> impl Future<Output = io::Result<()>> {
         socket::write_all(&self.io, buf, Location::caller())
@@ -144,7 +144,7 @@ impl<F: Family> Connection<F> {
     }
 }
 
-impl<F: Family> Stream for Connection<F> {
+impl<F: Family> Stream for StreamSocket<F> {
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         socket::read(&self.io, buf, site)
     }
@@ -207,20 +207,20 @@ pub struct ReadHalf<C>(C);
 #[derive(Debug)]
 pub struct WriteHalf<C>(C);
 
-/// The reading half of a connection, for a task of its own: [`Connection::into_split`].
-pub type OwnedReadHalf<F> = ReadHalf<Rc<Connection<F>>>;
+/// The reading half of a connection, for a task of its own: [`StreamSocket::into_split`].
+pub type OwnedReadHalf<F> = ReadHalf<Rc<StreamSocket<F>>>;
 
-/// The writing half of a connection, for a task of its own: [`Connection::into_split`]. Dropping it
+/// The writing half of a connection, for a task of its own: [`StreamSocket::into_split`]. Dropping it
 /// ends what the peer reads.
 pub type OwnedWriteHalf<F> = WriteHalf<Sender<F>>;
 
 /// What an [`OwnedWriteHalf`] has of its connection.
 #[derive(Debug)]
-pub struct Sender<F: Family>(Option<Rc<Connection<F>>>);
+pub struct Sender<F: Family>(Option<Rc<StreamSocket<F>>>);
 
 impl<F: Family> Deref for Sender<F> {
-    type Target = Connection<F>;
-    fn deref(&self) -> &Connection<F> {
+    type Target = StreamSocket<F>;
+    fn deref(&self) -> &StreamSocket<F> {
         self.0.as_ref().expect("only a half that is reunited has given its connection up")
     }
 }
@@ -241,7 +241,7 @@ impl<F: Family> OwnedReadHalf<F> {
     pub fn reunite(
         self,
         mut other: OwnedWriteHalf<F>,
-    ) -> Result<Connection<F>, (OwnedReadHalf<F>, OwnedWriteHalf<F>)> {
+    ) -> Result<StreamSocket<F>, (OwnedReadHalf<F>, OwnedWriteHalf<F>)> {
         if !std::ptr::eq(&raw const *self.0, &raw const *other.0) {
             return Err((self, other));
         }
@@ -250,7 +250,7 @@ impl<F: Family> OwnedReadHalf<F> {
     }
 }
 
-impl<F: Family, C: Deref<Target = Connection<F>>> Stream for ReadHalf<C> {
+impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
         socket::read(&self.0.io, buf, site)
     }
@@ -270,7 +270,7 @@ impl<F: Family, C: Deref<Target = Connection<F>>> Stream for ReadHalf<C> {
     }
 }
 
-impl<F: Family, C: Deref<Target = Connection<F>>> Stream for WriteHalf<C> {
+impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for WriteHalf<C> {
     async fn read_from(&mut self, _: &mut [u8], _: Site) -> io::Result<usize> {
         Err(ErrorKind::Unsupported.into())
     }
