@@ -65,8 +65,8 @@ impl DatagramSocket<Inet> {
         Ok(DatagramSocket::from_socket(socket))
     }
 
-    /// From now on [`send`](DatagramSocket::send) sends to that address, and datagrams are received from
-    /// there only. Never blocks.
+    /// From now on [`send`](DatagramSocket::send) sends to that address, and datagrams are received
+    /// from there only. Never blocks.
     ///
     /// # Errors
     ///

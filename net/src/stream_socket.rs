@@ -210,8 +210,8 @@ pub struct WriteHalf<C>(C);
 /// The reading half of a connection, for a task of its own: [`StreamSocket::into_split`].
 pub type OwnedReadHalf<F> = ReadHalf<Rc<StreamSocket<F>>>;
 
-/// The writing half of a connection, for a task of its own: [`StreamSocket::into_split`]. Dropping it
-/// ends what the peer reads.
+/// The writing half of a connection, for a task of its own: [`StreamSocket::into_split`]. Dropping
+/// it ends what the peer reads.
 pub type OwnedWriteHalf<F> = WriteHalf<Sender<F>>;
 
 /// What an [`OwnedWriteHalf`] has of its connection.
