@@ -25,7 +25,7 @@ use crate::services::signals::Signals;
 use crate::services::threads::{Orphan, Threads};
 use crate::services::watchdog::{Stuck, Watchdog};
 use crate::trace::{self, Event};
-use crate::view::{Counters, Outstanding, TaskTable, TaskView};
+use crate::view::{Counters, Outstanding, TaskTable, TaskView, hangs};
 
 /// A single-threaded kernel over a machine: [`Real`] or [`Sim`](crate::Sim).
 ///
@@ -157,8 +157,8 @@ impl<M: Machine> Kernel<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Machine`]. On a simulated machine also [`Error::Hang`], if a drain or a grace
-    /// period has no limit and nothing can happen any more. The later phases still take place.
+    /// [`Error::Machine`]; [`Error::Hang`] if a drain or a grace period has no limit and nothing
+    /// can happen any more. The later phases still take place.
     ///
     /// # Panics
     ///
@@ -237,6 +237,9 @@ impl<M: Machine> Kernel<M> {
     /// One turn. After the machine has failed, no new requests are accepted from other threads;
     /// results of jobs and wakes are still handled in a shutdown.
     pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
+        if hangs(&self.core, || self.counters()) {
+            return Err(self.hang());
+        }
         let Kernel { core, services } = self;
         match core.turn(services, main) {
             Ok(()) => Ok(()),
@@ -245,11 +248,13 @@ impl<M: Machine> Kernel<M> {
                 core.inbox.queue.seal();
                 Err(Error::Machine(error))
             }
-            Err(Failure::Hang) if self.is_quiescent() => {
-                Err(Error::Hang(self.task_table().to_string().trim_end().to_owned()))
-            }
+            Err(Failure::Hang) if self.is_quiescent() => Err(self.hang()),
             Err(Failure::Hang) => Ok(()),
         }
+    }
+
+    fn hang(&self) -> Error {
+        Error::Hang(self.task_table().to_string().trim_end().to_owned())
     }
 }
 

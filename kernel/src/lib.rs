@@ -109,7 +109,7 @@ pub mod trace {
     pub use crate::log::event::{Answered, Event};
     pub use crate::log::line::{Line, Timed, header, listed};
     pub use crate::log::op::{
-        After, Arrival, Effect, Exit, Need, Op, Outcome, Phase, Reg, Timer, WakeOp, Why,
+        After, Arrival, Effect, Exit, Need, Op, Outcome, Phase, QueueOp, Reg, Timer, WakeOp, Why,
     };
     pub use crate::log::place::{Alias, Seq, Site, Stop};
     pub use crate::log::words::{Span, Text};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::str::FromStr;
 use std::time::Duration;
 
 use traps::{Signal, SignalSet};
@@ -135,14 +136,37 @@ impl Options {
     }
 }
 
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Policy::Eager => "eager",
+            Policy::NextSleep => "next-sleep",
+            Policy::Lazy => "lazy",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Policy, String> {
+        match text {
+            "eager" => Ok(Policy::Eager),
+            "next-sleep" => Ok(Policy::NextSleep),
+            "lazy" => Ok(Policy::Lazy),
+            other => Err(format!("expected eager, next-sleep or lazy, not `{other}`")),
+        }
+    }
+}
+
 /// Why a kernel stopped without main's output.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The machine below failed; the kernel cannot go on.
     Machine(io::Error),
-    /// Every task is blocked and nothing is left that could wake one: the report is the table of
-    /// tasks. Only on [`Sim`](crate::Sim).
+    /// Every task is blocked and nothing is left that could wake one. The report is the table of
+    /// tasks, with those that wait for each other in a circle. On [`Real`](crate::Real) it is given
+    /// if no thread, [`Remote`](crate::Remote), waker, signal or descriptor could wake a task.
     Hang(String),
     /// The kernel was shut down, or it failed before.
     Shut,
@@ -158,6 +182,13 @@ impl fmt::Display for Error {
             Error::Shut => f.write_str("the kernel was shut down and does not run again"),
             Error::Overdue => f.write_str("main did not end within the grace of the shutdown"),
         }
+    }
+}
+
+/// As it is displayed: a `main` that returns the error prints a report that can be read.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

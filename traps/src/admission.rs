@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::core::gate;
 use crate::error::Error;
 use crate::limits::ADMISSION_PAUSE;
+use crate::notes::note_cap;
 use crate::time::Time;
-use crate::verbs::note_cap;
 
 /// Lets a bounded number in and refuses the others, in the turn in which they ask and before any
 /// thread is used.

@@ -25,6 +25,7 @@
 //! | too much work | [`admission::Limit`] |
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
+//! | the log | [`note`], [`span()`], [`note_warning`] |
 //! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the shutdown as tasks see it |
 //!
 //! A trap future belongs to the gate of its thread, so it is not `Send`. Nor is any type that
@@ -65,6 +66,7 @@ mod foreign;
 mod group;
 pub mod io;
 mod limits;
+mod notes;
 pub mod outside;
 pub mod shutdown;
 mod signal;
@@ -85,6 +87,7 @@ pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, Rejected};
 pub use foreign::{Foreign, foreign};
 pub use group::{Member, TaskGroup};
+pub use notes::{Span, is_traced, note, note_cap, note_warning, span};
 pub use outside::{OutsideWaker, WaitOutside, outside};
 pub use signal::{Signal, SignalSet, Signals, signals, wait_signal};
 pub use sync::{Wait, WaitQueue};
@@ -97,6 +100,6 @@ pub use time::{Limit, Time};
 pub use timeout::{IgnoreAfter, TimeoutAfter, ignore_after, ignore_at, timeout_after, timeout_at};
 pub use verbs::{
     Budget, Sleep, budget, budget_from, check_cancellation, clock, current_deadline, current_task,
-    is_traced, note_cap, note_warning, remaining, sleep, sleep_from, spend_budget, take_budget,
-    take_pending_from, wall_clock, yield_now,
+    remaining, sleep, sleep_from, spend_budget, take_budget, take_pending_from, wall_clock,
+    yield_now,
 };

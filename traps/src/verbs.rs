@@ -1,7 +1,6 @@
 //! The small verbs: time, the current task and its pending interrupt, giving way, and notes for the
 //! log.
 
-use std::borrow::Cow;
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,8 +11,7 @@ use crate::core::gate;
 use crate::core::interrupt::Interrupt;
 use crate::core::names::{Site, TaskId};
 use crate::core::pending::InForce;
-use crate::core::posting;
-use crate::core::protocol::{Note, Post, Reply, Trap};
+use crate::core::protocol::{Reply, Trap};
 use crate::time::{Time, micros};
 
 /// Reads the kernel clock. *Answers.* Costs one reading of the machine's clock.
@@ -220,31 +218,5 @@ impl Future for Budget {
         // The operation that made the task give way is the first of the new budget.
         gate::spend();
         Poll::Ready(yielded)
-    }
-}
-
-/// Writes a `warn` line into the log of the kernel that runs on this thread. Does nothing if none
-/// runs. Does not trap.
-pub fn note_warning(text: impl Into<Cow<'static, str>>) {
-    note(Note::Warning(text.into()));
-}
-
-/// Writes a `cap` line into the log of the kernel that runs on this thread: a limit was hit. Does
-/// nothing if none runs. Does not trap.
-pub fn note_cap(text: impl Into<Cow<'static, str>>) {
-    note(Note::Cap(text.into()));
-}
-
-/// Whether the kernel that runs on this thread logs every event. Only then is it worth building a
-/// name that only the log shows.
-#[inline]
-#[must_use]
-pub fn is_traced() -> bool {
-    gate::is_listening()
-}
-
-fn note(note: Note) {
-    if gate::epoch() != 0 {
-        posting::post(Post::Note(note));
     }
 }

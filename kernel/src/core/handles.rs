@@ -26,29 +26,6 @@ pub enum Policy {
     Lazy,
 }
 
-impl std::fmt::Display for Policy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Policy::Eager => "eager",
-            Policy::NextSleep => "next-sleep",
-            Policy::Lazy => "lazy",
-        })
-    }
-}
-
-impl std::str::FromStr for Policy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Policy, String> {
-        match text {
-            "eager" => Ok(Policy::Eager),
-            "next-sleep" => Ok(Policy::NextSleep),
-            "lazy" => Ok(Policy::Lazy),
-            other => Err(format!("expected eager, next-sleep or lazy, not `{other}`")),
-        }
-    }
-}
-
 pub(crate) struct Handle {
     serial: u32,
     pub(crate) descriptor: Descriptor,
@@ -153,6 +130,11 @@ impl Handles {
         let found = self.table.get_mut(index as usize)?.as_mut()?;
         let handle = HandleId::new(index, found.serial);
         (Handle::token(handle) == token).then_some((handle, found))
+    }
+
+    /// Whether a task waits for a descriptor. O(handles) if none does.
+    pub(crate) fn somebody_waits(&self) -> bool {
+        self.table.iter().flatten().any(|handle| !handle.nobody_waits())
     }
 
     pub(crate) fn remove(&mut self, handle: HandleId) {

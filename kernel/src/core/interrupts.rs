@@ -32,10 +32,10 @@ impl<M: Machine> Core<M> {
             return None;
         }
         let can_be = match trap {
-            Trap::Check => true,
+            Trap::Clock => false,
             // A join of a task that has ended does not block.
             Trap::Wait { queue, .. } => !queue.over.get(),
-            other => other.blocks(),
+            _ => true,
         };
         let from = records.waits.get(ticket).filter(|_| can_be)?.scope;
         records.take_interrupt(from, self.now)

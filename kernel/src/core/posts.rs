@@ -169,6 +169,9 @@ impl<M: Machine> Core<M> {
                 Event::Accept { listener, connection, peer }
             }
             Note::Joined(task) => Event::Join { task: task.0 },
+            Note::Said(text) => Event::Note { text },
+            Note::Span(true, name) => Event::Enter { name },
+            Note::Span(false, name) => Event::Leave { name },
         };
         emit_for!(self, self.tasks.label_of(acting), event);
     }

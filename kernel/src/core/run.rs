@@ -145,7 +145,7 @@ impl<M: Machine> Core<M> {
     fn poll(&mut self, index: u32, main: MainPoll<'_>) -> Poll<()> {
         let task = &mut self.tasks[index];
         self.gate.begin(task.root, index, self.now);
-        let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref());
+        let own = task.rare.as_ref().and_then(|rare| rare.waker.as_ref()).map(|own| &own.waker);
         let is_spare = own.is_none();
         let waker = own.unwrap_or_else(|| self.spare.lend(task.root));
         self.gate.set_waker(waker);
@@ -166,7 +166,7 @@ impl<M: Machine> Core<M> {
     #[cold]
     fn adopt_spare(&mut self, index: u32) {
         let kept = mem::replace(&mut self.spare, SpareWaker::new(&self.inbox));
-        self.tasks[index].rare().waker = Some(kept.waker);
+        self.tasks[index].rare().waker = Some(kept);
     }
 
     // ---- What a poll has filed -------------------------------------------------------------

@@ -5,13 +5,13 @@
 
 use std::ops::{Index, IndexMut};
 use std::pin::Pin;
-use std::task::Waker;
 
 use slab::Slab;
 use traps::Time;
 use traps::core::names::{Direction, HandleId, Site, TaskRef};
 use traps::core::protocol::Body;
 
+use super::wakers::SpareWaker;
 use crate::log::KERNEL;
 use crate::trace::{Answered, Seq};
 
@@ -50,7 +50,7 @@ pub(crate) struct Task {
 #[derive(Default)]
 pub(crate) struct Rare {
     /// Its own waker, if a poll of it kept a clone of its waker.
-    pub(crate) waker: Option<Waker>,
+    pub(crate) waker: Option<SpareWaker>,
     /// Policy NextSleep: the wait whose registration its last wake left in place.
     pub(crate) deferred: Option<(HandleId, Direction)>,
     // What the log remembers of it while it is on:
@@ -172,6 +172,11 @@ impl Tasks {
             Some(body) => Some(body.site()),
             None => self.main.filter(|(main, _)| *main == index).map(|(_, site)| site),
         }
+    }
+
+    /// The wakers of tasks whose polls kept a clone of theirs.
+    pub(crate) fn wakers(&self) -> impl Iterator<Item = &SpareWaker> {
+        self.rows.iter().filter_map(|(_, task)| task.rare.as_ref()?.waker.as_ref())
     }
 
     /// The tasks with a number above `older`, newest first.

@@ -1,13 +1,15 @@
 //! Waits in the words of the log: what each is called stands here and nowhere else.
 
-use traps::core::names::HandleId;
+use std::collections::BTreeSet;
+
+use traps::core::names::{HandleId, TaskRef};
 use traps::core::protocol::{Parked, Trap};
 use traps::core::queue::{Label, Queue};
 use traps::core::records::On;
 
 use super::Core;
 use crate::machine::Machine;
-use crate::trace::{Alias, Op, WakeOp};
+use crate::trace::{Alias, Op, QueueOp, WakeOp};
 
 /// For a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
@@ -31,12 +33,7 @@ impl<M: Machine> Core<M> {
             }
             Trap::Wait { queue, .. } => {
                 self.number(queue);
-                match queue.label.get() {
-                    Label::Join(task) => Op::Join { task },
-                    Label::Signal => Op::Signal,
-                    Label::Queue(queue) => Op::Wait { queue },
-                    Label::New => Op::Wait { queue: 0 },
-                }
+                Op::Queue { queue: named(queue), held_by: self.holders(queue) }
             }
             Trap::Park { what: Parked::Foreign, external } => Op::Foreign { external: *external },
             Trap::Park { what: Parked::Outside(what), external } => {
@@ -47,19 +44,14 @@ impl<M: Machine> Core<M> {
     }
 
     /// What a parked wait is for.
-    pub(crate) fn awaited(&self, on: &On) -> WakeOp {
+    pub(crate) fn awaited(&self, on: &On) -> WakeOp<'static> {
         match on {
             On::Yield { zero: false } => WakeOp::Yield,
             On::Yield { zero: true } | On::Sleep(_) => WakeOp::Sleep,
             On::Io(handle, direction) => {
                 WakeOp::Io { alias: self.alias(*handle), direction: *direction }
             }
-            On::Queue(queue, _) => match queue.label.get() {
-                Label::Join(task) => WakeOp::Join { task },
-                Label::Signal => WakeOp::Signal,
-                Label::Queue(queue) => WakeOp::Wait { queue },
-                Label::New => WakeOp::Wait { queue: 0 },
-            },
+            On::Queue(queue, _) => WakeOp::Queue(named(queue)),
             On::Park(Parked::Job(job), _) => WakeOp::Offload { job: *job },
             On::Park(Parked::Foreign | Parked::Outside(_), _) => WakeOp::Outside,
         }
@@ -75,13 +67,35 @@ impl<M: Machine> Core<M> {
         }
     }
 
+    /// The tasks that hold what the waiters of a queue want, in the order of their numbers.
+    pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
+        let records = self.gate.records();
+        let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
+        let number = |task: &TaskRef| Some(records.scopes.get(*task)?.number);
+        let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
+        numbers.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Numbers a user's queue that this kernel sees for the first time.
     pub(crate) fn number(&mut self, queue: &Queue) {
         if queue.home.replace(self.shared.epoch) != self.shared.epoch
-            && matches!(queue.label.get(), Label::New | Label::Queue(_))
+            && queue.label.get() == Label::Queue
         {
             self.queues += 1;
-            queue.label.set(Label::Queue(self.queues));
+            queue.number.set(self.queues);
+        }
+    }
+}
+
+/// A queue in the log.
+fn named(queue: &Queue) -> QueueOp<'static> {
+    match (queue.label.get(), queue.primitive.get()) {
+        (Label::Join(task), _) => QueueOp::Join { task },
+        (Label::Signal, _) => QueueOp::Signal,
+        (Label::Queue, None) => QueueOp::Wait { queue: queue.number.get() },
+        (Label::Queue, Some(primitive)) => {
+            let (kind, name) = (primitive.kind.into(), primitive.name.clone());
+            QueueOp::Primitive { kind, name, queue: queue.number.get() }
         }
     }
 }
@@ -95,7 +109,7 @@ pub(crate) fn word(on: &On) -> &'static str {
         On::Queue(queue, _) => match queue.label.get() {
             Label::Join(_) => "join",
             Label::Signal => "signal",
-            Label::New | Label::Queue(_) => "wait",
+            Label::Queue => queue.primitive.get().map_or("wait", |primitive| primitive.kind),
         },
         On::Park(Parked::Job(_), _) => "offload",
         On::Park(Parked::Foreign, _) => "foreign",

@@ -65,7 +65,7 @@ table! {
         },
         /// A completion made a task ready. A bare waker has no ticket.
         Wake = "wake" {
-            op: WakeOp,
+            op: WakeOp<'a>,
             ticket " k=": Option<u64> = Opt(COUNT),
             cause " cause=": Seq = SEQ,
         },
@@ -153,6 +153,12 @@ table! {
         Cleanup = "cleanup" { scope: u64 = SCOPE_OR_ROOT, outcome " = ": Outcome<'a> },
         /// A limit was hit; in `key=value` words.
         Cap = "cap" { text: Text<'a> = SENTENCE },
+        /// What the program says.
+        Note = "note" { text: Text<'a> = SENTENCE },
+        /// A span of the program begins.
+        Enter = "enter" { name: Text<'a> = WORD },
+        /// It ends, or its future was dropped.
+        Leave = "leave" { name: Text<'a> = WORD },
         /// Facts of the machine and the options, in `key=value` words; in timed traces, and in the
         /// `log` facade at `info`.
         Boot = "boot" { text: Text<'a> = SENTENCE },
@@ -200,7 +206,10 @@ impl Event<'_> {
     /// follow it.
     #[must_use]
     pub fn ends_in_text(&self) -> bool {
-        use Event::{Boot, Cap, Panic, Refuse, Warn};
-        matches!(self, Warn { .. } | Panic { .. } | Refuse { .. } | Cap { .. } | Boot { .. })
+        use Event::{Boot, Cap, Note, Panic, Refuse, Warn};
+        matches!(
+            self,
+            Warn { .. } | Panic { .. } | Refuse { .. } | Cap { .. } | Note { .. } | Boot { .. }
+        )
     }
 }

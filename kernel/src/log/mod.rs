@@ -241,9 +241,12 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         Event::Warn { .. } | Event::Longrun { .. } => (Level::Warn, "kernel::sched"),
         Event::Cap { .. } => (Level::Warn, "net::http"),
         Event::Boot { .. } | Event::Phase(_) | Event::Halt { .. } => (Level::Info, "kernel::sched"),
-        Event::Spawn { .. } | Event::Exit { .. } | Event::Drop { .. } => {
-            (Level::Debug, "kernel::sched")
-        }
+        Event::Spawn { .. }
+        | Event::Exit { .. }
+        | Event::Drop { .. }
+        | Event::Note { .. }
+        | Event::Enter { .. }
+        | Event::Leave { .. } => (Level::Debug, "kernel::sched"),
         Event::Run { .. } | Event::Join { .. } | Event::Yielded { .. } => {
             (Level::Trace, "kernel::sched")
         }

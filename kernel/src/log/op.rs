@@ -47,14 +47,10 @@ table! {
         CheckCancellation = "check_cancellation",
         /// A task of that name.
         Spawn = "spawn" { name: Text<'a> = WORD },
-        /// The end of that task.
-        Join = "join" { task: u64 = TASK },
-        /// Until it is woken in that queue.
-        Wait = "wait" { queue: u64 = QUEUE },
+        /// Its turn in a queue; the tasks that hold what the waiters of a primitive want.
+        Queue = "" { queue "": QueueOp<'a>, held_by " held-by=": Vec<u64> = Filled(TASKS) },
         /// A job on a thread.
         Offload = "offload" { job: u64 = JOB },
-        /// The next signal.
-        Signal = "signal",
         /// Parked on a waker alone, without a trap.
         Waker = "waker",
         /// A trap that stands beside a wait on a waker. External: it is woken from outside the
@@ -66,23 +62,35 @@ table! {
         Parked = "parked" { tickets " n=": u64 = COUNT },
     }
 
+    /// What a task waits for in a queue, behind `block` and `wake`.
+    pub enum QueueOp<'a>, word {
+        /// The end of that task.
+        Join = "join" { task: u64 = TASK },
+        /// The next signal.
+        Signal = "signal",
+        /// A wake or a permit in that queue.
+        Wait = "wait" { queue: u64 = QUEUE },
+        /// A primitive that is built on a queue: its kind, and its name or that number.
+        Primitive = "" {
+            kind "": Text<'a> = WORD,
+            name: Text<'a> = Filled(WORD),
+            /// The number of its queue, which stands for a missing name.
+            queue: u64 = Named(&[(*queue, "")][usize::from(name.is_empty())..], QUEUE),
+        },
+    }
+
     /// What a completed wait was for, behind `wake`.
-    #[derive(Copy)]
-    pub enum WakeOp, word {
+    pub enum WakeOp<'a>, word {
         /// Its place at the end of the queue.
         Yield = "yield",
         /// A sleep.
         Sleep = "sleep",
         /// A descriptor.
         Io = "io" { alias: Alias, direction: Direction = DIRECTION },
-        /// The task that ended.
-        Join = "join" { task: u64 = TASK },
-        /// A queue of waiters.
-        Wait = "wait" { queue: u64 = QUEUE },
+        /// Its turn in a queue.
+        Queue(queue "": QueueOp<'a>) = "",
         /// A job.
         Offload = "offload" { job: u64 = JOB },
-        /// A signal.
-        Signal = "signal",
         /// A bare waker.
         Waker = "waker",
         /// Any thread, or a task.

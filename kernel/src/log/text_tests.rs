@@ -49,6 +49,7 @@ fn every_word_has_its_entry_in_the_grammar() {
     }
     let others = [
         Op::WORDS,
+        QueueOp::WORDS,
         WakeOp::WORDS,
         Phase::WORDS,
         After::WORDS,
@@ -84,9 +85,9 @@ fn list() -> Vec<(String, bool)> {
 #[test]
 fn c1_the_list_of_traps_is_that_of_the_log() {
     // A task that is parked in these has made no trap.
-    let is_trap = |word: &&&str| !["waker", "parked"].contains(*word);
-    let traps: BTreeSet<_> =
-        Op::WORDS.iter().filter(is_trap).map(|word| word.to_string()).collect();
+    let is_trap = |word: &&&str| !["", "waker", "parked"].contains(*word);
+    let words = Op::WORDS.iter().chain(QueueOp::WORDS);
+    let traps: BTreeSet<_> = words.filter(is_trap).map(|word| word.to_string()).collect();
     let listed = list();
     assert_eq!(listed.len(), traps.len());
     assert_eq!(listed.into_iter().map(|(word, _)| word).collect::<BTreeSet<_>>(), traps);

@@ -4,13 +4,17 @@
 //! whoever wants the kernel to run until all is quiet. It decides nothing else.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
+use traps::SignalSet;
 use traps::core::protocol::Post;
 use traps::core::queue::Label;
 use traps::core::records::{On, Wait, WaitState};
 
 use super::counters::Counters;
 use crate::core::Core;
+use crate::core::wakers::SpareWaker;
 use crate::machine::Machine;
 
 /// What could still happen in a kernel: a snapshot. Tasks that are parked and that none of this
@@ -86,6 +90,33 @@ impl Outstanding {
             scripted: core.machine.scripted(),
         }
     }
+}
+
+/// Whether a kernel on the real clock would sleep for ever: nothing in it can happen any more,
+/// and nobody outside can wake a task. Asked before each turn, so what mostly differs comes first.
+#[inline]
+pub(crate) fn hangs<M: Machine>(core: &Core<M>, counters: impl FnOnce() -> Counters) -> bool {
+    core.machine.has_io()
+        && core.ready.is_empty()
+        && core.timers.next().is_none()
+        && core.external + core.busy_threads == 0
+        && !core.handles.somebody_waits()
+        && core.options.shutdown_on == SignalSet::default()
+        && is_alone(core)
+        && Outstanding::of(core, &counters()).is_nothing()
+}
+
+/// Whether no thread has a [`Remote`](crate::Remote) or a waker of this kernel. A clone of a task's
+/// waker counts, wherever it is.
+fn is_alone<M: Machine>(core: &Core<M>) -> bool {
+    // The core, what it shares with tasks, the worker threads and the spare waker have one each.
+    let own = 4 + core.tasks.wakers().count();
+    let is_ours = Arc::strong_count(&core.inbox.queue) == own
+        && Arc::strong_count(&core.shared.outside) == 1
+        && !core.tasks.wakers().any(SpareWaker::was_kept);
+    // What another thread sent before it let go is in the queue now.
+    fence(Ordering::Acquire);
+    is_ours
 }
 
 /// Whether a post that waits for the next run will wake a task.

@@ -4,8 +4,10 @@ use std::fmt;
 
 use traps::Time;
 
-use super::tasks::TaskView;
+use super::deadlock::circles;
+use super::tasks::{ParkedView, TaskView};
 use crate::core::Core;
+use crate::log::words::word;
 use crate::machine::Machine;
 
 /// Every task of a kernel at one moment, in the order of their numbers.
@@ -51,6 +53,20 @@ impl fmt::Display for TaskTable {
             }
             writeln!(f, " {}", row[6])?;
         }
+        for circle in circles(&self.tasks) {
+            let plural = if circle.len() == 1 { "" } else { "s" };
+            writeln!(f, "deadlock of {} task{plural}:", circle.len())?;
+            for (place, (task, wait)) in circle.iter().enumerate() {
+                let (holder, _) = circle[(place + 1) % circle.len()];
+                let (name, holder_name) = (word(&task.name), word(&holder.name));
+                write!(f, "{:>1$}", task.id, widths[0])?;
+                writeln!(
+                    f,
+                    " {name} waits for {}, held by {} {holder_name}",
+                    wait.trap, holder.id
+                )?;
+            }
+        }
         Ok(())
     }
 }
@@ -59,20 +75,29 @@ fn rows(task: &TaskView) -> Vec<Row> {
     let none = || "-".to_owned();
     let traps = task.parked.iter().map(|parked| {
         let until = parked.until.map_or_else(none, |until| until.to_string());
-        (parked.trap.clone(), until, parked.site.clone())
+        (described(parked), until, parked.site.clone())
     });
     let mut traps: Vec<_> = traps.collect();
     if traps.is_empty() {
         let parked = if task.state == "parked" { "waker".to_owned() } else { none() };
         traps.push((parked, none(), task.spawned_at.clone().unwrap_or_else(none)));
     }
-    let name = crate::log::words::word(&task.name);
+    let name = word(&task.name);
     let row = |(place, (parked, until, site))| {
         let first = |text: &str| if place == 0 { text.to_owned() } else { String::new() };
         let (id, name, state) = (first(&task.id.to_string()), first(&name), first(task.state));
         [id, name, state, parked, task.since.to_string(), until, site]
     };
     traps.into_iter().enumerate().map(row).collect()
+}
+
+/// What a wait is for, and who holds it. A join names its task already.
+fn described(wait: &ParkedView) -> String {
+    if wait.held_by.is_empty() || wait.trap.starts_with("join ") {
+        return wait.trap.clone();
+    }
+    let holders: Vec<String> = wait.held_by.iter().map(u64::to_string).collect();
+    format!("{} held-by={}", wait.trap, holders.join(","))
 }
 
 impl TaskTable {

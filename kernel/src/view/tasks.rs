@@ -1,6 +1,9 @@
 //! A task as its kernel's owner sees it.
 
+use std::rc::Rc;
+
 use traps::Time;
+use traps::core::queue::{Label, Queue};
 use traps::core::records::On;
 
 use crate::core::Core;
@@ -38,6 +41,8 @@ pub struct ParkedView {
     pub ticket: u64,
     /// What it waits for, in the words of the log.
     pub trap: String,
+    /// The tasks that hold what it waits for, or the task that it joins.
+    pub held_by: Vec<u64>,
     /// When it ends at the latest: a sleep by itself, any by the nearest deadline in force.
     pub until: Option<Time>,
     /// Where it was made, `file:line`.
@@ -56,18 +61,19 @@ impl TaskView {
         let parked = core.parked(index, |ticket, wait, on| {
             (
                 core.log.number_of(ticket).0,
-                core.parked_in(on),
+                (core.parked_in(on), queue_of(on)),
                 sleeps_until(core, on),
                 wait.scope,
                 wait.site,
             )
         });
-        let parked = parked.into_iter().map(|(ticket, trap, sleep, scope, site)| {
+        let parked = parked.into_iter().map(|(ticket, (trap, queue), sleep, scope, site)| {
+            let held_by = queue.map(|queue| holders(core, &queue)).unwrap_or_default();
             let records = core.gate.records();
             let deadline = records.in_force(scope, &core.shared.deadlines);
             let until = sleep.into_iter().chain(deadline.map(|found| found.deadline)).min();
             let until = until.filter(|until| *until != Time::NEVER);
-            ParkedView { ticket, trap, until, site: log::place_of(site) }
+            ParkedView { ticket, trap, held_by, until, site: log::place_of(site) }
         });
         let is_running = task.state == State::Running;
         TaskView {
@@ -84,6 +90,20 @@ impl TaskView {
             spawned_at: core.tasks.site(index).map(log::place_of),
             parked: parked.collect(),
         }
+    }
+}
+
+fn queue_of(on: &On) -> Option<Rc<Queue>> {
+    match on {
+        On::Queue(queue, _) => Some(queue.clone()),
+        _ => None,
+    }
+}
+
+fn holders<M: Machine>(core: &Core<M>, queue: &Queue) -> Vec<u64> {
+    match queue.label.get() {
+        Label::Join(task) => vec![task],
+        Label::Queue | Label::Signal => core.holders(queue),
     }
 }
 

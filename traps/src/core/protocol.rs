@@ -66,21 +66,6 @@ pub enum Trap {
     },
 }
 
-impl Trap {
-    /// Whether this trap can block.
-    #[must_use]
-    pub fn blocks(&self) -> bool {
-        match self {
-            Trap::Yield { .. }
-            | Trap::Sleep { .. }
-            | Trap::Io { .. }
-            | Trap::Wait { .. }
-            | Trap::Park { .. } => true,
-            Trap::Clock | Trap::Check => false,
-        }
-    }
-}
-
 /// What a parked task waits for, in the words of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parked {
@@ -188,6 +173,10 @@ pub enum Note {
     Warning(Cow<'static, str>),
     /// A limit was hit.
     Cap(Cow<'static, str>),
+    /// What a task says of itself.
+    Said(Cow<'static, str>),
+    /// A span of a task begins (true) or ends.
+    Span(bool, Cow<'static, str>),
     /// Bytes were read or written.
     Moved(HandleId, Direction, usize),
     /// A listener has accepted a connection from a peer.

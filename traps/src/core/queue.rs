@@ -22,6 +22,8 @@ pub struct Queue {
     pub over: Cell<bool>,
     /// What it is for, in the log.
     pub label: Cell<Label>,
+    /// The number of a user's queue, in the log; 0 before it has one.
+    pub number: Cell<u64>,
     /// What it is to its users, if it is more than a queue.
     pub primitive: OnceCell<Box<Primitive>>,
     /// The kernel whose tasks wait, or waited last; 0 for none.
@@ -43,11 +45,9 @@ pub struct Primitive {
 /// What a queue is for, in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Label {
-    /// A user's queue that the log has not numbered yet.
+    /// What its users say.
     #[default]
-    New,
-    /// A user's queue.
-    Queue(u64),
+    Queue,
     /// The end of the task of that number.
     Join(u64),
     /// Signals.

@@ -24,9 +24,9 @@ use crate::core::protocol::Post;
 use crate::core::scope::{Limit, shield_from};
 use crate::error::Error;
 use crate::limits::GROUP_GRACE;
+use crate::notes::note_warning;
 use crate::task::{self, Task};
 use crate::timeout::IgnoreAfter;
-use crate::verbs::note_warning;
 use reports::{Report, Reports};
 
 /// Tasks that belong together: [`TaskGroup::join`] gives their outputs, or the first failure after

@@ -9,7 +9,7 @@ use kernel::trace::{Event, Seq};
 use traps::Time;
 
 /// Verbs whose detail ends in free text, in which nothing is a key.
-const TEXTS: [&str; 5] = ["warn", "panic", "refuse", "cap", "boot"];
+const TEXTS: [&str; 6] = ["warn", "panic", "refuse", "cap", "note", "boot"];
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

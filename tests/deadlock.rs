@@ -1,0 +1,246 @@
+//! Deadlocks: a kernel that would sleep for ever ends the run with a report, on both clocks, and
+//! the report names the tasks that wait for each other in a circle.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use kernel::{Error, Kernel, Machine, Options, Real, Sim};
+use traps::{
+    Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, shutdown, sleep, spawn,
+    timeout_after, wait_signal, yield_now,
+};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A lock, as the smallest primitive that has holders.
+fn lock(name: &'static str) -> WaitQueue {
+    WaitQueue::with_permits(1).described("lock", name)
+}
+
+async fn take(lock: &WaitQueue) -> Result<(), Interrupt> {
+    lock.wait_for_permit().await?;
+    lock.hold();
+    Ok(())
+}
+
+/// So many tasks, each of which takes its lock and then that of the next one.
+async fn philosophers(n: usize) -> Result<(), Interrupt> {
+    let forks: Rc<[WaitQueue]> = (0..n).map(|_| lock("fork")).collect();
+    let mut all = Vec::new();
+    for left in 0..n {
+        let forks = forks.clone();
+        let eat = async move {
+            take(&forks[left]).await?;
+            yield_now().await?;
+            take(&forks[(left + 1) % forks.len()]).await
+        };
+        all.push(spawn(format!("p{left}"), eat).await);
+    }
+    for task in &mut all {
+        let _ = task.join().await;
+    }
+    Ok(())
+}
+
+fn report<M: Machine, T: std::fmt::Debug>(
+    machine: M,
+    main: impl Future<Output = T>,
+) -> (String, u64) {
+    let mut kernel = Kernel::new(machine);
+    match kernel.run(main) {
+        Err(error @ Error::Hang(_)) => (format!("{error:?}"), kernel.counters().polls),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_circle_is_named_in_order_on_both_clocks() {
+    let (simulated, _) = report(Sim::new(), philosophers(5));
+    let (real, _) = report(Real::new().unwrap(), philosophers(5));
+    for said in [simulated, real] {
+        let (table, circle) = said.split_once("deadlock of 5 tasks:").expect(&said);
+        assert!(table.starts_with("every task is blocked for ever:\n6 tasks at "), "{said}");
+        assert!(table.contains(" parked lock fork held-by=4"), "{said}");
+        let expected = "
+ 3 p0 waits for lock fork, held by 4 p1
+ 4 p1 waits for lock fork, held by 5 p2
+ 5 p2 waits for lock fork, held by 6 p3
+ 6 p3 waits for lock fork, held by 7 p4
+ 7 p4 waits for lock fork, held by 3 p0";
+        assert_eq!(circle, expected);
+    }
+}
+
+/// A turn that could only be followed by a wait without an end is not waited in.
+#[test]
+fn the_report_comes_before_the_kernel_sleeps() {
+    let never = async { WaitQueue::new().wait().await };
+    assert!(report(Real::new().unwrap(), never).1 <= 1, "no turn but that of main");
+}
+
+#[test]
+fn a_task_that_waits_for_itself_is_a_circle_of_one() {
+    let (said, _) = report(Sim::new(), async {
+        let lock = lock("left");
+        take(&lock).await?;
+        take(&lock).await
+    });
+    assert!(
+        said.ends_with("deadlock of 1 task:\n 2 main waits for lock left, held by 2 main"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_join_is_a_link_of_a_circle() {
+    let (said, _) = report(Sim::new(), async {
+        let lock = lock("door");
+        take(&lock).await.unwrap();
+        let theirs = lock.clone();
+        let mut child = spawn("child", async move { take(&theirs).await }).await;
+        child.join().await
+    });
+    assert!(said.contains("\n 2 main waits for join 3, held by 3 child\n"), "{said}");
+    assert!(said.ends_with("\n 3 child waits for lock door, held by 2 main"), "{said}");
+}
+
+/// A wait with a deadline ends, and so does one of a task that has another way out.
+#[test]
+fn who_has_another_way_out_is_in_no_deadlock() {
+    let seen = Rc::new(RefCell::new(String::new()));
+    let theirs = seen.clone();
+    let mut kernel = Kernel::new(Sim::new().signal_at(traps::Time::ZERO + MS, Signal::User1));
+    kernel.on_signal(Signal::User1, move |table| *theirs.borrow_mut() = table.to_string());
+    let ran = kernel.run(async {
+        let (left, right) = (lock("left"), lock("right"));
+        take(&left).await?;
+        let ours = (left.clone(), right.clone());
+        let child = spawn("child", async move {
+            take(&ours.1).await?;
+            take(&ours.0).await
+        })
+        .await;
+        yield_now().await?;
+        let _ = timeout_after(HOUR, take(&right)).await;
+        child.cancel("over").await?;
+        Ok::<_, Interrupt>(())
+    });
+    ran.unwrap().unwrap();
+    let seen = seen.borrow();
+    assert!(seen.contains(" lock right held-by=3 ") && !seen.contains("deadlock of"), "{seen}");
+}
+
+/// Two are stuck while a third one goes on: the table shows their circle.
+#[test]
+fn a_circle_beside_live_tasks_is_in_the_table() {
+    let mut kernel = Kernel::new(Sim::new());
+    kernel
+        .run(async {
+            spawn("stuck", async { philosophers(2).await }).detached().await;
+            sleep(MS).await
+        })
+        .unwrap()
+        .unwrap();
+    let table = kernel.task_table().to_string();
+    assert!(table.contains("deadlock of 2 tasks:\n"), "{table}");
+}
+
+/// What could still come from outside is waited for.
+#[test]
+fn a_kernel_that_somebody_could_wake_sleeps() {
+    let real = || Real::new().unwrap();
+    // A remote, held by a thread that spawns a task after a while.
+    let mut kernel = Kernel::new(real());
+    let (remote, queue) = (kernel.remote(), WaitQueue::new());
+    let theirs = outside("a_thread", |waker| {
+        std::thread::spawn(move || waker.wake());
+        true
+    });
+    kernel.run(theirs).unwrap().unwrap();
+    drop(remote);
+    // A waker of another library, on another thread.
+    let (send, receive) = channel();
+    std::thread::spawn(send);
+    kernel.run(foreign(receive)).unwrap().unwrap();
+    // A signal, and a shutdown by one.
+    let options = Options::new().shutdown_on(&[Signal::Hangup]);
+    let mut kernel = Kernel::with_options(real(), options);
+    let own = std::process::id();
+    let kill = move |signal: &str| {
+        let status = std::process::Command::new("kill").args([signal, &own.to_string()]).status();
+        assert!(status.unwrap().success());
+    };
+    let theirs = async {
+        let mut waits = spawn("waits", wait_signal(&[Signal::User1])).await;
+        yield_now().await?;
+        kill("-USR1");
+        let _ = waits.join().await;
+        let killer = spawn("killer", async move { kill("-HUP") });
+        killer.detached().await;
+        shutdown::begun().await
+    };
+    kernel.run(theirs).unwrap().unwrap();
+    drop(queue);
+}
+
+/// A future that a thread completes, and what that thread calls.
+fn channel() -> (impl FnOnce() + Send, impl Future<Output = ()>) {
+    use std::sync::{Arc, Mutex};
+    use std::task::{Poll, Waker};
+    type Shared = Arc<Mutex<(bool, Option<Waker>)>>;
+    let shared = Shared::default();
+    let theirs = shared.clone();
+    let send = move || {
+        let waker = {
+            let mut state = theirs.lock().unwrap();
+            state.0 = true;
+            state.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    };
+    let receive = std::future::poll_fn(move |cx| {
+        let mut state = shared.lock().unwrap();
+        state.1 = Some(cx.waker().clone());
+        if state.0 { Poll::Ready(()) } else { Poll::Pending }
+    });
+    (send, receive)
+}
+
+#[test]
+fn a_block_line_names_the_primitive_and_its_holders() {
+    let ran = testing::run(async {
+        let few = WaitQueue::with_permits(5).described("semaphore", "few");
+        for _ in 0..5 {
+            take(&few).await.unwrap();
+        }
+        let theirs = few.clone();
+        let mut child = spawn("child", async move { take(&theirs).await }).await;
+        yield_now().await.unwrap();
+        let unnamed = WaitQueue::new().described("gate", "");
+        let _ = timeout_after(MS, unnamed.wait()).await;
+        few.release(few.hold());
+        few.give_permit();
+        child.join().await.unwrap().unwrap();
+        current_task()
+    });
+    let lines: Vec<&str> = ran.trace.lines().map(|line| line.get(38..).unwrap_or("")).collect();
+    let has = |text: &str| lines.iter().any(|line| line.starts_with(text));
+    assert!(has("block    semaphore few held-by=2 k=7 "), "{}", ran.trace);
+    assert!(has("wake     semaphore few k=7 "), "{}", ran.trace);
+    assert!(has("block    gate q2 k="), "{}", ran.trace);
+}
+
+#[test]
+fn both_branches_of_a_join_have_to_be_stuck() {
+    let (said, _) = report(Sim::new(), async {
+        let (a, b) = (lock("a"), lock("b"));
+        take(&a).await?;
+        take(&b).await?;
+        join(take(&a), take(&b)).await.0
+    });
+    assert!(said.ends_with("\n 2 main waits for lock a, held by 2 main"), "{said}");
+}

@@ -1,0 +1,121 @@
+//! What a program writes into the log of its kernel: notes, spans, warnings.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use crate::core::gate;
+use crate::core::posting;
+use crate::core::protocol::{Note, Post};
+
+/// Writes a `note` line into the log of the kernel that runs on this thread. Costs one branch if
+/// the log is off: then `text` is not formatted. Does nothing if no kernel runs. Does not trap.
+///
+/// ```no_run
+/// # let rows = 12;
+/// traps::note(format_args!("loaded {rows} rows"));
+/// ```
+pub fn note(text: impl Display) {
+    if is_traced() {
+        post(Note::Said(text.to_string().into()));
+    }
+}
+
+/// Runs `future` as a span of that name: a line `enter` when it is first polled, a line `leave`
+/// when it is over or dropped. Spans nest. Costs one branch if the log is off. Does not trap.
+///
+/// ```no_run
+/// # async fn pay() {}
+/// # async fn example() {
+/// traps::span("checkout", pay()).await;
+/// # }
+/// ```
+pub fn span<F: Future>(name: impl Into<Cow<'static, str>>, future: F) -> Span<F> {
+    Span { future, edge: Edge { name: name.into(), is_new: true, is_open: false } }
+}
+
+pin_project! {
+    /// The future of [`span`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Span<F> {
+        #[pin]
+        future: F,
+        // Dropped after the future, whose last lines belong to the span.
+        edge: Edge,
+    }
+}
+
+impl<F: Future> Future for Span<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        if this.edge.is_new {
+            this.edge.enter();
+        }
+        let polled = this.future.poll(cx);
+        if polled.is_ready() {
+            this.edge.leave();
+        }
+        polled
+    }
+}
+
+/// The two lines of a span.
+#[derive(Debug)]
+struct Edge {
+    name: Cow<'static, str>,
+    is_new: bool,
+    is_open: bool,
+}
+
+impl Edge {
+    fn enter(&mut self) {
+        (self.is_new, self.is_open) = (false, is_traced());
+        if self.is_open {
+            post(Note::Span(true, self.name.clone()));
+        }
+    }
+
+    fn leave(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            post(Note::Span(false, std::mem::take(&mut self.name)));
+        }
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Writes a `warn` line into the log of the kernel that runs on this thread. Does nothing if none
+/// runs. Does not trap.
+pub fn note_warning(text: impl Into<Cow<'static, str>>) {
+    post(Note::Warning(text.into()));
+}
+
+/// Writes a `cap` line into the log of the kernel that runs on this thread: a limit was hit. Does
+/// nothing if none runs. Does not trap.
+pub fn note_cap(text: impl Into<Cow<'static, str>>) {
+    post(Note::Cap(text.into()));
+}
+
+/// Whether the kernel that runs on this thread logs every event. Only then is it worth building a
+/// name that only the log shows.
+#[inline]
+#[must_use]
+pub fn is_traced() -> bool {
+    gate::is_listening()
+}
+
+fn post(note: Note) {
+    if gate::epoch() != 0 {
+        posting::post(Post::Note(note));
+    }
+}
