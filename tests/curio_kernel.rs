@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -529,28 +529,10 @@ fn kernel_exit() {
     assert!(cleaned.get(), "and the kernel has been shut down before");
 }
 
-/// What a trace is written to.
-#[derive(Clone, Default)]
-struct Text(Rc<RefCell<Vec<u8>>>);
-
-impl io::Write for Text {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn kernel_debug() {
-    let text = Text::default();
-    let mut kernel = Kernel::new(Sim::new());
-    kernel.trace_to(text.clone());
-    kernel.run(async { traps::sleep(Duration::ZERO).await.unwrap() }).unwrap();
-    kernel.shutdown().unwrap();
-    let trace = String::from_utf8(text.0.take()).unwrap();
+    let ran = run(async { traps::sleep(Duration::ZERO).await.unwrap() });
     for verb in ["run ", "block ", "exit "] {
-        assert!(trace.contains(&format!(" main     {verb}")), "{verb}\n{trace}");
+        assert!(ran.trace.contains(&format!(" main     {verb}")), "{verb}\n{}", ran.trace);
     }
 }
