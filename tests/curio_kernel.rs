@@ -5,7 +5,7 @@ mod support;
 
 use std::cell::Cell;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -445,11 +445,16 @@ fn io_registration() {
     let sim = Sim::new().ready_at(at(1), 1, Direction::Read);
     Setup::new().sim(sim).run(async {
         let io = Rc::new(Io::new(Scripted(1)));
-        let (reads, writes, also) = (io.clone(), io.clone(), io);
-        let mut reader = spawn("reader", async move { reads.readable().await }).await;
-        let mut writer = spawn("writer", async move { writes.writable().await }).await;
-        let mut second = spawn("second", async move { also.writable().await }).await;
-        assert_eq!(second.join().await, Ok(Err(Error::Busy)));
+        let wait = |name, direction| {
+            let (io, here) = (io.clone(), Location::caller());
+            spawn(name, async move { io.ready(direction, here).await })
+        };
+        let mut reader = wait("reader", Direction::Read).await;
+        let mut writer = wait("writer", Direction::Write).await;
+        let mut second_reader = wait("second reader", Direction::Read).await;
+        let mut second_writer = wait("second writer", Direction::Write).await;
+        assert_eq!(second_reader.join().await, Ok(Err(Error::Busy)));
+        assert_eq!(second_writer.join().await, Ok(Err(Error::Busy)));
         writer.cancel("").await.unwrap();
         assert_eq!(short(&writer.join().await.unwrap()), "CAN");
         assert_eq!(reader.join().await, Ok(Ok(())));
