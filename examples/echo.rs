@@ -6,13 +6,11 @@ use std::io;
 use std::process::ExitCode;
 
 use common::server::{self, Place, Server};
-use net::{TcpListener, TcpStream};
-use traps::shutdown::{hold, until_begun};
-use traps::spawn;
+use net::{Connection, TcpStream, serve};
+use traps::shutdown::until_begun;
 
-async fn echo(mut stream: TcpStream) -> io::Result<()> {
-    // A shutdown waits until what was read is sent back.
-    let _hold = hold();
+// A shutdown waits until what was read is sent back: the connection holds it up.
+async fn echo(mut stream: Connection<TcpStream>) -> io::Result<()> {
     let mut buf = vec![0; 16 * 1024];
     while let Some(n) = until_begun(stream.read(&mut buf)).await.transpose()? {
         if n == 0 {
@@ -23,19 +21,10 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-async fn serve(mut listener: TcpListener) -> io::Result<()> {
-    let mut accepted = 0;
-    while let Some(stream) = listener.accept_until_shutdown().await? {
-        accepted += 1;
-        // Nobody joins it: a connection that fails ends alone.
-        spawn(format!("conn-{accepted}"), echo(stream)).detached().await;
-    }
-    Ok(())
-}
-
 async fn main_task(place: Place) -> io::Result<()> {
-    let listener = place.listen()?;
-    serve(listener).await
+    let mut listener = place.listen()?;
+    // As many connections as there are descriptors: without one the listener backs off.
+    serve(async || listener.accept_until_shutdown().await, u32::MAX, echo).await
 }
 
 fn main() -> ExitCode {

@@ -25,7 +25,7 @@ pub async fn phases() -> Result<(), Interrupt> {
         }
         Ok::<(), Interrupt>(())
     };
-    drop(spawn("peer", peer).await);
+    spawn("peer", peer).detached().await;
 
     let deadline = connection_deadline().await;
     deadline.guard(tenths(10), news.wait()).await?; // the head

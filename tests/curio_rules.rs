@@ -1274,17 +1274,17 @@ fn c32_shutdown() {
         let noted = notes.clone();
         let first = async move {
             noted.add(format!("first:{}", short(&op(90).await)));
-            spawn("late", op(90)).await;
+            spawn("late", op(90)).detached().await;
             noted.add(format!("first:{}", short(&op(1).await)));
         };
-        spawn("first", first).await;
+        spawn("first", first).detached().await;
         let noted = notes.clone();
         let second = async move {
             noted.add(format!("second:{}", short(&shield(op(5)).await)));
             noted.add(format!("second:{}", short(&op(5).await)));
         };
-        spawn("second", second).await;
-        spawn("stubborn", shield(op(90))).await;
+        spawn("second", second).detached().await;
+        spawn("stubborn", shield(op(90))).detached().await;
         yield_now().await.unwrap();
     });
     assert_eq!(notes.text(), "first:CAN first:ok second:ok second:CAN");

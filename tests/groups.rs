@@ -588,7 +588,7 @@ fn curio_g4_a_group_that_is_left_by_an_error_cancels_its_members() {
 #[test]
 fn a_failure_that_nobody_joined_is_said() {
     let ran = check_quietly("unjoined", Sim::new(), async {
-        let mut group = Group::new();
+        let group = Group::new();
         group.spawn("ok", async { Ok(()) }).await;
         group.spawn("bad", async { timeout_after(ms(1), op(9)).await.map(drop) }).await;
         op(1).await.unwrap();
@@ -764,7 +764,7 @@ fn curio_c4_ten_thousand_members_are_cancelled_before_their_first_run() {
     let mut kernel = Kernel::new(Sim::new());
     kernel
         .run(async {
-            let mut group = Group::new();
+            let group = Group::new();
             for _ in 0..10_000 {
                 let begun = begun.clone();
                 let member = async move {

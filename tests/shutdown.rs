@@ -125,14 +125,14 @@ fn f18_all_phases() {
             sleep(tenths(8)).await.unwrap();
             busy_notes.add("finished");
         };
-        spawn("busy", busy).await;
-        spawn("idle", until_begun(sleep(secs(90)))).await;
+        spawn("busy", busy).detached().await;
+        spawn("idle", until_begun(sleep(secs(90)))).detached().await;
         let stubborn = async {
             loop {
                 let _ = sleep(secs(90)).await;
             }
         };
-        spawn("stubborn", stubborn).await;
+        spawn("stubborn", stubborn).detached().await;
         begun().await.unwrap();
         assert!(has_begun());
         notes.add(format!("{}", clock().await));
@@ -150,14 +150,14 @@ fn f18_a_failing_step() {
             let _hold = hold();
             assert!(sleep(secs(90)).await.is_ok(), "the clean-up fails");
         };
-        spawn("holder", holder).await;
+        spawn("holder", holder).detached().await;
         let stubborn = async {
             let _guard = OnDrop(|| panic!("the drop fails"));
             loop {
                 let _ = sleep(secs(90)).await;
             }
         };
-        spawn("stubborn", stubborn).await;
+        spawn("stubborn", stubborn).detached().await;
         begun().await.unwrap();
     });
 }
@@ -505,7 +505,7 @@ fn r8_three_of_three_entries() {
             foreign(heard.receive()).await.unwrap();
             handled.lock().unwrap().push("handled");
         };
-        spawn("handler", handler).await;
+        spawn("handler", handler).detached().await;
         note("asked");
         let job = run_in_thread(move || {
             ran.lock().unwrap().push("ran");

@@ -57,7 +57,7 @@ pub struct Server {
     threads: usize,
     /// Connections that a worker serves at a time, if that is limited.
     #[arg(skip)]
-    seats: Option<usize>,
+    slots: Option<usize>,
     /// `/kernel` shows what the kernel does.
     #[arg(skip)]
     kernel_page: bool,
@@ -89,8 +89,8 @@ impl Server {
     }
 
     /// Each worker serves at most so many connections at a time.
-    pub fn with_seats(mut self, seats: usize) -> Server {
-        self.seats = Some(seats);
+    pub fn with_seats(mut self, slots: usize) -> Server {
+        self.slots = Some(slots);
         self
     }
 
@@ -103,11 +103,11 @@ impl Server {
         let workers = u64::from(self.workers);
         let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
         let left = limit.saturating_sub(open + workers * OF_A_WORKER);
-        let seats = self.seats? as u64;
-        (workers.saturating_mul(seats) > left).then(|| {
+        let slots = self.slots? as u64;
+        (workers.saturating_mul(slots) > left).then(|| {
             format!(
                 "the limit of {limit} open files leaves {left} for connections, fewer than \
-                 --limit-connections {seats} times --workers {workers}"
+                 --limit-connections {slots} times --workers {workers}"
             )
         })
     }

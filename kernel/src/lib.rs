@@ -111,7 +111,7 @@ pub mod trace {
     pub use crate::log::op::{
         After, Arrival, Effect, Exit, Need, Op, Outcome, Phase, QueueOp, Reg, Timer, WakeOp, Why,
     };
-    pub use crate::log::place::{Alias, Seq, Site, Stop};
+    pub use crate::log::place::{Alias, Primitive, Seq, Site, Stop};
     pub use crate::log::words::{Span, Text};
 }
 mod view;

@@ -1,4 +1,4 @@
-//! Reading by lines and by counts.
+//! Reading by lines and by counts: a buffer in front of a stream.
 
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
@@ -10,10 +10,28 @@ use traps::core::names::Site;
 
 use crate::stream::Stream;
 
-/// A [`Stream`] with a buffer in front of its reading side.
+/// A [`Stream`] with a buffer in front of its reading side. It takes any stream, also one that is
+/// lent (`&mut`), and a half of one.
 ///
 /// Unconsumed bytes stay in the buffer: a call that ends in an error, an
 /// interrupt included, has consumed nothing, and can simply be made again.
+///
+/// ```
+/// use std::io;
+/// use net::{BufReader, Stream};
+///
+/// /// Reads a head of lines that ends at an empty one, and what follows.
+/// async fn message(stream: &mut impl Stream) -> io::Result<(Vec<String>, Vec<u8>)> {
+///     let mut reader = BufReader::new(stream);
+///     let (mut head, mut body) = (Vec::new(), Vec::new());
+///     let mut lines = reader.lines(1024);
+///     while let Some(line) = lines.next().await?.filter(|line| !line.is_empty()) {
+///         head.push(String::from_utf8_lossy(line).into_owned());
+///     }
+///     reader.read_to_end(&mut body, 64 * 1024).await?;
+///     Ok((head, body))
+/// }
+/// ```
 #[derive(Debug)]
 pub struct BufReader<S> {
     stream: S,
@@ -106,23 +124,34 @@ impl<S: Stream> BufReader<S> {
     ///
     /// # Errors
     ///
-    /// `InvalidData` if the first `limit` bytes have no end of a line; those of the stream. Nothing
-    /// is consumed or appended then.
+    /// `InvalidData` if the first `limit` bytes have no end of a line, which says the limit; those
+    /// of the stream. Nothing is consumed or appended then.
     #[track_caller]
     pub fn read_line(
         &mut self,
         line: &mut Vec<u8>,
         limit: usize,
     ) -> impl Future<Output = io::Result<bool>> {
-        let site = Location::caller();
-        async move {
-            let size = self.find_line(limit, site).await?;
-            let found = &self.buffer()[..size];
-            let text = found.strip_suffix(b"\r\n").or(found.strip_suffix(b"\n"));
-            line.extend_from_slice(text.unwrap_or(found));
-            self.consume(size);
-            Ok(size > 0)
-        }
+        self.read_line_from(line, limit, Location::caller())
+    }
+
+    async fn read_line_from(
+        &mut self,
+        line: &mut Vec<u8>,
+        limit: usize,
+        site: Site,
+    ) -> io::Result<bool> {
+        let size = self.find_line(limit, site).await?;
+        let found = &self.buffer()[..size];
+        let text = found.strip_suffix(b"\r\n").or(found.strip_suffix(b"\n"));
+        line.extend_from_slice(text.unwrap_or(found));
+        self.consume(size);
+        Ok(size > 0)
+    }
+
+    /// The lines from here on, each of at most `limit` bytes with its end.
+    pub fn lines(&mut self, limit: usize) -> Lines<'_, S> {
+        Lines { reader: self, limit, line: Vec::new() }
     }
 
     /// Fills all of `buf`; the bytes are gathered in the buffer first.
@@ -174,7 +203,7 @@ impl<S: Stream> BufReader<S> {
 
     /// Reads once, behind what is in the buffer, which has room for `want` bytes then and for one
     /// more than it holds.
-    async fn read_behind(&mut self, want: usize, site: Site) -> io::Result<usize> {
+    pub(crate) async fn read_behind(&mut self, want: usize, site: Site) -> io::Result<usize> {
         self.room.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         let want = want.max(self.end + 1);
@@ -185,6 +214,34 @@ impl<S: Stream> BufReader<S> {
         let n = self.stream.read_from(&mut self.room[self.end..], site).await?;
         self.end += n;
         Ok(n)
+    }
+}
+
+/// The lines of a stream; made by [`BufReader::lines`].
+#[derive(Debug)]
+pub struct Lines<'r, S> {
+    reader: &'r mut BufReader<S>,
+    limit: usize,
+    line: Vec<u8>,
+}
+
+impl<S: Stream> Lines<'_, S> {
+    /// The next line, without its end (`\n` or `\r\n`); `None` at the end of the stream. *Blocks*
+    /// until a whole line is there. The last line need not have an end.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BufReader::read_line`]. Nothing is lost then: the next call begins with the same
+    /// bytes.
+    #[allow(clippy::should_implement_trait, reason = "an iterator cannot wait")]
+    #[track_caller]
+    pub fn next(&mut self) -> impl Future<Output = io::Result<Option<&[u8]>>> {
+        let site = Location::caller();
+        async move {
+            self.line.clear();
+            let found = self.reader.read_line_from(&mut self.line, self.limit, site).await?;
+            Ok(found.then_some(&self.line[..]))
+        }
     }
 }
 

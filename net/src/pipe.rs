@@ -13,6 +13,7 @@ use traps::WaitQueue;
 use traps::core::names::Site;
 
 use crate::attempt::until_done;
+use crate::halves::Split;
 use crate::stream::Stream;
 
 /// The two ends of a pipe: what one writes the other reads. Each direction holds at most
@@ -134,6 +135,39 @@ impl Drop for PipeEnd {
     fn drop(&mut self) {
         self.outgoing.close();
         self.incoming.close();
+    }
+}
+
+impl Split for PipeEnd {
+    fn split(&mut self) -> (impl Stream, impl Stream) {
+        (Half(self), Half(self))
+    }
+}
+
+/// An end that two share, of which one reads and the other writes.
+struct Half<'e>(&'e PipeEnd);
+
+impl Stream for Half<'_> {
+    fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
+        let most = buf.len().min(self.0.most);
+        let lane = &self.0.incoming;
+        operation(&lane.reader, site, move || lane.take(&mut buf[..most]))
+    }
+
+    async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
+        let (lane, most) = (&self.0.outgoing, self.0.most);
+        operation(&lane.writer, site, || lane.put(bufs, most)).await
+    }
+
+    #[track_caller]
+    fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
+        let lane = &self.0.incoming;
+        operation(&lane.reader, Location::caller(), || lane.look())
+    }
+
+    fn shutdown(&mut self) -> io::Result<()> {
+        self.0.outgoing.close();
+        Ok(())
     }
 }
 

@@ -156,7 +156,7 @@ impl TcpStream {
 
 /// The reading half of a [`TcpStream`].
 #[derive(Debug)]
-pub struct ReadHalf<'s>(&'s Io<Socket>);
+pub struct ReadHalf<'s>(pub(crate) &'s Io<Socket>);
 
 impl ReadHalf<'_> {
     /// [`TcpStream::read`].
@@ -168,7 +168,7 @@ impl ReadHalf<'_> {
 
 /// The writing half of a [`TcpStream`].
 #[derive(Debug)]
-pub struct WriteHalf<'s>(&'s Io<Socket>);
+pub struct WriteHalf<'s>(pub(crate) &'s Io<Socket>);
 
 impl WriteHalf<'_> {
     /// [`TcpStream::write_all`].

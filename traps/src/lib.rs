@@ -86,7 +86,7 @@ pub use core::scope::{Branch, Shield, branch, shield};
 pub use deadline::{ConnectionDeadline, Guard, TaskGuard, connection_deadline};
 pub use error::{Error, Rejected};
 pub use foreign::{Foreign, foreign};
-pub use group::{Member, TaskGroup};
+pub use group::{Member, Spawner, TaskGroup};
 pub use notes::{Span, is_traced, note, note_cap, note_warning, span};
 pub use outside::{OutsideWaker, WaitOutside, outside};
 pub use signal::{Signal, SignalSet, Signals, signals, wait_signal};

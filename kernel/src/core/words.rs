@@ -9,7 +9,7 @@ use traps::core::records::On;
 
 use super::Core;
 use crate::machine::Machine;
-use crate::trace::{Alias, Op, QueueOp, WakeOp};
+use crate::trace::{Alias, Op, Primitive, QueueOp, WakeOp};
 
 /// For a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
@@ -33,7 +33,7 @@ impl<M: Machine> Core<M> {
             }
             Trap::Wait { queue, .. } => {
                 self.number(queue);
-                Op::Queue { queue: named(queue), held_by: self.holders(queue) }
+                Op::Queue(named(queue, self.holders(queue)))
             }
             Trap::Park { what: Parked::Foreign, external } => Op::Foreign { external: *external },
             Trap::Park { what: Parked::Outside(what), external } => {
@@ -51,7 +51,7 @@ impl<M: Machine> Core<M> {
             On::Io(handle, direction) => {
                 WakeOp::Io { alias: self.alias(*handle), direction: *direction }
             }
-            On::Queue(queue, _) => WakeOp::Queue(named(queue)),
+            On::Queue(queue, _) => WakeOp::Queue(named(queue, Vec::new())),
             On::Park(Parked::Job(job), _) => WakeOp::Offload { job: *job },
             On::Park(Parked::Foreign | Parked::Outside(_), _) => WakeOp::Outside,
         }
@@ -88,14 +88,19 @@ impl<M: Machine> Core<M> {
 }
 
 /// A queue in the log.
-fn named(queue: &Queue) -> QueueOp<'static> {
+fn named(queue: &Queue, held_by: Vec<u64>) -> QueueOp<'static> {
     match (queue.label.get(), queue.primitive.get()) {
         (Label::Join(task), _) => QueueOp::Join { task },
         (Label::Signal, _) => QueueOp::Signal,
         (Label::Queue, None) => QueueOp::Wait { queue: queue.number.get() },
         (Label::Queue, Some(primitive)) => {
-            let (kind, name) = (primitive.kind.into(), primitive.name.clone());
-            QueueOp::Primitive { kind, name, queue: queue.number.get() }
+            let (kind, name) = (primitive.kind, primitive.name.clone());
+            QueueOp::Primitive(Box::new(Primitive {
+                kind,
+                name,
+                queue: queue.number.get(),
+                held_by,
+            }))
         }
     }
 }

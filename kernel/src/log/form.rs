@@ -82,19 +82,6 @@ impl<N: Display + PartialEq> Form<N> for Number {
     }
 }
 
-/// Tasks: the first four, and `..` for more.
-pub(super) struct Tasks;
-pub(super) const TASKS: Tasks = Tasks;
-
-impl Form<Vec<u64>> for Tasks {
-    fn write(&self, tasks: &Vec<u64>, f: &mut Formatter<'_>) -> fmt::Result {
-        for (nth, task) in tasks.iter().take(4).enumerate() {
-            write!(f, "{}{task}", if nth == 0 { "" } else { "," })?;
-        }
-        f.write_str(if tasks.len() > 4 { ",.." } else { "" })
-    }
-}
-
 /// Values that have words of their own, and the form of all others. A value whose word is empty is
 /// left out.
 pub(super) struct Named<'n, T, F>(pub(super) &'n [(T, &'static str)], pub(super) F);

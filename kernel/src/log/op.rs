@@ -7,7 +7,7 @@ use traps::core::names::Direction;
 use traps::time::Time;
 
 use super::form::*;
-use super::place::{Alias, Seq, Site};
+use super::place::{Alias, Primitive, Seq, Site};
 use super::words::Text;
 
 table! {
@@ -47,8 +47,8 @@ table! {
         CheckCancellation = "check_cancellation",
         /// A task of that name.
         Spawn = "spawn" { name: Text<'a> = WORD },
-        /// Its turn in a queue; the tasks that hold what the waiters of a primitive want.
-        Queue = "" { queue "": QueueOp<'a>, held_by " held-by=": Vec<u64> = Filled(TASKS) },
+        /// Its turn in a queue.
+        Queue(queue "": QueueOp<'a>) = "",
         /// A job on a thread.
         Offload = "offload" { job: u64 = JOB },
         /// Parked on a waker alone, without a trap.
@@ -70,13 +70,8 @@ table! {
         Signal = "signal",
         /// A wake or a permit in that queue.
         Wait = "wait" { queue: u64 = QUEUE },
-        /// A primitive that is built on a queue: its kind, and its name or that number.
-        Primitive = "" {
-            kind "": Text<'a> = WORD,
-            name: Text<'a> = Filled(WORD),
-            /// The number of its queue, which stands for a missing name.
-            queue: u64 = Named(&[(*queue, "")][usize::from(name.is_empty())..], QUEUE),
-        },
+        /// Its turn at a primitive.
+        Primitive(primitive "": Box<Primitive<'a>>) = "",
     }
 
     /// What a completed wait was for, behind `wake`.

@@ -33,6 +33,31 @@ pub struct Alias {
     pub number: u32,
 }
 
+/// A primitive that is built on a queue: `mutex accounts held-by=3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Primitive<'a> {
+    /// Its kind: `mutex`.
+    pub kind: &'static str,
+    /// Its name; empty if it has none.
+    pub name: Text<'a>,
+    /// The number of its queue, which stands for a missing name.
+    pub queue: u64,
+    /// The tasks that hold what its waiters want, in the order of their numbers; behind `block`.
+    pub held_by: Vec<u64>,
+}
+
+impl<'a> Form<Box<Primitive<'a>>> for Own {
+    fn write(&self, primitive: &Box<Primitive<'a>>, f: &mut Formatter<'_>) -> fmt::Result {
+        let Primitive { kind, name, queue, held_by } = &**primitive;
+        write!(f, "{} ", word(kind))?;
+        if name.is_empty() { QUEUE.write(queue, f) } else { WORD.write(name, f) }?;
+        for (nth, task) in held_by.iter().take(4).enumerate() {
+            write!(f, "{}{task}", if nth == 0 { " held-by=" } else { "," })?;
+        }
+        f.write_str(if held_by.len() > 4 { ",.." } else { "" })
+    }
+}
+
 impl<'a> Form<Site<'a>> for Own {
     fn write(&self, site: &Site<'a>, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", word(&site.file), site.line)

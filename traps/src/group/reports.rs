@@ -14,12 +14,24 @@ use crate::sync::WaitQueue;
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     /// How many members there were; they are numbered from 1.
-    spawned: Cell<u64>,
-    /// How many have not ended.
+    pub(super) spawned: Cell<u64>,
+    /// How many have not ended, daemons apart.
     pub(super) alive: Cell<u64>,
+    /// How many daemons have not ended.
+    pub(super) daemons: Cell<u64>,
     /// In the order of ending; those that the group has not looked at.
     pub(super) ended: RefCell<VecDeque<Report>>,
     pub(super) line: WaitQueue,
+    /// Why the members were cancelled, while the group cleans up and once it is gone. New members
+    /// are then cancelled at once, and what members fail with is no news.
+    pub(super) closing: Cell<Option<&'static str>>,
+}
+
+impl Reports {
+    /// Whether a member or a daemon has not ended.
+    pub(super) fn is_any_alive(&self) -> bool {
+        self.alive.get() + self.daemons.get() > 0
+    }
 }
 
 /// A member has ended.
@@ -27,7 +39,7 @@ pub(super) struct Reports {
 pub(super) struct Report {
     /// Its number in the group.
     pub(super) member: u64,
-    /// Whether by a panic, or by an error that is not its own cancellation.
+    /// Whether by a panic, or by an error that is not its own cancellation. A daemon never fails.
     pub(super) failed: bool,
 }
 
@@ -36,15 +48,22 @@ pub(super) struct Report {
 pub(super) struct Reporter {
     to: Rc<Reports>,
     report: Report,
+    is_daemon: bool,
 }
 
 impl Reporter {
     /// Of a new member, and its number.
-    pub(super) fn new(to: &Rc<Reports>) -> (u64, Reporter) {
+    pub(super) fn new(to: &Rc<Reports>, is_daemon: bool) -> (u64, Reporter) {
         let member = to.spawned.get() + 1;
         to.spawned.set(member);
-        to.alive.set(to.alive.get() + 1);
-        (member, Reporter { to: to.clone(), report: Report { member, failed: false } })
+        let report = Report { member, failed: false };
+        let reporter = Reporter { to: to.clone(), report, is_daemon };
+        reporter.alive().set(reporter.alive().get() + 1);
+        (member, reporter)
+    }
+
+    fn alive(&self) -> &Cell<u64> {
+        if self.is_daemon { &self.to.daemons } else { &self.to.alive }
     }
 
     pub(super) fn set_failed(&mut self, failed: bool) {
@@ -55,7 +74,8 @@ impl Reporter {
 impl Drop for Reporter {
     fn drop(&mut self) {
         self.report.failed |= thread::panicking();
-        self.to.alive.set(self.to.alive.get() - 1);
+        self.report.failed &= !self.is_daemon;
+        self.alive().set(self.alive().get() - 1);
         self.to.ended.borrow_mut().push_back(self.report);
         self.to.line.wake(1);
     }

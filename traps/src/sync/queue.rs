@@ -76,6 +76,15 @@ impl WaitQueue {
         }
     }
 
+    /// Notes those tasks in place of all that were noted by [`WaitQueue::hold`].
+    pub(crate) fn held_by(&self, tasks: impl Iterator<Item = TaskRef>) {
+        if let Some(primitive) = self.0.primitive.get() {
+            let mut holders = primitive.holders.borrow_mut();
+            holders.clear();
+            holders.extend(tasks);
+        }
+    }
+
     /// Waits at the tail until woken. *Blocks*, unless a permit is kept, which it takes. Can be
     /// interrupted; a wake that was handed to a wait whose future is then dropped passes to the
     /// next in line.

@@ -1,6 +1,6 @@
 //! Tasks as their owners see them: join, wait, cancel. How they are made is in `spawn.rs`.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
@@ -13,7 +13,10 @@ use crate::core::names::{Site, TaskId, TaskRef};
 use crate::core::posting;
 use crate::core::protocol::{Note, Post};
 use crate::core::queue::{Label, Queue};
+use crate::core::records::Records;
+use crate::core::table::NONE;
 use crate::error::Error;
+use crate::notes::note_warning;
 use crate::sync::Wait;
 
 pub(crate) mod local;
@@ -27,7 +30,13 @@ pub(crate) struct TaskCell<T> {
     output: RefCell<Output<T>>,
     /// Those who wait for the end; most tasks never have any.
     ended: OnceCell<Rc<Queue>>,
+    /// Sees the output before anybody else: the group that the task was added to.
+    seer: Cell<Option<Seer<T>>>,
+    /// It was joined, awaited or cancelled, or a group sees to it.
+    is_attended: Cell<bool>,
 }
+
+type Seer<T> = Box<dyn FnOnce(&Output<T>)>;
 
 /// Where the output of a task is.
 pub(crate) enum Output<T> {
@@ -45,18 +54,23 @@ pub(crate) enum Output<T> {
 
 impl<T> TaskCell<T> {
     pub(crate) fn new(task: TaskRef, id: TaskId) -> TaskCell<T> {
-        TaskCell { task, id, output: RefCell::new(Output::Running), ended: OnceCell::new() }
+        let (output, ended) = (RefCell::new(Output::Running), OnceCell::new());
+        TaskCell { task, id, output, ended, seer: Cell::default(), is_attended: Cell::default() }
     }
 
     /// The task has ended. Gives the queue of those who wait for that.
     pub(crate) fn end(&self, output: Output<T>) -> Option<Rc<Queue>> {
+        if let Some(seer) = self.seer.take() {
+            seer(&output);
+        }
         self.output.replace(output);
         // A wait may have been filed that the kernel has not seen.
         self.ended.get().inspect(|queue| queue.over.set(true)).cloned()
     }
 
-    fn is_running(&self) -> bool {
-        matches!(*self.output.borrow(), Output::Running)
+    /// Whether it is still to end. A task of another kernel will not end while this one runs.
+    fn will_end(&self) -> bool {
+        matches!(*self.output.borrow(), Output::Running) && gate::is_of_this_kernel(self.task)
     }
 
     /// Takes the output of a task that has ended.
@@ -89,9 +103,7 @@ pub(crate) trait Ends {
 impl<T> Ends for TaskCell<T> {
     fn queue(&self) -> Option<Rc<Queue>> {
         let queue = || Rc::new(Queue::labelled(Label::Join(self.id.0)));
-        // A task of another kernel will not end while this one runs.
-        let will_end = self.is_running() && gate::is_of_this_kernel(self.task);
-        will_end.then(|| self.ended.get_or_init(queue).clone())
+        self.will_end().then(|| self.ended.get_or_init(queue).clone())
     }
 }
 
@@ -108,11 +120,40 @@ pub(crate) fn cancel(task: TaskRef, reason: &'static str) {
     posting::post(Post::Cancel(task, reason));
 }
 
-/// The handle of a task: join it, cancel it, or drop the handle to let it run on alone.
-/// (A task that never needs a handle is spawned [`detached`](crate::Spawn::detached).)
+/// The handle of a task: join it or cancel it. (A task that is to run on alone is spawned
+/// [`detached`](crate::Spawn::detached).)
+///
+/// A task runs on when its handle is dropped. A `warn` line says so if the handle was never used to
+/// join, await or cancel the task, and no interrupt was delivered to the code that drops it.
 #[derive(Debug)]
 pub struct Task<T> {
     cell: Rc<TaskCell<T>>,
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        if !self.cell.is_attended.get() {
+            tell_of_unattended(self.cell.id);
+        }
+    }
+}
+
+fn tell_of_unattended(task: TaskId) {
+    let is_interrupted = |records: &mut Records, mut at: u32, _: &_| {
+        while at != NONE && !records.scopes[at].was_taken(records.scopes.key(at)) {
+            at = records.scopes[at].parent;
+        }
+        at != NONE
+    };
+    // Outside a task the kernel drops what a task has left.
+    if gate::task().is_some()
+        && !std::thread::panicking()
+        && !gate::with_records(Location::caller(), is_interrupted)
+    {
+        note_warning(format!(
+            "the handle of task {task} was dropped unused; join it, cancel it, or spawn it detached"
+        ));
+    }
 }
 
 impl<T: 'static> Task<T> {
@@ -131,6 +172,22 @@ impl<T: 'static> Task<T> {
         self.cell.clone()
     }
 
+    /// The handle may be dropped without a word.
+    pub(crate) fn attend(&self) {
+        self.cell.is_attended.set(true);
+    }
+
+    /// Calls `see` with the output when the task ends; at once if it has ended.
+    pub(crate) fn when_ended(&self, see: impl FnOnce(&Output<T>) + 'static) {
+        if self.cell.will_end() {
+            self.cell.seer.set(Some(Box::new(see)));
+        } else {
+            let output = self.cell.output.replace(Output::Taken);
+            see(&output);
+            self.cell.output.replace(output);
+        }
+    }
+
     /// Waits for the end of the task and takes its output. *Blocks* unless it has ended. A join
     /// takes nothing until it reads: one that is interrupted, dropped or moved can be made again.
     ///
@@ -140,6 +197,7 @@ impl<T: 'static> Task<T> {
     /// [`Error::Dropped`], [`Error::Taken`].
     #[track_caller]
     pub fn join(&mut self) -> Join<'_, T> {
+        self.attend();
         Join { task: self, wait: None, site: Location::caller() }
     }
 
@@ -159,6 +217,7 @@ impl<T: 'static> Task<T> {
     /// The interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> impl Future<Output = Result<(), Interrupt>> {
+        self.attend();
         wait(&*self.cell, Location::caller())
     }
 
@@ -172,20 +231,21 @@ impl<T: 'static> Task<T> {
     pub fn cancel(&self, reason: &'static str) -> impl Future<Output = Result<(), Interrupt>> {
         let site = Location::caller();
         async move {
-            cancel(self.cell.task, reason);
+            self.cancel_now(reason);
             wait(&*self.cell, site).await
         }
     }
 
     /// Cancels the task and does not wait. *A post*.
     pub fn cancel_now(&self, reason: &'static str) {
+        self.attend();
         cancel(self.cell.task, reason);
     }
 }
 
 /// The future of [`Task::join`].
 #[derive(Debug)]
-#[must_use = "a trap that is not awaited is never made"]
+#[must_use = "a join that is not awaited waits for nothing: add `.await`"]
 pub struct Join<'a, T> {
     task: &'a mut Task<T>,
     wait: Option<Wait>,

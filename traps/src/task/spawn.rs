@@ -98,8 +98,15 @@ where
     Spawn::new(name.into(), Location::caller(), future)
 }
 
-/// The future of [`spawn`]: await it for the [`Task`].
-#[must_use = "a spawn that is not awaited is never made: the task does not exist"]
+/// The future of [`spawn`]: await it for the [`Task`]. The compiler warns of one that is not:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// async fn forgets() {
+///     traps::spawn("child", async {});
+/// }
+/// ```
+#[must_use = "a spawn that is not awaited makes no task: add `.await`"]
 pub struct Spawn<T> {
     /// Makes the body of the task, around that cell; `None` once the task is made.
     body: Option<Box<dyn Unborn<T>>>,
@@ -186,7 +193,7 @@ impl<T: 'static> Future for Spawn<T> {
 
 /// The future of [`Spawn::detached`].
 #[derive(Debug)]
-#[must_use = "a spawn that is not awaited is never made: the task does not exist"]
+#[must_use = "a spawn that is not awaited makes no task: add `.await`"]
 pub struct SpawnDetached<T> {
     spawn: Spawn<T>,
 }

@@ -1,0 +1,115 @@
+//! A chat server: what a client says in a line goes to all of them. A client that says nothing, or
+//! does not read, for too long is sent away.
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use common::server::{self, Place, Server};
+use common::values::millis;
+use net::{BufReader, Connection, TcpStream, serve};
+use traps::shutdown::until_begun;
+use traps::{Either, Interrupt, WaitQueue, race, timeout_after};
+
+/// Clients at a time; others wait to be accepted.
+const CLIENTS: u32 = 1000;
+/// The most bytes of a line, with its end.
+const LINE: usize = 1024;
+/// Lines that are kept for clients who have not read them.
+const KEPT: usize = 100;
+
+/// What the command line asks for.
+#[derive(clap::Args)]
+struct Chat {
+    /// Milliseconds that a client may be silent
+    #[arg(long, value_name = "MS", default_value = "300000", value_parser = millis)]
+    patience: Duration,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// The last lines, for clients who each read on from where they were.
+#[derive(Default)]
+struct Room {
+    lines: RefCell<VecDeque<Rc<str>>>,
+    /// How many lines there were.
+    said: Cell<u64>,
+    news: WaitQueue,
+}
+
+impl Room {
+    fn say(&self, line: String) {
+        let mut lines = self.lines.borrow_mut();
+        lines.push_back(line.into());
+        if lines.len() > KEPT {
+            lines.pop_front();
+        }
+        self.said.set(self.said.get() + 1);
+        self.news.wake(u64::MAX);
+    }
+
+    /// Waits for the line of that number, or the first that is kept after it, and counts it.
+    async fn hear(&self, next: &mut u64) -> Result<Rc<str>, Interrupt> {
+        while *next == self.said.get() {
+            self.news.wait().await?;
+        }
+        let lines = self.lines.borrow();
+        let kept = (self.said.get() - *next).min(lines.len() as u64);
+        *next = self.said.get() - kept + 1;
+        Ok(lines[lines.len() - kept as usize].clone())
+    }
+}
+
+/// The first line is the client's name.
+async fn client(
+    mut stream: Connection<TcpStream>,
+    room: Rc<Room>,
+    patience: Duration,
+) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut reader = BufReader::new(reader);
+    let mut lines = reader.lines(LINE);
+    let Some(name) =
+        until_begun(timeout_after(patience, lines.next())).await.transpose()?.flatten()
+    else {
+        return Ok(());
+    };
+    let name = String::from_utf8_lossy(name).into_owned();
+    let mut next = room.said.get();
+    room.say(format!("{name} is here\n"));
+    let speak = async {
+        while let Some(line) = timeout_after(patience, lines.next()).await? {
+            room.say(format!("{name}: {}\n", String::from_utf8_lossy(line)));
+        }
+        io::Result::Ok(())
+    };
+    let hear = async {
+        // At a shutdown the client gets what was said before.
+        while let Some(line) = until_begun(room.hear(&mut next)).await.transpose()? {
+            timeout_after(patience, writer.write_all(line.as_bytes())).await?;
+        }
+        Ok(())
+    };
+    let ended = race(speak, hear).await;
+    room.say(format!("{name} has left\n"));
+    let (Either::Left(ended) | Either::Right(ended)) = ended;
+    ended
+}
+
+async fn main_task(place: Place, patience: Duration) -> io::Result<()> {
+    let mut listener = place.listen()?;
+    let room = Rc::<Room>::default();
+    let handle = |stream| client(stream, room.clone(), patience);
+    serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
+}
+
+fn main() -> ExitCode {
+    let Chat { patience, server } = common::parse("chat", "A chat server for lines of text");
+    let server = server.ready(&Default::default(), 0, "");
+    server::serve(&server, move |place| main_task(place, patience))
+}
