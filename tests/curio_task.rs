@@ -8,7 +8,7 @@ use std::io;
 use std::rc::Rc;
 
 use kernel::{Kernel, Sim};
-use support::{Notes, ms, op, short};
+use support::{Notes, at, ms, op, short};
 use testing::run;
 use traps::sync::Event;
 use traps::{
@@ -27,6 +27,15 @@ async fn waiter(notes: Notes, event: Rc<Event>) -> Result<u32, Error> {
     let result = event.wait().await;
     notes.add(short(&result));
     Ok(result.map(|()| 0)?)
+}
+
+/// A group of so many members that wait for what never comes.
+async fn waiters(notes: &Notes, count: usize) -> Group<u32> {
+    let group = Group::new();
+    for _ in 0..count {
+        group.spawn("waiter", waiter(notes.clone(), Rc::default())).await;
+    }
+    group
 }
 
 /// Gives tasks that were made ready the time to run.
@@ -167,31 +176,84 @@ fn task_diag() {
 
 // ---- Groups ------------------------------------------------------------------------------------
 
+/// A group of three members that add.
+async fn sums() -> Group<u32> {
+    let group = Group::new();
+    for (x, y) in [(1, "1"), (2, "2"), (3, "3")] {
+        group.spawn("child", add(x, y)).await;
+    }
+    group
+}
+
 #[test]
 fn task_group() {
+    run(async { assert_eq!(sums().await.join().await, Ok(vec![2, 4, 6])) });
+}
+
+#[test]
+fn task_group_existing() {
     run(async {
-        let mut group = Group::new();
-        for (x, y) in [(1, "1"), (2, "2"), (3, "3")] {
-            group.spawn("child", add(x, y)).await;
+        let event = Rc::new(Event::new());
+        let mut tasks = Vec::new();
+        for (x, y, waits) in [(1, "1", false), (2, "2", true), (3, "3", true), (4, "4", false)] {
+            let event = event.clone();
+            let child = async move {
+                if waits {
+                    event.wait().await?;
+                }
+                add(x, y).await
+            };
+            tasks.push(spawn("child", child).await);
         }
-        assert_eq!(group.join().await, Ok(vec![2, 4, 6]));
+        turns().await;
+        let mut group = Group::new();
+        for task in tasks {
+            group.add(task);
+        }
+        event.set();
+        assert_eq!(group.join().await, Ok(vec![2, 4, 6, 8]));
     });
 }
 
-/// Curio takes from the group's results what the loop has seen; here the join gives it as well.
+// ---- The first of a group ----------------------------------------------------------------------
+
+#[test]
+fn task_group_result() {
+    run(async { assert_eq!(sums().await.join_any().await, Ok(Some(2))) });
+}
+
+#[test]
+fn task_any_cancel() {
+    let notes = Notes::default();
+    run(async {
+        let mut group = waiters(&notes, 2).await;
+        group.spawn("child", add(1, "1")).await;
+        assert_eq!(group.join_any().await, Ok(Some(2)));
+        assert_eq!(notes.text(), "CAN CAN", "both have ended before the join gives the output");
+    });
+}
+
+#[test]
+fn task_any_error() {
+    let notes = Notes::default();
+    run(async {
+        let mut group = waiters(&notes, 2).await;
+        group.spawn("bad", add(1, "bad")).await;
+        assert!(matches!(group.join_any().await, Err(Error::Io(_))));
+        assert_eq!(notes.text(), "CAN CAN");
+    });
+}
+
 #[test]
 fn task_group_iter() {
     run(async {
-        let mut group = Group::new();
-        for (x, y) in [(1, "1"), (2, "2"), (3, "3")] {
-            group.spawn("child", add(x, y)).await;
+        let mut group = sums().await;
+        let mut taken = Vec::new();
+        while let Some(output) = group.next_result().await.unwrap() {
+            taken.push(output);
         }
-        let mut seen = Vec::new();
-        while let Some((_, output)) = group.next_done().await.unwrap() {
-            seen.push(*output);
-        }
-        assert_eq!(seen, [2, 4, 6]);
-        assert_eq!(group.join().await, Ok(seen));
+        assert_eq!(taken, [2, 4, 6]);
+        assert_eq!(group.join().await, Ok(vec![]), "what was taken is not there any more");
     });
 }
 
@@ -199,11 +261,7 @@ fn task_group_iter() {
 fn task_group_error() {
     let notes = Notes::default();
     run(async {
-        let event = Rc::new(Event::new());
-        let mut group = Group::new();
-        for _ in 0..2 {
-            group.spawn("waiter", waiter(notes.clone(), event.clone())).await;
-        }
+        let mut group = waiters(&notes, 2).await;
         group.spawn("bad", add(3, "bad")).await;
         assert!(matches!(group.join().await, Err(Error::Io(_))));
         assert_eq!(notes.text(), "CAN CAN", "both have ended before the join gives the error");
@@ -214,12 +272,8 @@ fn task_group_error() {
 fn task_group_error_block() {
     let notes = Notes::default();
     run(async {
-        let event = Rc::new(Event::new());
         let body = async {
-            let mut group = Group::new();
-            for _ in 0..3 {
-                group.spawn("waiter", waiter(notes.clone(), event.clone())).await;
-            }
+            let mut group = waiters(&notes, 3).await;
             yield_now().await?;
             add(0, "bad").await?;
             group.join().await
@@ -235,13 +289,10 @@ fn task_group_error_block() {
 fn task_group_cancel() {
     let notes = Notes::default();
     run(async {
-        let (event, started) = (Rc::new(Event::new()), Rc::new(Event::new()));
+        let started = Rc::new(Event::new());
         let (noted, start) = (notes.clone(), started.clone());
         let task = async move {
-            let mut group = Group::new();
-            for _ in 0..3 {
-                group.spawn("waiter", waiter(noted.clone(), event.clone())).await;
-            }
+            let mut group = waiters(&noted, 3).await;
             start.set();
             let joined = group.join().await;
             noted.add(format!("join:{}", short(&joined)));
@@ -257,12 +308,8 @@ fn task_group_cancel() {
 fn task_group_timeout() {
     let notes = Notes::default();
     let ran = run(async {
-        let event = Rc::new(Event::new());
         let block = timeout_after(ms(250), async {
-            let mut group = Group::new();
-            for _ in 0..3 {
-                group.spawn("waiter", waiter(notes.clone(), event.clone())).await;
-            }
+            let mut group = waiters(&notes, 3).await;
             let joined = group.join().await;
             notes.add(format!("join:{}", short(&joined)));
             joined
@@ -305,6 +352,102 @@ fn task_group_join_done() {
         let third = group.spawn("child", add(3, "3")).await;
         third.wait().await.unwrap();
         assert_eq!(group.join().await, Ok(vec![2, 4, 6]));
+    });
+}
+
+// ---- Members that are cancelled, and daemons ----------------------------------------------------
+
+#[test]
+fn task_wait_none() {
+    let notes = Notes::default();
+    run(async {
+        let mut group = waiters(&notes, 2).await;
+        yield_now().await.unwrap();
+        group.cancel_remaining("not awaited").await;
+        assert_eq!(notes.text(), "CAN CAN");
+        assert_eq!(group.join().await, Ok(vec![]));
+    });
+}
+
+#[test]
+fn task_group_cancel_remaining() {
+    let notes = Notes::default();
+    run(async {
+        let mut group = Group::new();
+        let first = group.spawn("first", add(1, "1")).await;
+        group.spawn("second", add(2, "2")).await;
+        for _ in 0..2 {
+            group.spawn("waiter", waiter(notes.clone(), Rc::default())).await;
+        }
+        let shown = group.next_done().await.unwrap().map(|(task, output)| (task, *output));
+        assert_eq!(shown, Some((first.id(), 2)));
+        assert_eq!(group.next_result().await, Ok(Some(4)));
+        group.cancel_remaining("enough").await;
+        assert_eq!(notes.text(), "CAN CAN");
+        assert_eq!(group.join().await, Ok(vec![2]), "what was shown, and not what was taken");
+    });
+}
+
+#[test]
+fn taskgroup_misc() {
+    let notes = Notes::default();
+    run(async {
+        for count in 0..=1 {
+            let mut group = waiters(&notes, count).await;
+            group.cancel_remaining("").await;
+            assert_eq!(group.join().await, Ok(vec![]));
+        }
+        assert_eq!(notes.text(), "CAN");
+    });
+}
+
+/// A daemon that serves until it is cancelled.
+async fn daemon(notes: Notes) {
+    notes.add(short(&op(50).await));
+}
+
+#[test]
+fn task_group_daemon() {
+    let notes = Notes::default();
+    let ran = run(async {
+        let mut group = Group::new();
+        group.spawn("child", add(1, "1")).await;
+        group.spawn_daemon("gives", add(2, "2")).await;
+        group.spawn_daemon("fails", add(3, "bad")).await;
+        for _ in 0..2 {
+            group.spawn_daemon("serves", daemon(notes.clone())).await;
+        }
+        assert_eq!(group.join().await, Ok(vec![2]), "what daemons come to is thrown away");
+        assert_eq!(notes.text(), "CAN CAN");
+    });
+    assert_eq!(ran.took, ms(0));
+}
+
+#[test]
+fn task_group_daemon_error() {
+    let notes = Notes::default();
+    run(async {
+        let body = async {
+            let group = Group::<()>::new();
+            group.spawn_daemon("serves", daemon(notes.clone())).await;
+            yield_now().await?;
+            add(0, "bad").await
+        };
+        assert!(matches!(body.await, Err(Error::Io(_))));
+        turns().await;
+        assert_eq!(notes.text(), "CAN");
+    });
+}
+
+#[test]
+fn task_join_daemon() {
+    run(async {
+        let mut group = Group::new();
+        let ends = group.spawn_daemon("ends", op(1)).await;
+        group.spawn("child", add(3, "3")).await;
+        ends.wait().await.unwrap();
+        assert_eq!(traps::clock().await, at(1));
+        assert_eq!(group.join().await, Ok(vec![6]));
     });
 }
 
