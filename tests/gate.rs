@@ -214,7 +214,7 @@ fn an_unread_lock_passes_to_the_next_waiter() {
         second.join().await.unwrap();
         assert_eq!(*lock.lock().await.unwrap(), 1);
     });
-    assert_lines(&trace, "wake     wait q1", 2);
+    assert_lines(&trace, "wake     mutex q1", 2);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_guard_in_a_dropped_output_is_handed_over() {
         yield_now().await.unwrap();
         lock.lock().await.map(drop).unwrap();
     });
-    assert_lines(&trace, "wake     wait q1", 1);
+    assert_lines(&trace, "wake     mutex q1", 1);
 }
 
 // ---- Queues, locks, events: nothing is lost within one poll ------------------------------------

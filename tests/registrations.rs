@@ -99,7 +99,7 @@ fn who_closes_a_handle_is_the_cause_whatever_else_it_did_before() {
         let line = &ran.lines(|line| line.contains(part))[0];
         line.rsplit("cause=").next().unwrap().to_owned()
     };
-    assert_eq!(cause("wake     closed"), cause("wake     wait"));
+    assert_eq!(cause("wake     closed"), cause("wake     event"));
 }
 
 #[test]

@@ -48,6 +48,12 @@ pub enum Error {
     Busy,
     /// The handle or the queue was closed. A queue that is closed is also empty, for a get.
     Closed,
+    /// All senders of the channel are gone, and what they sent was received.
+    SendersGone,
+    /// The receivers of the channel are gone, or its only one was closed.
+    ReceiversGone,
+    /// So many items of the channel were missed: newer ones took their places.
+    Lagged(u64),
     /// There is no room now.
     Full,
     /// There is no item now.
@@ -83,6 +89,9 @@ impl fmt::Display for Error {
             Error::Gone => "nobody is there any more: the kernel is gone, or the caller of the job",
             Error::Busy => "another task already waits for this direction",
             Error::Closed => "it was closed",
+            Error::SendersGone => "all senders of the channel are gone",
+            Error::ReceiversGone => "the receiver of the channel is gone",
+            Error::Lagged(missed) => return write!(f, "{missed} items were missed"),
             Error::Full => "there is no room",
             Error::Empty => "there is no item",
             Error::WouldNest => {
@@ -140,8 +149,8 @@ impl Interruptible for Error {
 
 /// The error itself is inside. Its kind says what a caller might do: `TimedOut` for a timeout and
 /// what was not started; `Other` for a cancellation, never `Interrupted`, which loops of the
-/// standard library swallow; `ResourceBusy`, `NotConnected` for `Closed`, `WouldBlock` for `Full`
-/// and `Empty`.
+/// standard library swallow; `ResourceBusy`, `NotConnected` for `Closed`, `UnexpectedEof` for
+/// `SendersGone`, `BrokenPipe` for `ReceiversGone`, `WouldBlock` for `Full` and `Empty`.
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match &error {
@@ -151,6 +160,8 @@ impl From<Error> for io::Error {
             }
             Error::Busy => io::ErrorKind::ResourceBusy,
             Error::Closed => io::ErrorKind::NotConnected,
+            Error::SendersGone => io::ErrorKind::UnexpectedEof,
+            Error::ReceiversGone => io::ErrorKind::BrokenPipe,
             Error::Full | Error::Empty => io::ErrorKind::WouldBlock,
             _ => io::ErrorKind::Other,
         };

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | time | [`sleep()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
-//! | other tasks | [`WaitQueue`], [`sync`] |
+//! | other tasks | [`sync`]: locks, permits, flags; [`channel`]; [`WaitQueue`], of which they are made |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
 //! | too much work | [`admission::Limit`] |
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
@@ -58,6 +58,7 @@
 
 pub mod admission;
 mod cancellable;
+pub mod channel;
 mod combine;
 pub mod core;
 pub mod deadline;

@@ -24,25 +24,17 @@ use crate::core::queue::{Primitive, Queue};
 ///
 /// A [`wait`](WaitQueue::wait) or a [`wait_for_permit`](WaitQueue::wait_for_permit)
 /// that is awaited in one kernel while tasks of another one wait in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct WaitQueue(Rc<Queue>);
-
-impl Default for WaitQueue {
-    fn default() -> WaitQueue {
-        WaitQueue::new()
-    }
-}
 
 impl WaitQueue {
     /// An empty line.
-    #[must_use]
     pub fn new() -> WaitQueue {
         WaitQueue::with_permits(0)
     }
 
     /// An empty line with permits for [`WaitQueue::try_take_permit`]. It keeps `u32::MAX` of them
     /// at most.
-    #[must_use]
     pub fn with_permits(permits: u32) -> WaitQueue {
         WaitQueue(Rc::new(Queue { permits: Cell::new(permits), ..Queue::default() }))
     }
@@ -50,11 +42,9 @@ impl WaitQueue {
     /// Says what the line is to its users: its kind in one word, such as `mutex`, and its name,
     /// which may be empty. The log and the table of tasks show both. A line is described once,
     /// before tasks wait in it.
-    #[must_use]
     pub fn described(self, kind: &'static str, name: impl Into<Cow<'static, str>>) -> WaitQueue {
-        let name = name.into();
-        let _ =
-            self.0.primitive.set(Box::new(Primitive { kind, name, holders: RefCell::default() }));
+        let primitive = Primitive { kind, name: name.into(), holders: RefCell::default() };
+        let _ = self.0.primitive.set(Box::new(primitive));
         self
     }
 
@@ -68,11 +58,10 @@ impl WaitQueue {
 
     /// Takes a [`WaitQueue::hold`] back. May be called in a `Drop`, and by any task.
     pub fn release(&self, holder: Option<TaskRef>) {
-        if let (Some(task), Some(primitive)) = (holder, self.0.primitive.get()) {
-            let mut holders = primitive.holders.borrow_mut();
-            if let Some(place) = holders.iter().position(|other| *other == task) {
-                holders.remove(place);
-            }
+        let Some(primitive) = self.0.primitive.get() else { return };
+        let mut holders = primitive.holders.borrow_mut();
+        if let Some(place) = holders.iter().position(|task| Some(*task) == holder) {
+            holders.remove(place);
         }
     }
 
@@ -127,6 +116,18 @@ impl WaitQueue {
         }
     }
 
+    /// [`WaitQueue::give_permit`], `n` times.
+    pub fn give_permits(&self, n: u32) {
+        let handed = n.min(u32::try_from(self.0.len.get()).unwrap_or(u32::MAX));
+        (0..handed).for_each(|_| self.give_permit());
+        self.0.permits.set(self.0.permits.get().saturating_add(n - handed));
+    }
+
+    /// How many permits are kept now.
+    pub fn permits(&self) -> u32 {
+        self.0.permits.get()
+    }
+
     /// Takes a permit if one is free and nobody waits for it.
     #[must_use]
     pub fn try_take_permit(&self) -> bool {
@@ -134,7 +135,6 @@ impl WaitQueue {
     }
 
     /// How many wait now.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         usize::try_from(self.0.len.get()).unwrap_or(usize::MAX)
     }
