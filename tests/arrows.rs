@@ -46,7 +46,15 @@ fn code(text: &str) -> String {
 #[test]
 fn arrows_point_at_traps_and_nowhere_else() {
     assert_eq!(dependencies("traps"), ["pin-project-lite", "slab"]);
-    assert_eq!(dependencies("net"), ["traps", "socket2", "httparse", "httpdate", "rustix"]);
+    let optional = ["futures-io", "hyper", "send_wrapper", "listenfd"];
+    let always = ["traps", "socket2", "httparse", "httpdate", "rustix"];
+    assert_eq!(dependencies("net"), [&always[..], &optional].concat());
+    let manifest = fs::read_to_string(root().join("net/Cargo.toml")).unwrap();
+    for name in optional {
+        let line = format!("{name} = {{ workspace = true, optional = true }}\n");
+        assert!(manifest.contains(&line), "{name} is always there");
+    }
+    assert!(!manifest.contains("default = "), "a feature is on by default");
     assert_eq!(dependencies("kernel"), ["traps", "mio", "libc", "slab", "log"]);
 }
 

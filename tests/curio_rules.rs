@@ -127,7 +127,7 @@ fn curio_l6_an_answered_trap_is_no_switch() {
         WaitQueue::new().wake(1);
         timeout_after(tenths(1), async { Ok::<_, Interrupt>(()) }).await.unwrap();
         assert!(Mutex::new(()).try_lock().is_some());
-        Mutex::new(()).lock().await.unwrap();
+        drop(Mutex::new(()).lock().await.unwrap());
         other.join().await.unwrap();
     });
     assert_eq!(ran.lines(|line| line.contains("main     run")).len(), 2, "{}", ran.trace);

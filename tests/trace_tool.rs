@@ -6,18 +6,23 @@ mod tool;
 
 mod support;
 
+use std::cell::RefCell;
+use std::fmt::Debug;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
-use kernel::Sim;
+use kernel::{Error, Kernel, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
-use testing::trace::{Behind, check};
+use testing::trace::{Behind, Line, check};
 use tool::life::{Order, Shares};
 use tool::model::{State, Trace};
+use tool::stuck::Stuck;
 use tool::style::Paint;
 use tool::{chain, diff, lanes, life, page, perfetto, tables};
+use traps::core::names::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
-use traps::{Time, spawn, timeout_after};
+use traps::{Interrupt, Time, WaitQueue, join, note, sleep, span, spawn, timeout_after, yield_now};
 
 const PLAIN: Paint = Paint(false);
 
@@ -143,6 +148,188 @@ fn idle_names_who_has_waited_longest_and_for_what() {
     assert!(said.starts_with("Longest runs"), "{said}");
 }
 
+/// The trace of a program that hangs, up to there, and the circles that the kernel reports.
+fn hang<T: Debug>(main: impl Future<Output = T>) -> (Trace, String) {
+    let (lines, mut kernel) = (Rc::<RefCell<String>>::default(), Kernel::new(Sim::new()));
+    let theirs = lines.clone();
+    kernel.observe(move |line: &kernel::trace::Line<'_>| {
+        *theirs.borrow_mut() += &format!("{line}\n");
+    });
+    let said = match kernel.run(main) {
+        Err(error @ Error::Hang(_)) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let lines = lines.take();
+    let end = lines.lines().position(|line| line.ends_with("drop     its_run_failed")).unwrap();
+    let trace = read(&lines.lines().take(end).map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(check(&trace.lines), Ok(()));
+    let circles = said.find("deadlock of").map_or(String::new(), |at| format!("{}\n", &said[at..]));
+    (trace, circles)
+}
+
+fn lock(name: &'static str) -> WaitQueue {
+    WaitQueue::with_permits(1).described("lock", name)
+}
+
+/// Gives who holds it.
+async fn take(lock: &WaitQueue) -> Result<Option<TaskRef>, Interrupt> {
+    lock.wait_for_permit().await?;
+    Ok(lock.hold())
+}
+
+#[test]
+fn idle_names_a_circle_as_the_kernel_does() {
+    let philosophers = async {
+        // Five locks of one name.
+        let forks: Rc<[WaitQueue]> = (0..5).map(|_| lock("fork")).collect();
+        let mut last = None;
+        for left in 0..5 {
+            let forks = forks.clone();
+            let eat = async move {
+                take(&forks[left]).await?;
+                yield_now().await?;
+                take(&forks[(left + 1) % 5]).await
+            };
+            last = Some(spawn("p", eat).await);
+        }
+        last.unwrap().join().await
+    };
+    let (trace, circles) = hang(philosophers);
+    assert_eq!(Stuck::of(&trace).circles(), circles);
+    let said = life::idle(&trace, 9, PLAIN);
+    assert!(said.contains(" lock fork, held by task 4 ") && said.contains(&circles), "{said}");
+    assert!(circles.starts_with("deadlock of 5 tasks:\n"), "{circles}");
+    let a_join = async {
+        let door = lock("door");
+        take(&door).await.unwrap();
+        let theirs = door.clone();
+        let mut child = spawn("child", async move { take(&theirs).await }).await;
+        let beside = spawn("beside", async move { take(&door).await }).await;
+        let out = child.join().await;
+        (out, beside)
+    };
+    let (trace, circles) = hang(a_join);
+    assert_eq!(Stuck::of(&trace).circles(), circles);
+    assert!(circles.contains("\n 2 main waits for join 3, held by 3 child\n"), "{circles}");
+}
+
+#[test]
+fn idle_follows_a_lock_from_hand_to_hand() {
+    let (left, right) = (lock("left"), lock("right"));
+    let main = async move {
+        let holder = take(&left).await.unwrap();
+        let (its_left, its_right) = (left.clone(), right.clone());
+        let next = spawn("next", async move {
+            take(&its_left).await?;
+            take(&its_right).await
+        });
+        let mut next = next.await;
+        let its_left = left.clone();
+        let last = spawn("last", async move {
+            take(&right).await?;
+            take(&its_left).await
+        });
+        last.detached().await;
+        yield_now().await.unwrap();
+        // Both wait for the lock, and their lines say that main holds it.
+        left.release(holder);
+        left.give_permit();
+        next.join().await
+    };
+    let (trace, circles) = hang(main);
+    let block = trace.lines.iter().rfind(|line| line.op() == "lock left" && line.verb == "block");
+    assert_eq!(block.unwrap().key("held-by"), Some("2"));
+    assert_eq!(Stuck::of(&trace).circles(), circles);
+    assert!(circles.contains("\n 4 last waits for lock left, held by 3 next\n"), "{circles}");
+    let said = life::idle(&trace, 9, PLAIN);
+    assert!(said.contains(" last  lock left, held by task 3 "), "{said}");
+}
+
+#[test]
+fn who_has_a_deadline_is_in_no_circle_of_idle() {
+    let ran = testing::run(async {
+        let lock = lock("left");
+        take(&lock).await.unwrap();
+        timeout_after(ms(1), take(&lock)).await.is_err()
+    });
+    let end = ran.trace.find("   0 kernel   fire ").and_then(|at| ran.trace[..at].rfind('\n'));
+    let waits = &ran.trace[..=end.unwrap()];
+    assert_eq!(Stuck::of(&read(waits)).circles(), "");
+    let for_ever = waits.replace(" until=", " was=");
+    assert!(Stuck::of(&read(&for_ever)).circles().starts_with("deadlock of 1 task:"), "{waits}");
+}
+
+#[test]
+fn why_and_task_say_a_primitive_in_words() {
+    let ran = testing::run(async {
+        let few = WaitQueue::with_permits(6).described("semaphore", "few");
+        for _ in 0..3 {
+            take(&few).await.unwrap();
+        }
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            let theirs = few.clone();
+            let hold = async move {
+                let holder = take(&theirs).await.unwrap();
+                sleep(ms(5)).await.unwrap();
+                theirs.release(holder);
+                theirs.give_permit();
+            };
+            tasks.push(spawn("taker", hold).await);
+        }
+        for mut task in tasks {
+            task.join().await.unwrap();
+        }
+    });
+    let trace = read(&ran.trace);
+    let block = trace.lines.iter().find(|line| line.key("held-by") == Some("2,3,4,5")).unwrap();
+    let said = why(&trace, block.seq);
+    let waits = "left the CPU to wait for semaphore few, held by tasks 2, 3, 4 and 5";
+    assert!(said.contains(waits), "{said}");
+    let is_wake = |line: &&Line<'_>| line.verb == "wake" && line.number("k") == block.number("k");
+    let wake = trace.lines.iter().find(is_wake).unwrap();
+    assert!(why(&trace, wake.seq).contains(" for semaphore few, held by tasks 2, 3, 4 and 5"));
+    let end = ran.trace.find(&block.to_string()).unwrap() + block.to_string().len();
+    let cut = read(&ran.trace[..end]);
+    let said = life::task(&cut, cut.find(&block.task.to_string())[0], PLAIN);
+    assert!(said.contains(": in semaphore few, held by tasks 2, 3, 4 and 5\n"), "{said}");
+    assert_eq!(tool::model::tasks_in_words("2,3,4,5,.."), "tasks 2, 3, 4, 5 and others");
+}
+
+/// Two branches with spans that overlap, a span inside, a note; and a task that is cancelled.
+fn spans() -> Trace {
+    let ran = testing::run(async {
+        let stuck = span("stuck", WaitQueue::new().wait());
+        spawn("left", stuck).detached().await;
+        let long = span("long", async {
+            note("half \"way\"");
+            span("inner", sleep(ms(2))).await
+        });
+        join(span("short", sleep(ms(1))), long).await.1
+    });
+    read(&ran.trace)
+}
+
+#[test]
+fn spans_and_notes_are_in_the_pictures() {
+    let trace = spans();
+    let of = |line: usize| trace.lines[line].event().to_owned();
+    let found: Vec<_> =
+        trace.spans.iter().map(|span| (span.task, of(span.from), of(span.to))).collect();
+    let own = |name| (2, format!("enter    {name}"), format!("leave    {name}"));
+    assert_eq!(found[..3], [own("short"), own("long"), own("inner")]);
+    assert_eq!((found.len(), found[3].0), (4, 3), "{found:?}");
+    let file: Value = serde_json::from_str(&perfetto::perfetto(&trace)).unwrap();
+    let events = file["traceEvents"].as_array().unwrap();
+    let named = |name: &str| events.iter().find(|event| event["name"] == name).unwrap();
+    let lane = |name: &str| named(name)["tid"].as_u64().unwrap();
+    assert_eq!((named("half \"way\"")["ph"].as_str(), lane("half \"way\"")), (Some("i"), 2));
+    assert!(lane("short") != lane("long") && lane("long") == lane("inner"), "one inside another");
+    assert_eq!(named("inner")["dur"], 2_000);
+    let page = page::page(&trace);
+    assert!(page.contains(r#""notes":[["#) && page.contains(r#","half \"way\""]]"#), "{page}");
+}
+
 #[test]
 fn lanes_fit_a_page_and_say_when_each_task_ran() {
     for name in goldens() {
@@ -203,7 +390,8 @@ fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
         let of = |ph: &str| events.iter().filter(|event| event["ph"] == ph).collect::<Vec<_>>();
         let pieces: usize = trace.tasks.values().map(|task| task.pieces.len()).sum();
         let outside = trace.lines.iter().filter(|line| ["arrive", "fire"].contains(&line.verb));
-        assert_eq!(of("X").len(), pieces + outside.count(), "{name}");
+        let spans = trace.spans.len();
+        assert_eq!(of("X").len(), pieces + spans + outside.count(), "{name}");
         assert_eq!(of("M").len(), 2 + trace.tasks.len(), "{name}");
         let ids = |ph| of(ph).iter().map(|event| event["id"].as_u64()).collect::<Vec<_>>();
         assert_eq!(ids("s"), ids("f"), "{name}: every flow has both ends");

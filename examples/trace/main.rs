@@ -71,7 +71,7 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Order::Id)]
         sort: Order,
     },
-    /// Which tasks and sockets have waited longest at the end of the trace
+    /// Which tasks have waited longest at the end of the trace, and which wait for each other
     Idle {
         #[command(flatten)]
         input: Input,

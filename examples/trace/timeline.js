@@ -5,7 +5,7 @@
 const trace = JSON.parse(document.getElementById("data").textContent);
 const { lines, at, turn, task: taskOf, behind } = trace;
 const RUN = 0, READY = 1, BLOCKED = 2;
-const RULER = 26;
+const RULER = 26, ROW = 15, ROWS = 3;
 
 // ---- Lanes: the kernel first, then a lane a task ---------------------------------------------
 
@@ -19,6 +19,20 @@ for (const [id, name, flat, end] of trace.tasks) {
 }
 const laneOf = new Map(lanes.map((lane, n) => [lane.id, n]));
 lines.forEach((_, n) => lanes[laneOf.get(taskOf[n])].events.push(n));
+
+// Below the bar of a task: a row of notes, and rows of spans, an inner one below its outer one. A
+// span that finds no row is not drawn.
+for (const lane of lanes) Object.assign(lane, { notes: [], spans: [], ends: [] });
+for (const [n, text] of trace.notes) lanes[laneOf.get(taskOf[n])].notes.push({ n, text });
+for (const [task, name, from, to] of trace.spans) {
+  const { ends, notes, spans } = lanes[laneOf.get(task)];
+  let row = 0;
+  while (ends[row] > from) row++;
+  if (row >= ROWS) continue;
+  ends[row] = to;
+  spans.push({ name, from, to, row: row + (notes.length ? 1 : 0) });
+}
+const below = lanes.map(({ notes, ends }) => ((notes.length ? 1 : 0) + ends.length) * ROW);
 
 // ---- Axes: where an event stands ----------------------------------------------------------------
 
@@ -65,8 +79,8 @@ const tip = document.getElementById("tip");
 const details = document.getElementById("details");
 const pen = canvas.getContext("2d");
 const COLORS = ["paper", "ink", "faint", "rule", "stripe", "run", "ready", "blocked", "outside",
-  "chosen"];
-let width = 0, height = 0, left = 120, laneHeight = 26, colors = {}, hatch = null;
+  "chosen", "span"];
+let width = 0, height = 0, left = 120, bar = 26, tops = [], colors = {}, hatch = null;
 
 function measure() {
   const scale = window.devicePixelRatio || 1;
@@ -78,7 +92,10 @@ function measure() {
     colors[name] = style.getPropertyValue(`--${name}`).trim();
   }
   left = width < 600 ? 84 : 150;
-  laneHeight = Math.max(26, Math.min(44, Math.floor((height - RULER) / lanes.length)));
+  const room = height - RULER - below.reduce((sum, each) => sum + each, 0);
+  bar = Math.max(26, Math.min(44, Math.floor(room / lanes.length)));
+  tops = [0];
+  for (const each of below) tops.push(tops.at(-1) + bar + each);
   hatch = hatched(colors.ready);
   // At once: to set its size has emptied the canvas.
   paint();
@@ -104,7 +121,12 @@ function px(value) {
 }
 
 function laneTop(n) {
-  return RULER + n * laneHeight - view.top;
+  return RULER + tops[n] - view.top;
+}
+
+// The lane at a height of the whole picture.
+function laneAt(y) {
+  return firstOf(tops, (top) => top > y) - 1;
 }
 
 let asked = false;
@@ -123,15 +145,18 @@ function paint() {
   pen.fillRect(0, 0, width, height);
   pen.font = "12px system-ui, sans-serif";
   pen.textBaseline = "middle";
-  const first = Math.max(0, Math.floor(view.top / laneHeight));
-  const last = Math.min(lanes.length - 1, Math.ceil((view.top + height - RULER) / laneHeight));
+  const first = Math.max(0, laneAt(view.top));
+  const last = Math.min(lanes.length - 1, laneAt(view.top + height - RULER));
   for (let n = first; n <= last; n++) background(n);
   grid();
   pen.save();
   pen.beginPath();
   pen.rect(left, RULER, width - left, height - RULER);
   pen.clip();
-  for (let n = first; n <= last; n++) lane(n);
+  for (let n = first; n <= last; n++) {
+    lane(n);
+    said(n);
+  }
   found();
   if (view.arrows) wakes(first, last);
   if (view.chosen >= 0) causes(view.chosen);
@@ -143,20 +168,20 @@ function paint() {
 function background(n) {
   if (n % 2) {
     pen.fillStyle = colors.stripe;
-    pen.fillRect(0, laneTop(n), width, laneHeight);
+    pen.fillRect(0, laneTop(n), width, bar + below[n]);
   }
 }
 
 function label(n) {
-  const y = laneTop(n);
-  if (y + laneHeight < RULER) return;
+  const y = laneTop(n), high = bar + below[n];
+  if (y + high < RULER) return;
   pen.fillStyle = n % 2 ? colors.stripe : colors.paper;
-  pen.fillRect(0, y, left - 1, laneHeight);
+  pen.fillRect(0, y, left - 1, high);
   const chosen = view.chosen >= 0 && lanes[n].id === taskOf[view.chosen];
   pen.fillStyle = chosen ? colors.chosen : colors.ink;
   pen.textAlign = "left";
   const text = n ? `${lanes[n].id} ${lanes[n].name}` : "kernel";
-  pen.fillText(shortened(text, left - 18), 10, y + laneHeight / 2);
+  pen.fillText(shortened(text, left - 18), 10, y + bar / 2);
 }
 
 function shortened(text, most) {
@@ -218,7 +243,7 @@ function firstOf(list, is) {
 
 function lane(n) {
   const { pieces, events, end } = lanes[n];
-  const y = laneTop(n), middle = y + laneHeight / 2;
+  const y = laneTop(n), middle = y + bar / 2;
   const from = firstOf(pieces, (piece) => x(piece.to) >= view.from);
   let [lastRun, lastReady] = [-9, -9];
   for (let p = from; p < pieces.length && x(pieces[p].from) <= view.to; p++) {
@@ -232,16 +257,16 @@ function lane(n) {
       if (b < lastReady + 1) continue;
       lastReady = b;
       pen.fillStyle = hatch;
-      pen.fillRect(a, y + 7, Math.max(b - a, 3), laneHeight - 14);
+      pen.fillRect(a, y + 7, Math.max(b - a, 3), bar - 14);
       pen.strokeStyle = colors.ready;
       pen.lineWidth = 1;
-      pen.strokeRect(a + 0.5, y + 7.5, Math.max(b - a - 1, 2), laneHeight - 15);
+      pen.strokeRect(a + 0.5, y + 7.5, Math.max(b - a - 1, 2), bar - 15);
     } else {
       // Many that fall on one point are drawn once.
       if (b < lastRun + 1) continue;
       lastRun = Math.max(b, a + 3);
       pen.fillStyle = colors.run;
-      pen.fillRect(a, y + 4, Math.max(b - a, 3), laneHeight - 8);
+      pen.fillRect(a, y + 4, Math.max(b - a, 3), bar - 8);
       if (b - a > 24) marks(events, from, to, y);
     }
   }
@@ -262,7 +287,7 @@ function lane(n) {
 // What a task waits for, where there is room to say it.
 function waits(line, a, b, middle) {
   if (b - a < 70) return;
-  const what = /block +(\S+(?: (?!k=)[^= ]+)*)/.exec(line);
+  const what = / block +(\S+(?: [^= ]+(?= |$))*)/.exec(line);
   if (!what) return;
   pen.font = "11px system-ui, sans-serif";
   pen.textAlign = "center";
@@ -276,6 +301,42 @@ function waits(line, a, b, middle) {
   pen.font = "12px system-ui, sans-serif";
 }
 
+// What the program says of itself: its spans as thin bars, its notes as marks, with their names
+// where there is room.
+function said(n) {
+  const { spans, notes } = lanes[n];
+  const y = laneTop(n) + bar - 3;
+  pen.font = "11px system-ui, sans-serif";
+  pen.textAlign = "left";
+  for (const { name, from, to, row } of spans) {
+    if (x(to) < view.from || x(from) > view.to) continue;
+    const a = Math.max(px(x(from)), left - 4), b = Math.min(px(x(to)), width + 4);
+    const top = y + row * ROW;
+    pen.fillStyle = colors.span;
+    pen.globalAlpha = 0.22;
+    pen.fillRect(a, top, Math.max(b - a, 2), ROW - 2);
+    pen.globalAlpha = 1;
+    pen.fillRect(a, top, 2, ROW - 2);
+    write(name, Math.max(a, left) + 5, Math.min(b, width) - 3, top);
+  }
+  const shown = notes.filter(({ n }) => x(n) >= view.from && x(n) <= view.to);
+  for (const [i, { n, text }] of shown.entries()) {
+    const a = px(x(n)), next = shown[i + 1], end = next ? px(x(next.n)) - 5 : width;
+    pen.fillStyle = colors.span;
+    pen.beginPath();
+    for (const [dx, dy] of [[-3, 6], [0, 2], [3, 6], [0, 10]]) pen.lineTo(a + dx, y + dy);
+    pen.fill();
+    write(text, a + 5, end, y);
+  }
+  pen.font = "12px system-ui, sans-serif";
+}
+
+function write(text, from, to, top) {
+  if (to - from < 18) return;
+  pen.fillStyle = colors.ink;
+  pen.fillText(shortened(text, to - from), from, top + ROW / 2 - 1);
+}
+
 // The events of a run, as ticks in its bar.
 function marks(events, from, to, y) {
   pen.fillStyle = colors.paper;
@@ -284,7 +345,7 @@ function marks(events, from, to, y) {
     const a = px(x(events[e]));
     if (a < last + 4) continue;
     last = a;
-    pen.fillRect(a, y + 8, 1, laneHeight - 16);
+    pen.fillRect(a, y + 8, 1, bar - 16);
   }
 }
 
@@ -304,7 +365,7 @@ function outside(events, middle) {
 }
 
 function point(n) {
-  return [px(x(n)), laneTop(laneOf.get(taskOf[n])) + laneHeight / 2];
+  return [px(x(n)), laneTop(laneOf.get(taskOf[n])) + bar / 2];
 }
 
 function arrow(from, to, color, thick) {
@@ -367,7 +428,7 @@ function found() {
     const [a, b] = point(n);
     if (a < left || a > width || b < RULER || (a < last + 2 && lanes.length < 2)) continue;
     last = a;
-    pen.fillRect(a - 1, b + laneHeight / 2 - 5, 3, 4);
+    pen.fillRect(a - 1, b + bar / 2 - 5, 3, 4);
   }
 }
 

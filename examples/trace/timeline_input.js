@@ -27,9 +27,9 @@ function choose(n, follow) {
 function show(n) {
   const span = view.to - view.from, lane = laneOf.get(taskOf[n]);
   if (x(n) < view.from || x(n) > view.to) pan(x(n) - span / 2 - view.from);
-  const room = height - RULER - laneHeight;
-  if (lane * laneHeight < view.top) view.top = lane * laneHeight;
-  if (lane * laneHeight > view.top + room) view.top = lane * laneHeight - room;
+  const room = height - RULER;
+  if (tops[lane + 1] > view.top + room) view.top = tops[lane + 1] - room;
+  if (tops[lane] < view.top) view.top = tops[lane];
 }
 
 function pan(by) {
@@ -39,7 +39,7 @@ function pan(by) {
 }
 
 function scroll(by) {
-  const most = Math.max(0, lanes.length * laneHeight + RULER + 8 - height);
+  const most = Math.max(0, tops.at(-1) + RULER + 8 - height);
   view.top = Math.min(most, Math.max(0, view.top + by));
   draw();
 }
@@ -55,7 +55,7 @@ function zoom(by, around = (view.from + view.to) / 2) {
 
 // The event of a lane that is nearest to a place on the stage.
 function nearest(a, b) {
-  const n = Math.floor((b - RULER + view.top) / laneHeight);
+  const n = laneAt(b - RULER + view.top);
   if (a < left || b < RULER || !lanes[n] || !lanes[n].events.length) return -1;
   const value = view.from + ((a - left) / (width - left)) * (view.to - view.from);
   const { events } = lanes[n];

@@ -30,21 +30,21 @@ pub fn duplex(capacity: usize) -> (PipeEnd, PipeEnd) {
 /// it was reset before.
 #[derive(Debug)]
 pub struct PipeEnd {
-    incoming: Rc<Lane>,
-    outgoing: Rc<Lane>,
+    pub(crate) incoming: Rc<Lane>,
+    pub(crate) outgoing: Rc<Lane>,
     /// The most that one read or write moves.
-    most: usize,
+    pub(crate) most: usize,
 }
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Lane {
+pub(crate) struct Lane {
     bytes: RefCell<VecDeque<u8>>,
     capacity: usize,
     state: Cell<State>,
     /// Where each side waits for the other, which wakes it to try again.
-    reader: WaitQueue,
-    writer: WaitQueue,
+    pub(crate) reader: WaitQueue,
+    pub(crate) writer: WaitQueue,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Lane {
         }
     }
 
-    fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
+    pub(crate) fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
         if buf.is_empty() {
             return Some(Ok(0));
         }
@@ -78,7 +78,7 @@ impl Lane {
         Some(taken)
     }
 
-    fn put(&self, bufs: &[IoSlice<'_>], most: usize) -> Option<io::Result<usize>> {
+    pub(crate) fn put(&self, bufs: &[IoSlice<'_>], most: usize) -> Option<io::Result<usize>> {
         match self.state.get() {
             State::Reset => return Some(Err(ErrorKind::ConnectionReset.into())),
             State::Closed => return Some(Err(ErrorKind::BrokenPipe.into())),
@@ -101,7 +101,7 @@ impl Lane {
         Some(Ok(bytes.len() - before))
     }
 
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         if self.state.get() == State::Open {
             self.change(State::Closed);
         }

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | time | [`sleep()`], [`timeout_after`], [`shield`], [`ConnectionDeadline`], [`cancellable()`] |
 //! | tasks | [`spawn()`], [`TaskGroup`], [`join`], [`race`], [`foreign()`], [`TaskLocal`] |
-//! | other tasks | [`sync`]: locks, permits, flags; [`channel`]; [`WaitQueue`], of which they are made |
+//! | other tasks | [`sync`], [`channel`]; [`WaitQueue`], of which they are made |
 //! | work that blocks | [`run_in_thread()`], [`iterate_in_thread()`], [`threads::Limiter`] |
 //! | too much work | [`admission::Limit`] |
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use testing::trace::{Behind, Line};
 
-use super::model::{Trace, op, wait_in_words};
+use super::model::{Trace, wait_in_words};
 use super::style::Paint;
 
 /// The lines from this one back to what came from outside, as places in the trace.
@@ -88,7 +88,7 @@ fn reason(trace: &Trace, place: usize, cause: Option<&Line<'static>>) -> String 
             format!("its sleep of {}, begun at {} s{at}, was over", block.word(1), block.at)
         }
         (_, _, Some(cause)) => {
-            let (who, op) = (who(cause), op(line));
+            let (who, op) = (who(cause), line.op());
             format!("{who} (#{:04}) ended its wait for `{op}`, and it had been {waited}", cause.seq)
         }
         _ => tell(trace, place),
@@ -189,7 +189,7 @@ fn did(line: &Line<'_>, who: &str) -> String {
         ("io", "read") => format!("{who} read {outcome} bytes on {first}"),
         ("io", _) => format!("{who} wrote {outcome} bytes on {first}"),
         ("accept", _) => format!("{who} accepted {} at {first}", line.word(2)),
-        ("trap", _) => format!("{who} got `{outcome}` for its trap `{}`", op(line)),
+        ("trap", _) => format!("{who} got `{outcome}` for its trap `{}`", line.op()),
         ("exit", _) => format!("{who} ended ({first})"),
         ("cancel", _) => {
             let by = line.number("by").map(|task| format!("task {task}"));

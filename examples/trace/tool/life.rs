@@ -7,7 +7,8 @@ use kernel::trace::Span;
 use testing::trace::span;
 use traps::Time;
 
-use super::model::{Piece, State, Task, Trace, wait_in_words};
+use super::model::{Piece, State, Task, Trace, is_primitive, wait_in_words};
+use super::stuck::Stuck;
 use super::style::Paint;
 use super::tables::Table;
 
@@ -120,7 +121,9 @@ fn state(trace: &Trace, task: &Task) -> String {
     }
     match task.pieces.last() {
         Some(piece) if piece.state == State::Blocked => {
-            format!("in {}", trace.lines[piece.from].word(0))
+            let block = &trace.lines[piece.from];
+            let words = is_primitive(block).then(|| wait_in_words(block));
+            format!("in {}", words.as_deref().unwrap_or(block.word(0)))
         }
         Some(piece) if piece.state == State::Ready => "ready".to_owned(),
         _ => "running".to_owned(),
@@ -149,8 +152,8 @@ pub fn task(trace: &Trace, task: &Task, paint: Paint) -> String {
     text
 }
 
-/// Who has waited longest at the end of the trace, and which waits were the longest before: each
-/// with what it was for.
+/// Who has waited longest at the end of the trace, with the tasks that wait for each other, and
+/// which waits were the longest before: each with what it was for.
 pub fn idle(trace: &Trace, most: usize, paint: Paint) -> String {
     let tasks = trace.tasks.values().filter(|task| task.name != "wakeup");
     let waits = tasks.flat_map(|task| {
@@ -161,22 +164,24 @@ pub fn idle(trace: &Trace, most: usize, paint: Paint) -> String {
         })
     });
     let (mut now, mut before): (Vec<_>, Vec<_>) = waits.partition(|(.., waits)| *waits);
-    let end = trace.end();
+    let (end, stuck) = (trace.end(), Stuck::of(trace));
     let text = match now.is_empty() {
         true => format!("At the end of the trace ({end} s) nobody waits.\n"),
         false => {
             format!("Waiting at the end of the trace ({end} s):\n")
-                + &waits_table(trace, &mut now, most, paint)
+                + &waits_table(trace, &mut now, most, &stuck, paint)
+                + &paint.strong(&stuck.circles())
         }
     };
     let title = paint.strong("Longest waits that ended");
-    text + &format!("\n{title}\n{}", waits_table(trace, &mut before, most, paint))
+    text + &format!("\n{title}\n{}", waits_table(trace, &mut before, most, &stuck, paint))
 }
 
 fn waits_table(
     trace: &Trace,
     waits: &mut [(&Task, Piece, bool)],
     most: usize,
+    stuck: &Stuck<'_>,
     paint: Paint,
 ) -> String {
     waits.sort_by_key(|(_, piece, _)| std::cmp::Reverse(trace.length(piece)));
@@ -194,7 +199,7 @@ fn waits_table(
             format!("#{:04}", line.seq),
             task.id.to_string(),
             task.name.clone(),
-            wait_in_words(line),
+            stuck.in_words(line),
             line.key("at").unwrap_or("-").to_owned(),
             ended,
         ]);

@@ -7,5 +7,6 @@ pub mod life;
 pub mod model;
 pub mod page;
 pub mod perfetto;
+pub mod stuck;
 pub mod style;
 pub mod tables;

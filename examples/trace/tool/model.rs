@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 use kernel::trace::Seq;
-use testing::trace::{self, Behind, Causes, Line, ParseError};
+use testing::trace::{self, Behind, Causes, Line, ParseError, Spans};
 use traps::Time;
 
 /// A line that cannot be read: its number in the file, from 1, and what is wrong with it.
@@ -83,6 +83,19 @@ pub struct Piece {
     pub to: usize,
 }
 
+/// A span of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its name.
+    pub name: String,
+    /// Its task.
+    pub task: u64,
+    /// Its `enter` line, as a place in the trace.
+    pub from: usize,
+    /// Its `leave` line; without one, the end of its task or of the trace.
+    pub to: usize,
+}
+
 /// One task.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
@@ -111,6 +124,8 @@ pub struct Trace {
     pub behind: Vec<Behind>,
     /// All tasks, by number.
     pub tasks: BTreeMap<u64, Task>,
+    /// The spans of the program, in the order of their `enter` lines.
+    pub spans: Vec<Span>,
 }
 
 impl Trace {
@@ -132,7 +147,7 @@ impl Trace {
     fn new(header: Option<String>, lines: Vec<Line<'static>>, bad: Vec<Bad>) -> Trace {
         let mut causes = Causes::default();
         let behind = lines.iter().map(|line| causes.behind(line)).collect();
-        let mut trace = Trace { header, lines, bad, behind, tasks: BTreeMap::new() };
+        let mut trace = Trace { header, lines, bad, behind, ..Trace::default() };
         for place in 0..trace.lines.len() {
             trace.follow(place);
         }
@@ -140,7 +155,24 @@ impl Trace {
         for task in trace.tasks.values_mut().filter(|task| !task.ended) {
             task.pieces.last_mut().into_iter().for_each(|piece| piece.to = last);
         }
+        trace.find_spans();
         trace
+    }
+
+    fn find_spans(&mut self) {
+        let mut open = Spans::default();
+        for place in 0..self.lines.len() {
+            let line = &self.lines[place];
+            if let Some(enter) = open.leave(line).and_then(|seq| self.place(seq)) {
+                let nth = self.spans.binary_search_by_key(&enter, |span| span.from);
+                nth.into_iter().for_each(|nth| self.spans[nth].to = place);
+            } else if line.verb == "enter" {
+                let (name, task) = (line.word(0).to_owned(), line.task);
+                let last = self.tasks.get(&task).and_then(|task| task.pieces.last());
+                let to = last.map_or(self.lines.len() - 1, |piece| piece.to);
+                self.spans.push(Span { name, task, from: place, to: to.max(place) });
+            }
+        }
     }
 
     /// The state of the task of a line changes.
@@ -213,14 +245,6 @@ impl Trace {
     }
 }
 
-/// What a `trap`, `block` or `wake` line is about, in the words of the log.
-pub fn op<'l>(line: &'l Line<'_>) -> &'l str {
-    let detail = line.detail();
-    let ends = [" = ", " k=", " reg=", " cause=", " at=", " ran="];
-    let end = ends.into_iter().filter_map(|end| detail.find(end)).min();
-    &detail[..end.unwrap_or(detail.len())]
-}
-
 /// What a `block` line waits for, in words: `bytes on c1`.
 pub fn wait_in_words(block: &Line<'_>) -> String {
     let [first, second, third] = [0, 1, 2].map(|nth| block.word(nth));
@@ -243,6 +267,27 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
         ("parked", _) => {
             format!("any of {} earlier waits", block.key("n").unwrap_or_default())
         }
-        _ => format!("`{}`", op(block)),
+        _ => match block.key("held-by") {
+            Some(holders) => format!("{first} {second}, held by {}", tasks_in_words(holders)),
+            None => format!("{first} {second}"),
+        },
+    }
+}
+
+/// Whether a `block` line waits for a primitive, whose holders a trace may know.
+pub fn is_primitive(block: &Line<'_>) -> bool {
+    let others = [
+        "io", "sleep", "join", "wait", "offload", "signal", "yield", "waker", "foreign", "outside",
+        "parked",
+    ];
+    block.verb == "block" && !others.contains(&block.word(0))
+}
+
+/// Numbers of tasks as the log has them, in words: `tasks 3, 4 and others`.
+pub fn tasks_in_words(numbers: &str) -> String {
+    match numbers.rsplit_once(',') {
+        None => format!("task {numbers}"),
+        Some((first, "..")) => format!("tasks {} and others", first.replace(',', ", ")),
+        Some((first, last)) => format!("tasks {} and {last}", first.replace(',', ", ")),
     }
 }

@@ -25,7 +25,8 @@ pub fn page(trace: &Trace) -> String {
 }
 
 /// The trace as JSON: `lines` as text; `at`, `turn`, `task` and `behind` (a place, or -1) for each;
-/// `tasks` as `[id, name, pieces, ended]`, with pieces `state, from, to` in one flat list.
+/// `tasks` as `[id, name, pieces, ended]`, with pieces `state, from, to` in one flat list; `spans`
+/// as `[task, name, from, to]`; `notes` as `[place, text]`.
 fn data(trace: &Trace) -> String {
     let list =
         |of: &dyn Fn(usize) -> String| (0..trace.lines.len()).map(of).collect::<Vec<_>>().join(",");
@@ -46,6 +47,14 @@ fn data(trace: &Trace) -> String {
         tasks.push(format!("[{},{},[{pieces}],{end}]", task.id, quoted(&task.name)));
     }
     let tasks = tasks.join(",");
+    let spans = trace
+        .spans
+        .iter()
+        .map(|span| format!("[{},{},{},{}]", span.task, quoted(&span.name), span.from, span.to));
+    let notes = (0..trace.lines.len()).filter(|n| trace.lines[*n].verb == "note");
+    let notes = notes.map(|n| format!("[{n},{}]", quoted(trace.lines[n].detail())));
+    let [spans, notes] = [spans.collect::<Vec<_>>(), notes.collect()].map(|list| list.join(","));
     let columns = format!(r#""at":[{at}],"turn":[{turn}],"task":[{task}],"behind":[{behind}]"#);
-    format!(r#"{{"lines":[{lines}],{columns},"tasks":[{tasks}]}}"#)
+    let said = format!(r#""spans":[{spans}],"notes":[{notes}]"#);
+    format!(r#"{{"lines":[{lines}],{columns},"tasks":[{tasks}],{said}}}"#)
 }

@@ -1,5 +1,6 @@
 //! `perfetto`: the Chrome trace event format, which Perfetto reads too.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use testing::trace::Line;
@@ -26,8 +27,9 @@ fn micros(line: &Line<'_>) -> u64 {
     line.at.as_micros()
 }
 
-/// The whole trace: a slice for each piece of a task's life and each event from outside, a flow
-/// from what woke a task to its run, and counters of how many tasks are in which state.
+/// The whole trace: a slice for each piece of a task's life, each span and each event from outside,
+/// an instant for each note, a flow from what woke a task to its run, and counters of how many
+/// tasks are in which state.
 pub fn perfetto(trace: &Trace) -> String {
     let mut events = vec![meta("process_name", 0, "trapline"), meta("thread_name", 0, "kernel")];
     events.extend(trace.tasks.values().map(|task| meta("thread_name", task.id, &task.name)));
@@ -45,8 +47,11 @@ pub fn perfetto(trace: &Trace) -> String {
     for line in &trace.lines {
         if ["arrive", "fire"].contains(&line.verb) {
             events.push(slice(line.event(), 0, line, 0));
+        } else if line.verb == "note" {
+            events.push(instant(line));
         }
     }
+    spans(trace, &mut events);
     for place in 0..trace.lines.len() {
         flow(trace, place, &mut events);
     }
@@ -65,6 +70,42 @@ fn slice(name: &str, id: u64, line: &Line<'_>, length: u64) -> String {
         r#"{{"ph":"X","pid":1,"tid":{id},"ts":{at},"dur":{length},"name":{name},"cat":"task","#
     );
     slice + &format!(r#""args":{{"line":{text}}}}}"#)
+}
+
+fn instant(note: &Line<'_>) -> String {
+    let (id, at, name) = (note.task, micros(note), quoted(note.detail()));
+    let place = format!(r#""pid":1,"tid":{id},"ts":{at}"#);
+    let text = quoted(&note.to_string());
+    format!(r#"{{"ph":"i","s":"t",{place},"name":{name},"cat":"note","args":{{"line":{text}}}}}"#)
+}
+
+/// Lanes of spans have numbers from here.
+const SPANS: u64 = 1_000_000_000;
+
+/// Nested slices in a lane beside that of the task, since a span begins and ends in the middle of
+/// runs. A span that overlaps another one and is not inside it has a further lane.
+fn spans(trace: &Trace, events: &mut Vec<String>) {
+    // The lanes of each task: the number, and where the open spans end, outermost first.
+    let mut tasks: BTreeMap<u64, Vec<(u64, Vec<usize>)>> = BTreeMap::new();
+    let mut next = SPANS;
+    for span in &trace.spans {
+        let lanes = tasks.entry(span.task).or_default();
+        let fits = |(_, ends): &mut (u64, Vec<usize>)| {
+            ends.retain(|end| *end > span.from);
+            ends.last().is_none_or(|end| span.to <= *end)
+        };
+        let nth = lanes.iter_mut().position(fits).unwrap_or_else(|| {
+            let name = trace.tasks.get(&span.task).map_or("kernel", |task| &*task.name);
+            events.push(meta("thread_name", next, &format!("spans of {} {name}", span.task)));
+            lanes.push((next, Vec::new()));
+            next += 1;
+            lanes.len() - 1
+        });
+        let (lane, ends) = &mut lanes[nth];
+        ends.push(span.to);
+        let (from, to) = (&trace.lines[span.from], &trace.lines[span.to]);
+        events.push(slice(&span.name, *lane, from, micros(to) - micros(from)));
+    }
 }
 
 /// From what is behind a wake to the run that follows it.

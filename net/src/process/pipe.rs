@@ -22,7 +22,7 @@ use crate::stream::Stream;
 ///
 /// What it owns is either end, whatever the name of the type.
 #[derive(Debug)]
-pub struct Pipe(Option<Io<io::PipeReader>>);
+pub struct Pipe(pub(crate) Option<Io<io::PipeReader>>);
 
 impl Pipe {
     /// Takes either end of a pipe.

@@ -1,9 +1,9 @@
 //! The oracle: what must be true of any trace, whatever the program.
 //!
 //! One pass over a whole trace, from its first event. The oracle knows nothing of the kernel's
-//! code, only what its grammar promises. Each rule is in one of three places: the numbers and
+//! code, only what its grammar promises. Each rule is in one of four places: the numbers and
 //! causes of lines here, the lives of tasks, tickets and so on in `lives.rs`, the order in which
-//! tasks run in `queue.rs`.
+//! tasks run in `queue.rs`, primitives in `primitives.rs`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,8 +12,9 @@ use traps::Time;
 
 use super::causes::{Behind, Causes};
 use super::lives::Lives;
+use super::primitives::Primitives;
 use super::queue::Queue;
-use super::{Line, Seq};
+use super::{Line, Seq, Spans};
 
 /// A promise that a trace breaks, and the line that breaks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub struct Checker {
     found: Vec<Violation>,
     lives: Lives,
     queue: Queue,
+    primitives: Primitives,
+    spans: Spans,
     causes: Causes,
     first: Option<Seq>,
     last: Option<(Seq, Time, u64)>,
@@ -72,7 +75,7 @@ const CAUSED: [&str; 6] = ["run", "wake", "deliver", "cancel", "exit", "fire"];
 impl Checker {
     /// The next line.
     pub fn line(&mut self, line: &Line<'_>) {
-        let Checker { found, lives, queue, .. } = self;
+        let Checker { found, lives, queue, primitives, spans, .. } = self;
         let report = &mut |rule, what| found.push(Violation { seq: line.seq, rule, what });
         order(self.last, line, report);
         let first = *self.first.get_or_insert(line.seq);
@@ -91,6 +94,10 @@ impl Checker {
         }
         lives.line(line, report);
         queue.line(line, report);
+        primitives.line(line, report);
+        if spans.leave(line).is_none() && line.verb == "leave" {
+            report("span", format!("no span {} is open", line.word(0)));
+        }
         if self.causes.behind(line) == Behind::Nothing {
             report("root", "nothing is behind it".to_owned());
         }

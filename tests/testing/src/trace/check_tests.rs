@@ -1,6 +1,6 @@
 //! Each rule of the oracle, broken by a small trace; and traces that keep them all.
 
-use super::{check, line};
+use super::{Spans, check, line};
 
 /// Lines from `TURN TASK DETAIL`, numbered from 1, all at one time.
 fn trace(lines: &[&str]) -> String {
@@ -359,4 +359,46 @@ fn a_job_has_one_life_and_its_counts_are_those_of_the_lines() {
         ["1 2 offload o1 running=1 queued=0", "1 0 halt tasks=2 tickets=0 timers=0 handles=0"];
     assert_eq!(life(&left), ["#5 job"]);
     assert_eq!(life(&["1 0 phase close reason=x tasks=0 cause=#9999"]), ["#4 cause"]);
+}
+
+#[test]
+fn a_leave_ends_a_span_of_that_name_that_is_open() {
+    let (enter, leave) = ("1 2 enter pay", "1 2 leave pay");
+    assert_eq!(after_run(&[enter, leave]), NONE);
+    assert_eq!(after_run(&[leave]), ["#3 span"]);
+    assert_eq!(after_run(&[enter, "1 2 leave paid"]), ["#4 span"]);
+    assert_eq!(after_run(&[enter, leave, leave]), ["#5 span"]);
+    let side_by_side = ["1 2 enter a", "1 2 enter b", "1 2 leave a", "1 2 leave b"];
+    assert_eq!(after_run(&side_by_side), NONE);
+}
+
+#[test]
+fn a_span_of_a_task_that_is_over_ends_before_one_of_the_task_that_drops_it() {
+    let dropped = [
+        "1 2 enter pay",
+        "1 3 spawn parent=2",
+        "2 3 run cause=#0004",
+        "2 3 enter pay",
+        "2 3 drop its_grace_is_over",
+        "2 2 leave pay",
+        "2 3 exit dropped cause=#0007",
+    ];
+    assert_eq!(after_run(&dropped), NONE);
+    let text = trace(&dropped);
+    let mut spans = Spans::default();
+    let ended = text.lines().filter_map(|text| spans.leave(&line(text).unwrap()));
+    assert_eq!(ended.collect::<Vec<_>>(), [4], "the inner one, whose `enter` is the fourth line");
+}
+
+#[test]
+fn a_wake_names_the_primitive_of_its_block_and_holders_live() {
+    let block = "1 2 block mutex accounts held-by=2 k=1";
+    assert_eq!(after_run(&[block, "1 2 wake mutex accounts k=1 cause=#0002"]), NONE);
+    assert_eq!(after_run(&[block, "1 2 wake mutex doors k=1 cause=#0002"]), ["#4 primitive"]);
+    assert_eq!(after_run(&[block, "1 2 wake wait q1 k=1 cause=#0002"]), ["#4 primitive"]);
+    assert_eq!(after_run(&["1 2 block mutex accounts held-by=7 k=1"]), ["#3 primitive"]);
+    assert_eq!(after_run(&["1 2 block semaphore few held-by=2,2,2,7,.. k=1"]), ["#3 primitive"]);
+    let ended = ["1 3 spawn parent=2", "1 3 exit dropped cause=#0003"];
+    let waits = ["1 2 block mutex accounts held-by=3 k=1"];
+    assert_eq!(after_run(&[&ended[..], &waits].concat()), ["#5 primitive"]);
 }

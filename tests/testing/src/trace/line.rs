@@ -63,6 +63,16 @@ impl<'t> Line<'t> {
         self.words().nth(nth).unwrap_or_default()
     }
 
+    /// What a `trap`, `block` or `wake` line is about: its detail up to the first key or outcome
+    /// that stands behind it. Of a primitive, its kind and its name.
+    #[must_use]
+    pub fn op(&self) -> &str {
+        let detail = self.detail();
+        let ends = [" = ", " held-by=", " k=", " reg=", " cause=", " at=", " ran="];
+        let end = ends.into_iter().filter_map(|end| detail.find(end)).min();
+        &detail[..end.unwrap_or(detail.len())]
+    }
+
     /// The value behind the first `key=` in the detail. Free text has none.
     #[must_use]
     pub fn key(&self, key: &str) -> Option<&str> {

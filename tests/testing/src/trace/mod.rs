@@ -7,6 +7,8 @@
 //! | `check.rs` | the oracle over a whole trace: the numbers and causes of lines |
 //! | `lives.rs` | the part about what lives in a trace |
 //! | `queue.rs` | the part about the order in which tasks run |
+//! | `primitives.rs` | the part about primitives and who holds them |
+//! | `spans.rs` | which `enter` a `leave` belongs to |
 //! | `mask.rs` | `*` for times |
 //!
 //! [`kernel::trace`] is the grammar.
@@ -26,13 +28,16 @@ mod check;
 mod line;
 mod lives;
 mod mask;
+mod primitives;
 mod queue;
+mod spans;
 
 pub use causes::{Behind, Causes};
 pub use check::{Checker, Violation, check};
 use kernel::trace::Seq;
 pub use line::{Line, ParseError, line, span, trace};
 pub use mask::mask_times;
+pub use spans::Spans;
 
 #[cfg(test)]
 mod check_tests;

@@ -1,0 +1,67 @@
+//! hyper's own HTTP server on trapline: one task per connection, and traps in the service.
+
+mod common;
+
+use std::io;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bytes::Bytes;
+use common::server::{self, Place, Server};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use net::TcpStream;
+use net::interop::{Compat, KernelTimer};
+use traps::shutdown::{hold, until_begun};
+use traps::{Interrupt, clock, sleep, spawn};
+
+/// A peer that is slower with the head of a request is left.
+const HEAD: Duration = Duration::from_secs(10);
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Interrupt> {
+    let text = match request.uri().path() {
+        "/" => "hello from trapline\n".to_owned(),
+        "/clock" => format!("{}\n", clock().await),
+        "/slow" => format!("{}\n", sleep(Duration::from_millis(500)).await?),
+        _ => {
+            let missing = Response::builder().status(404).body(Full::default());
+            return Ok(missing.expect("a status alone is a response"));
+        }
+    };
+    Ok(Response::new(text.into()))
+}
+
+pub async fn connection(stream: TcpStream) -> hyper::Result<()> {
+    // A shutdown waits for the answer that is under way.
+    let _hold = hold();
+    let mut builder = Builder::new();
+    builder.timer(KernelTimer).header_read_timeout(HEAD);
+    let mut served = pin!(builder.serve_connection(Compat::new(stream), service_fn(answer)));
+    if let Some(ended) = until_begun(served.as_mut()).await {
+        return ended;
+    }
+    served.as_mut().graceful_shutdown();
+    served.await
+}
+
+async fn main_task(place: Place) -> io::Result<()> {
+    let mut listener = place.listen()?;
+    while let Some(stream) = listener.accept_until_shutdown().await? {
+        let conn = async {
+            if let Err(error) = connection(stream).await {
+                log::info!("a connection failed: {error}");
+            }
+        };
+        spawn("conn", conn).detached().await;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let args: Server = common::parse("hyper_server", "hyper's own HTTP server on trapline");
+    server::serve(&args.ready(&Default::default(), 0, ""), main_task)
+}
