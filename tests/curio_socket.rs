@@ -12,9 +12,9 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
 use net::pipe::{PipeEnd, duplex};
-use net::{BufReader, Stream, TcpListener, TcpStream};
+use net::{BufReader, Stream, TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use support::{Notes, ms, op, short};
-use traps::{Interruptible, Task, spawn, timeout_after};
+use traps::{Interruptible, spawn, timeout_after};
 
 const LOOPBACK: &str = "127.0.0.1:0";
 
@@ -50,7 +50,7 @@ async fn read_some(stream: &mut impl Stream) -> io::Result<String> {
 }
 
 /// Sends back what comes. Notes all of it.
-async fn echo(mut stream: TcpStream, notes: Notes) -> io::Result<()> {
+async fn echo(mut stream: impl Stream, notes: Notes) -> io::Result<()> {
     notes.add("start");
     loop {
         let got = read_some(&mut stream).await?;
@@ -64,7 +64,7 @@ async fn echo(mut stream: TcpStream, notes: Notes) -> io::Result<()> {
 }
 
 /// Sends two messages and reads the answer to each. Notes them.
-async fn ask_twice(mut stream: TcpStream, notes: &Notes) -> io::Result<()> {
+async fn ask_twice(mut stream: impl Stream, notes: &Notes) -> io::Result<()> {
     for message in ["Msg1", "Msg2"] {
         stream.write_all(message.as_bytes()).await?;
         notes.add(format!("client:{}", read_some(&mut stream).await?));
@@ -150,6 +150,49 @@ mod test_socket {
             server.join().await.unwrap().unwrap();
         });
         assert_eq!(notes.text(), "handler:Msg1 client:Msg1 handler:Msg2 client:Msg2");
+    }
+
+    #[test]
+    fn udp_echo() {
+        let notes = Notes::default();
+        run(async {
+            let server = UdpSocket::bind(LOOPBACK).unwrap();
+            let address = server.local_addr().unwrap();
+            let noted = notes.clone();
+            let serve = async move {
+                let mut buf = [0; 100];
+                let (n, peer) = server.recv_from(&mut buf).await.unwrap();
+                noted.add(format!("server:{}", text(&buf[..n])));
+                server.send_to(&buf[..n], peer).await.unwrap();
+            };
+            spawn("server", serve).detached().await;
+            let (client, mut buf) = (UdpSocket::bind(LOOPBACK).unwrap(), [0; 100]);
+            client.send_to(b"Msg1", address).await.unwrap();
+            let (n, peer) = client.recv_from(&mut buf).await.unwrap();
+            notes.add(format!("client:{}", text(&buf[..n])));
+            assert_eq!(peer, address);
+        });
+        assert_eq!(notes.text(), "server:Msg1 client:Msg1");
+    }
+
+    #[test]
+    fn recvfrom_timeout() {
+        run(async {
+            let (socket, mut buf) = (UdpSocket::bind(LOOPBACK).unwrap(), [0; 100]);
+            assert_eq!(short(&timeout_after(ms(5), socket.recv_from(&mut buf)).await), "TT");
+        });
+    }
+
+    #[test]
+    fn recvfrom_cancel() {
+        run(async {
+            let socket = UdpSocket::bind(LOOPBACK).unwrap();
+            let server = async move { short(&socket.recv_from(&mut [0; 100]).await) };
+            let mut server = spawn("server", server).await;
+            traps::yield_now().await.unwrap();
+            server.cancel("").await.unwrap();
+            assert_eq!(server.join().await, Ok("CAN"));
+        });
     }
 
     #[test]
@@ -444,6 +487,18 @@ mod test_io {
     }
 
     #[test]
+    fn iterline() {
+        run(async {
+            let (mut stream, mut seen) = (sent(&["Msg1\nMsg2\nMsg3\n"]).await, Vec::new());
+            let mut lines = stream.lines(100);
+            while let Some(line) = lines.next().await.unwrap() {
+                seen.push(text(line));
+            }
+            assert_eq!(seen, ["Msg1", "Msg2", "Msg3"]);
+        });
+    }
+
+    #[test]
     fn sendall_cancel() {
         super::run(async {
             let (mut client, mut server) = pair().await;
@@ -505,18 +560,33 @@ mod test_network {
             let (mut listener, address) = listen();
             let noted = notes.clone();
             let server = async move {
-                let mut handlers = Vec::<Task<io::Result<()>>>::new();
-                while let Ok(stream) = listener.accept_stream().await {
-                    handlers.push(spawn("handler", echo(stream, noted.clone())).await);
-                }
-                for handler in &mut handlers {
-                    handler.join().await.unwrap().unwrap();
-                }
+                let accept = async || listener.accept_until_shutdown().await;
+                let serving = net::serve(accept, 10, |mut stream| {
+                    let noted = noted.clone();
+                    async move { echo(&mut *stream, noted).await }
+                });
+                serving.await
             };
             let server = spawn("server", server).await;
             ask_twice(TcpStream::connect(address).await.unwrap(), &notes).await.unwrap();
             server.cancel("").await.unwrap();
         });
+        assert_eq!(notes.text(), ECHOED);
+    }
+
+    #[test]
+    fn unix_echo() {
+        let notes = Notes::default();
+        let path = std::env::temp_dir().join(format!("curio-unix-echo-{}", std::process::id()));
+        run(async {
+            let mut listener = UnixListener::bind(&path).unwrap();
+            let noted = notes.clone();
+            let server = async move { echo(listener.accept_stream().await?, noted).await };
+            let mut server = spawn("server", server).await;
+            ask_twice(UnixStream::connect(&path).await.unwrap(), &notes).await.unwrap();
+            server.join().await.unwrap().unwrap();
+        });
+        std::fs::remove_file(path).ok();
         assert_eq!(notes.text(), ECHOED);
     }
 
@@ -527,6 +597,8 @@ mod test_network {
             assert_eq!(name.kind(), ErrorKind::InvalidInput, "a listener looks up no names");
             let (_listener, address) = listen();
             assert_eq!(TcpListener::bind(address).unwrap_err().kind(), ErrorKind::AddrInUse);
+            let taken = UnixListener::bind(std::env::temp_dir()).unwrap_err();
+            assert_eq!(taken.kind(), ErrorKind::AddrInUse, "a folder is there");
             let no_port = TcpStream::connect("localhost").await.unwrap_err();
             assert_eq!(no_port.kind(), ErrorKind::InvalidInput);
         });
