@@ -156,9 +156,7 @@ pub fn talk_to(
     server.set_short_reads(most);
     let seen = kernel.run(async {
         let mut conn =
-            spawn("conn", async move { serve_connection(server, &handler, &config).await })
-                .detached()
-                .await;
+            spawn("conn", async move { serve_connection(server, &handler, &config).await }).await;
         let mut seen = Seen { text: String::new(), closed_at: None, reads: Vec::new() };
         for act in acts {
             match act {
