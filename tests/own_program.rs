@@ -1,21 +1,26 @@
-//! "Your own program" in the guide compiles, and does what it says.
+//! The five programs of "Getting started" compile, the last one passes its test, and the page shows
+//! them as they are.
 
-use std::time::Duration;
-use traps::{Error, Interrupt, sleep, spawn};
+#![allow(dead_code, reason = "nobody calls `main` of a step")]
 
-async fn program() -> Result<&'static str, Error> {
-    let mut child = spawn("child", async {
-        sleep(Duration::from_secs(1)).await?;
-        Ok::<_, Interrupt>("a second later")
-    })
-    .await;
-    Ok(child.join().await??) // the join's error, and the child's
-}
+#[path = "start/step_1.rs"]
+mod step_1;
+#[path = "start/step_2.rs"]
+mod step_2;
+#[path = "start/step_3.rs"]
+mod step_3;
+#[path = "start/step_4.rs"]
+mod step_4;
+#[path = "start/step_5.rs"]
+mod step_5;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("{}", kernel::run(program())??); // the kernel's error, and the program's
-    Ok(())
-}
+const STEPS: [&str; 5] = [
+    include_str!("start/step_1.rs"),
+    include_str!("start/step_2.rs"),
+    include_str!("start/step_3.rs"),
+    include_str!("start/step_4.rs"),
+    include_str!("start/step_5.rs"),
+];
 
 const PAGE: &str = include_str!("../kernel/src/guide/start.md");
 
@@ -26,17 +31,18 @@ fn block(remark: &str) -> &'static str {
 }
 
 #[test]
-fn the_program_of_the_guide_is_the_one_above() {
-    assert!(
-        include_str!("own_program.rs").contains(block("<!-- program: tests/own_program.rs -->"))
-    );
-    let mut kernel = kernel::Kernel::new(kernel::Sim::new());
-    assert_eq!(kernel.run(program()).unwrap().unwrap(), "a second later");
+fn the_page_shows_each_step_as_it_is() {
+    let shown = |step: usize| block(&format!("<!-- program: tests/start/step_{step}.rs -->"));
+    for step in 1..5 {
+        assert_eq!(shown(step), STEPS[step - 1], "step {step}");
+    }
+    // The last step adds to the one before.
+    assert_eq!(format!("{}\n{}", STEPS[3], shown(5)), STEPS[4]);
 }
 
 #[test]
 fn the_packages_of_the_guide_are_called_so() {
-    let manifest = block("## Your own program");
+    let manifest = block("## An empty crate");
     let packages = [
         ("traps", include_str!("../traps/Cargo.toml")),
         ("kernel", include_str!("../kernel/Cargo.toml")),

@@ -19,6 +19,7 @@
 //!         }
 //!     }
 //! })
+//! .detached()
 //! .await;
 //! news.send("hello")?;
 //! # Ok(())

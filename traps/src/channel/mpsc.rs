@@ -12,6 +12,7 @@
 //!     }
 //!     Ok::<(), Error>(())
 //! })
+//! .detached()
 //! .await;
 //! loop {
 //!     match receiver.recv().await {

@@ -1,0 +1,102 @@
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::rc::Rc;
+use std::time::Duration;
+
+use kernel::{Kernel, Options, Real};
+use net::{BufReader, Connection, Split, Stream, TcpListener, TcpStream, serve};
+use traps::channel::broadcast;
+use traps::shutdown::until_begun;
+use traps::{Either, Signal, race, timeout_after};
+
+/// Clients at a time; others wait until one leaves.
+const CLIENTS: u32 = 100;
+/// The most bytes of a line.
+const LINE: usize = 1024;
+/// Lines that are kept for a client who is slow.
+const KEPT: usize = 64;
+/// How long a client may be silent.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+type Room = broadcast::Sender<Rc<str>>;
+
+async fn client(stream: &mut impl Split, room: Room) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut reader = BufReader::new(reader);
+    let mut lines = reader.lines(LINE);
+    let mut news = room.subscribe();
+    let speak = async {
+        loop {
+            let next = until_begun(timeout_after(PATIENCE, lines.next())).await;
+            // The client has left, or the shutdown has begun.
+            let Some(Some(line)) = next.transpose()? else { return Ok(()) };
+            room.send(format!("{}\n", String::from_utf8_lossy(line)).into())?;
+        }
+    };
+    let hear = async {
+        loop {
+            let line = news.recv().await?;
+            writer.write_all(line.as_bytes()).await?;
+        }
+    };
+    match race(speak, hear).await {
+        Either::Left(ended) | Either::Right(ended) => ended,
+    }
+}
+
+async fn program() -> io::Result<()> {
+    let mut listener = TcpListener::bind("127.0.0.1:7000")?;
+    println!("listening on {}", listener.local_addr()?);
+    let (room, _) = broadcast::channel(KEPT);
+    let handle = |mut stream: Connection<TcpStream>| {
+        let room = room.clone();
+        async move { client(&mut *stream, room).await }
+    };
+    serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::new().shutdown_on(&[Signal::Interrupt]);
+    let mut kernel = Kernel::with_options(Real::new()?, options);
+    kernel.trace_to(BufWriter::new(File::create("chat.trace")?));
+    kernel.run(program())??; // the kernel's error, and the program's
+    Ok(kernel.shutdown()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use net::pipe::duplex;
+    use traps::spawn;
+
+    use super::*;
+
+    #[test]
+    fn all_hear_what_one_says_and_who_is_silent_is_sent_away() {
+        let ran = testing::run(async {
+            let (room, _) = broadcast::channel(KEPT);
+            let (mut tasks, mut ends) = (Vec::new(), Vec::new());
+            for name in ["ann", "ben"] {
+                let (mut theirs, ours) = duplex(LINE);
+                let room = room.clone();
+                let serve = async move { client(&mut theirs, room).await };
+                tasks.push(spawn(name, serve).await);
+                ends.push(ours);
+            }
+            traps::yield_now().await?; // both have subscribed
+            ends[0].write_all(b"hello\r\n").await?;
+            for end in &mut ends {
+                let mut heard = [0; 6];
+                end.read_exact(&mut heard).await?;
+                assert_eq!(&heard, b"hello\n");
+            }
+            for task in &mut tasks {
+                let ended = task.join().await?;
+                assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            }
+            Ok::<(), Box<dyn std::error::Error>>(())
+        });
+        ran.output.unwrap();
+        assert_eq!(ran.took, PATIENCE); // by the virtual clock; the test takes no time
+    }
+}
