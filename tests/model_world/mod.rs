@@ -6,6 +6,7 @@ mod steps;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -17,6 +18,7 @@ use traps::sync::{
     Barrier, Condition, Event, Mutex, MutexGuard, OnceCell, Permit, RwLock, RwLockReadGuard,
     RwLockWriteGuard, Semaphore,
 };
+use traps::threads::panic_message;
 use traps::{Interrupt, Task};
 
 use crate::common_kernel::poll_once;
@@ -285,7 +287,12 @@ impl<F: Future> Future for Watched<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let now = self.world.clock.now();
         self.world.model.borrow_mut().begin_poll(self.task, now);
-        self.body.as_mut().poll(cx)
+        let polled = catch_unwind(AssertUnwindSafe(|| self.body.as_mut().poll(cx)));
+        polled.unwrap_or_else(|panic| {
+            let said = || format!("task {} panics: {}", self.task, panic_message(&*panic));
+            self.world.model.borrow_mut().is_wrong(said);
+            resume_unwind(panic)
+        })
     }
 }
 

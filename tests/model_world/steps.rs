@@ -18,6 +18,10 @@ pub async fn script(w: Rc<World>, task: usize, steps: Vec<Step>) {
     let w = &*w;
     let held = Held::default();
     for step in steps {
+        // Who waits for the condition has the lock.
+        if step.needs_lock() && !held.borrow().iter().any(Hold::is_lock) {
+            take(w, task, Step::Within(3, Op::Lock(0)), &held).await;
+        }
         let is_cancelled = w.model.borrow().is_cancelled(task);
         let step = match step {
             Step::Do(op) | Step::Race(op, _) if is_cancelled => Step::Within(2, op),
