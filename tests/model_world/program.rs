@@ -23,6 +23,8 @@ impl Dice {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     Sleep(u64),
+    /// A sleep that no interrupt ends.
+    Shielded(u64),
     Yield,
     Lock(usize),
     Read,
@@ -272,8 +274,11 @@ fn step(dice: &mut Dice, kinds: &[usize], queue: usize, tasks: usize) -> Step {
             act => act,
         }),
         10 | 11 => Step::Within(1 + dice.roll(3), op(dice, kinds, queue)),
-        12 => Step::Race(op(dice, kinds, queue), Op::Sleep(1 + dice.roll(3))),
-        13 => Step::Race(Op::Sleep(1 + dice.roll(3)), op(dice, kinds, queue)),
+        12 | 13 => {
+            let (op, span) = (op(dice, kinds, queue), 1 + dice.roll(3));
+            let sleep = if dice.roll(3) == 0 { Op::Shielded(span) } else { Op::Sleep(span) };
+            if dice.roll(2) == 0 { Step::Race(op, sleep) } else { Step::Race(sleep, op) }
+        }
         14 => match dice.roll(3) {
             0 => Step::Race(Op::Yield, op(dice, kinds, queue)),
             1 => Step::Once(op(dice, kinds, queue)),
