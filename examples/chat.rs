@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::server::{self, Place, Server};
 use common::values::millis;
-use net::{BufReader, Connection, TcpStream, serve};
+use net::{BufReader, Connection, Stream, TcpStream, serve};
 use traps::shutdown::until_begun;
 use traps::{Either, Interrupt, WaitQueue, race, timeout_after};
 

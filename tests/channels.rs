@@ -384,7 +384,7 @@ fn the_log_shows_the_users_place_of_each_wait() {
         timeout_after(soon, full.join()).await.unwrap_err();
     });
     let waits: Vec<&str> =
-        ran.trace.lines().filter(|line| line.contains(" block    wait q")).collect();
+        ran.trace.lines().filter(|line| line.contains(" block ") && line.contains(" q")).collect();
     assert_eq!(waits.len(), 12, "{}", ran.trace);
     assert!(waits.iter().all(|line| line.contains("at=tests/channels.rs:")), "{waits:#?}");
 }
@@ -821,7 +821,7 @@ fn each_order_gives_its_items_as_it_says_and_equal_ones_as_they_came() {
 }
 
 #[test]
-fn curio_join_waits_until_all_items_are_done_and_an_interrupt_of_it_changes_nothing() {
+fn join_waits_until_all_items_are_done_and_an_interrupt_of_it_changes_nothing() {
     on_sim(async {
         let queue = Queue::bounded(2);
         queue.join().await.unwrap();

@@ -100,7 +100,7 @@ fn a_server_that_is_told_to_stop() {
         let mut clients = Vec::new();
         for name in ["idle", "busy", "late"] {
             let (server, client) = duplex(1 << 16);
-            spawn(name, serve(server, config.clone())).await;
+            spawn(name, serve(server, config.clone())).detached().await;
             clients.push(client);
         }
         let [mut idle, mut busy, mut late] = clients.try_into().expect("there are three");

@@ -144,8 +144,18 @@ fn bad_command_lines_get_a_clear_error() {
 
 #[test]
 fn every_example_has_help_and_a_version() {
-    let others =
-        ["echo", "chat", "proxy", "http", "fetch", "hyper_server", "hyper_client", "tls_echo"];
+    let others = [
+        "echo",
+        "chat",
+        "proxy",
+        "http",
+        "fetch",
+        "hyper_server",
+        "hyper_client",
+        "tls_echo",
+        "udp_echo",
+        "unix_echo",
+    ];
     for name in LESSONS.into_iter().chain(others) {
         assert_eq!(output(name, &["--version"]), format!("{name} 0.1.0\n"));
         let help = output(name, &["--help"]);

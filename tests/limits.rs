@@ -31,6 +31,10 @@ fn value<'t>(printed: &'t str, block: &str, option: &str) -> &'t str {
     found.unwrap_or_else(|| panic!("{block} {option}: {printed}")).trim_end_matches(',')
 }
 
+/// The examples that are servers.
+const SERVERS: [&str; 8] =
+    ["echo", "chat", "proxy", "http", "udp_echo", "unix_echo", "hyper_server", "tls_echo"];
+
 #[test]
 fn f29_every_example_prints_the_defaults_and_ends() {
     let defaults = [
@@ -46,7 +50,7 @@ fn f29_every_example_prints_the_defaults_and_ends() {
             let name = path.file_stem().unwrap().to_str().unwrap();
             let printed = printed(name, &["--print-limits"]);
             // A server begins its shutdown by a signal.
-            let of_servers = if ["echo", "chat", "proxy", "http"].contains(&name) { 1 } else { 0 };
+            let of_servers = usize::from(SERVERS.contains(&name));
             for block in &defaults[of_servers..] {
                 assert!(printed.contains(block), "{name}: {printed}");
             }

@@ -121,6 +121,22 @@ impl Common {
         self.print_lists(&self.options(), &listener, &config, "");
     }
 
+    /// Prints the list that was asked for, or gives a kernel that a signal shuts down: that of an
+    /// example that serves, and is not one of the [`server`]s.
+    pub fn until_signal(&self) -> io::Result<Kernel<Real>> {
+        self.print_default_lists();
+        let options = self.options().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
+        self.kernel(Real::new()?, options)
+    }
+
+    /// Says where it listens on standard output, unless that is the trace's. A closed standard
+    /// output is no error.
+    pub fn say_where(&self, place: impl Display) {
+        if self.trace.as_deref() != Some("-") {
+            let _ = writeln!(io::stdout(), "listening on {place}");
+        }
+    }
+
     /// A kernel over any machine, with this trace.
     pub fn kernel<M: Machine>(&self, machine: M, options: Options) -> io::Result<Kernel<M>> {
         let mut kernel = Kernel::with_options(machine, options);

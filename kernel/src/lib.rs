@@ -70,7 +70,7 @@ pub mod guide {
     //! The guide. [`start`]: a first program. [`reading`]: how to read a trace. [`time`]: sleeps,
     //! timeouts and cancellation. [`outside`]: threads, signals and shutdown, with five rules for
     //! new code. [`recipes`]: what is a few lines over the rest. [`speed`]: what each operation
-    //! costs. [`rows`]: each promise with its tests.
+    //! costs. [`rows`]: each promise with its tests. [`curio`]: Curio's own tests, case by case.
 
     pub mod start {
         #![doc = include_str!("guide/start.md")]
@@ -92,6 +92,9 @@ pub mod guide {
     }
     pub mod rows {
         #![doc = include_str!("guide/rows.md")]
+    }
+    pub mod curio {
+        #![doc = include_str!("guide/curio.md")]
     }
 }
 mod kernel;

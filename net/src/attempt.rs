@@ -35,14 +35,14 @@ pub(crate) fn is_any(descriptor: impl AsFd, flags: PollFlags) -> Result<bool, Er
 /// first, so readiness that went to a wait which nobody finished is found by the try.
 #[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
 #[inline]
-pub(crate) fn until_done<T, W, E>(
+pub(crate) fn until_done<T, W, U, E>(
     waits_first: bool,
     site: Site,
     mut wait: impl FnMut() -> W,
     mut attempt: impl FnMut() -> Option<io::Result<T>>,
 ) -> impl Future<Output = io::Result<T>>
 where
-    W: Future<Output = Result<(), E>>,
+    W: Future<Output = Result<U, E>>,
     io::Error: From<E>,
 {
     async move {

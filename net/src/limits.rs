@@ -77,3 +77,7 @@ pub(crate) const INTERIM: usize = 8;
 
 /// Buffers that wait for their next use; more are freed.
 pub(crate) const SPARE: usize = 64;
+
+/// How long a connection to one address of several may take before the next address is tried as
+/// well: what RFC 8305 recommends.
+pub(crate) const ATTEMPT_DELAY: Duration = Duration::from_millis(250);

@@ -1,15 +1,17 @@
-//! Listening for TCP connections.
+//! Listening for connections of either family.
 
 use std::ffi::c_int;
 use std::fmt;
 use std::future::Future;
-use std::io::{self, ErrorKind};
+use std::io;
+use std::marker::PhantomData;
 use std::net::{self, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::panic::Location;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
+use rustix::net::{accept_with, acceptfrom_with};
 use traps::connection_deadline;
 use traps::core::names::Site;
 use traps::io::{Direction, Io};
@@ -17,10 +19,11 @@ use traps::shutdown::until_begun;
 
 use crate::attempt::{attempt, is_any, now, until_done};
 use crate::back_off::{BackOff, Trouble};
+use crate::family::{Family, Inet, local_addr};
 use crate::limits::{BACK_OFF_FIRST, LAST_TRIES};
-use crate::resolve::failed;
-use crate::socket::tcp_socket;
-use crate::tcp::TcpStream;
+use crate::resolve::{failed, ip_address};
+use crate::socket::{FLAGS, tcp_socket};
+use crate::stream_socket::StreamSocket;
 
 /// How to listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,20 +42,26 @@ impl Default for Options {
     }
 }
 
-/// A socket that accepts TCP connections.
-pub struct TcpListener {
+/// A socket that accepts connections of a family: a [`TcpListener`] or a
+/// [`UnixListener`](crate::UnixListener).
+pub struct Listener<F> {
+    /// Of either family, whatever the name of the type.
     io: Io<net::TcpListener>,
     backlog: u32,
     back_off: BackOff,
+    family: PhantomData<F>,
 }
 
-impl fmt::Debug for TcpListener {
+/// A socket that accepts TCP connections.
+pub type TcpListener = Listener<Inet>;
+
+impl<F: Family> fmt::Debug for Listener<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TcpListener").field("io", &self.io).finish_non_exhaustive()
+        f.debug_struct("Listener").field("io", &self.io).finish_non_exhaustive()
     }
 }
 
-impl TcpListener {
+impl Listener<Inet> {
     /// Listens on an IP address and port with the default [`Options`]; port 0 lets the system
     /// choose. Never blocks, so it looks up no names.
     ///
@@ -64,24 +73,30 @@ impl TcpListener {
         TcpListener::bind_with(address, Options::default())
     }
 
-    /// Like [`TcpListener::bind`], with options.
+    /// Like [`Listener::bind`], with options.
     ///
     /// # Errors
     ///
-    /// As for [`TcpListener::bind`].
+    /// As for [`Listener::bind`].
     pub fn bind_with(address: impl ToString, options: Options) -> io::Result<TcpListener> {
         let address = address.to_string();
-        let no_address = "expected an IP address and a port; resolve a name first";
-        let known =
-            address.parse().map_err(|_| io::Error::new(ErrorKind::InvalidInput, no_address));
-        let socket = known.and_then(|known| listen(known, options));
+        let socket = ip_address(&address).and_then(|known| listen(known, options));
         let socket = socket.map_err(|error| failed(format!("listen on {address}"), error))?;
-        let backlog = options.backlog.min(most_backlog().unwrap_or(u32::MAX));
-        Ok(TcpListener { io: Io::new(socket.into()), backlog, back_off: BackOff::default() })
+        Ok(Listener::from_socket(socket, options.backlog))
+    }
+}
+
+impl<F: Family> Listener<F> {
+    /// Takes a socket in non-blocking mode that listens, with the backlog that was asked for.
+    pub(crate) fn from_socket(socket: impl Into<OwnedFd>, backlog: u32) -> Listener<F> {
+        let backlog = backlog.min(most_backlog().unwrap_or(u32::MAX));
+        let io = Io::new(socket.into().into());
+        Listener { io, backlog, back_off: BackOff::default(), family: PhantomData }
     }
 
     /// How many connections may wait to be accepted: what was asked for, or the system's
-    /// `net.core.somaxconn` as it was at the time, which cuts it silently.
+    /// `net.core.somaxconn` as it was at the time, which cuts it silently. What was asked for an
+    /// inherited listener is not known: then it is the system's.
     #[must_use]
     pub fn backlog(&self) -> u32 {
         self.backlog
@@ -97,8 +112,8 @@ impl TcpListener {
     /// # Errors
     ///
     /// The system's.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.local_addr()
+    pub fn local_addr(&self) -> io::Result<F::Address> {
+        local_addr::<F>(&*self.io)
     }
 
     /// Accepts one connection, with the address of its peer; blocks while none is there. One
@@ -113,18 +128,18 @@ impl TcpListener {
     /// `ResourceBusy` if another task accepts already; the interrupt that ended the wait: no
     /// connection was accepted then. Any other error of the system means that it does not listen.
     #[track_caller]
-    pub fn accept(&mut self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> {
-        self.accept_by(accept_with_address, Location::caller())
+    pub fn accept(&mut self) -> impl Future<Output = io::Result<(StreamSocket<F>, F::Address)>> {
+        self.accept_by(accept_from, Location::caller())
     }
 
-    /// Like [`TcpListener::accept`] for who does not need the address of each peer, which the
-    /// system then does not copy ([`TcpStream::peer_addr`] asks for it).
+    /// Like [`Listener::accept`] for who does not need the address of each peer, which the
+    /// system then does not copy ([`StreamSocket::peer_addr`] asks for it).
     ///
     /// # Errors
     ///
-    /// As for [`TcpListener::accept`].
+    /// As for [`Listener::accept`].
     #[track_caller]
-    pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<TcpStream>> {
+    pub fn accept_stream(&mut self) -> impl Future<Output = io::Result<StreamSocket<F>>> {
         self.accept_by(accept_stream, Location::caller())
     }
 
@@ -159,16 +174,18 @@ impl TcpListener {
         Ok(())
     }
 
-    /// Like [`TcpListener::accept_stream`] until the kernel shuts down; then gives, one after the
+    /// Like [`Listener::accept_stream`] until the kernel shuts down; then gives, one after the
     /// other, the connections that wait in the backlog already, and at last `None`; also if
     /// descriptors have run out and none is free after three short back-offs. Drop the listener
     /// then: whom the system has let in since that last look is reset, and nobody else gets in.
     ///
     /// # Errors
     ///
-    /// As for [`TcpListener::accept`].
+    /// As for [`Listener::accept`].
     #[track_caller]
-    pub fn accept_until_shutdown(&mut self) -> impl Future<Output = io::Result<Option<TcpStream>>> {
+    pub fn accept_until_shutdown(
+        &mut self,
+    ) -> impl Future<Output = io::Result<Option<StreamSocket<F>>>> {
         let site = Location::caller();
         async move {
             match until_begun(self.accept_by(accept_stream, site)).await {
@@ -179,7 +196,7 @@ impl TcpListener {
     }
 
     /// One that waits in the backlog, if one does.
-    async fn accept_waiting(&mut self, site: Site) -> io::Result<Option<TcpStream>> {
+    async fn accept_waiting(&mut self, site: Site) -> io::Result<Option<StreamSocket<F>>> {
         // Those who wait must not hold up the end of those who are served for long.
         for tries in 0..=LAST_TRIES {
             // Also at first: nothing was tried before if the budget was spent.
@@ -230,8 +247,6 @@ fn most_backlog() -> Option<u32> {
     std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
-const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-
 /// Accepts a connection. Without a descriptor for it the system fails before it looks whether
 /// there is one, so that is asked for then.
 fn accept_one<T>(
@@ -246,14 +261,15 @@ fn accept_one<T>(
 
 /// Accepts a connection in non-blocking mode, by one system call.
 #[inline]
-fn accept_stream(io: &Io<net::TcpListener>) -> Result<TcpStream, Errno> {
-    Ok(TcpStream::from_socket(accept_with(&**io, FLAGS)?).accepted_by(io))
+fn accept_stream<F: Family>(io: &Io<net::TcpListener>) -> Result<StreamSocket<F>, Errno> {
+    Ok(StreamSocket::from_socket(accept_with(&**io, FLAGS)?).accepted_by(io))
 }
 
 /// Accepts a connection, with the address of its peer.
-fn accept_with_address(io: &Io<net::TcpListener>) -> Result<(TcpStream, SocketAddr), Errno> {
+fn accept_from<F: Family>(
+    io: &Io<net::TcpListener>,
+) -> Result<(StreamSocket<F>, F::Address), Errno> {
     let (stream, peer) = acceptfrom_with(&**io, FLAGS)?;
-    let peer = peer.and_then(|peer| peer.try_into().ok());
-    let stream = TcpStream::from_socket(stream).accepted_by(io);
-    Ok((stream, peer.expect("a TCP connection has an IP address")))
+    let stream = StreamSocket::from_socket(stream).accepted_by(io);
+    Ok((stream, F::address(peer).expect("a peer is of the listener's family")))
 }

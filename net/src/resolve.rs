@@ -38,6 +38,12 @@ pub fn resolve<A: ToString>(
     }
 }
 
+/// An IP address and port that need no look-up.
+pub(crate) fn ip_address(text: &str) -> io::Result<SocketAddr> {
+    let no_address = "expected an IP address and a port; resolve a name first";
+    text.parse().map_err(|_| io::Error::new(ErrorKind::InvalidInput, no_address))
+}
+
 fn has_port(name: &str) -> bool {
     name.rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())

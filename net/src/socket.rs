@@ -1,16 +1,17 @@
-//! What a connection knows about its socket, and what is done with it.
+//! What a connection knows about its socket, and what is done with it, of whatever family it is.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::event::PollFlags;
 use rustix::io::{Errno, writev};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with};
 use socket2::{Domain, Protocol, SockRef, Type};
 use traps::core::names::Site;
 use traps::io::{Descriptor, Direction, Io, Ready, Source};
@@ -21,7 +22,7 @@ use crate::attempt::{attempt, is_any, until_done};
 /// A socket of which no duplicate exists, nothing here hands out its descriptor; and what is known
 /// about it, where it takes no room. One reads it, one writes it: each of them has its own half.
 pub(crate) struct Socket {
-    pub(crate) stream: TcpStream,
+    pub(crate) fd: OwnedFd,
     /// Bytes that the system has taken.
     pub(crate) written: Cell<u64>,
     /// The last read emptied the socket, or a try found nothing, so the next read waits without
@@ -43,7 +44,8 @@ pub(crate) struct Socket {
     ///
     /// A wait that was begun clears this, also when it is interrupted or dropped: then its edge
     /// may be lost with it, and the next read must try. One case is left: a read stops short at
-    /// TCP urgent data, and what follows the mark is then found when more arrives.
+    /// TCP urgent data, or where descriptors were sent over a Unix socket, and what follows the
+    /// mark is then found when more arrives.
     pub(crate) drained: Cell<bool>,
     /// The last write filled the socket, so the next one waits without trying: the system makes an
     /// edge for whoever was refused room, and a short write was refused the rest. A wait that was
@@ -52,21 +54,21 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream) -> Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Socket {
         let (drained, full) = (Cell::new(false), Cell::new(false));
-        Socket { stream, written: Cell::new(0), drained, full }
+        Socket { fd, written: Cell::new(0), drained, full }
     }
 }
 
 impl Source for Socket {
     fn descriptor(&self) -> Descriptor {
-        Descriptor::Real(self.stream.as_raw_fd())
+        Descriptor::Real(self.fd.as_raw_fd())
     }
     fn kind(&self) -> char {
         'c'
     }
     fn into_owner(self) -> Option<OwnedFd> {
-        Some(self.stream.into())
+        Some(self.fd)
     }
     fn is_sole(&self) -> bool {
         true
@@ -81,6 +83,16 @@ pub(crate) fn tcp_socket(address: SocketAddr) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
+/// How every socket is made.
+pub(crate) const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// A new socket that has this address.
+pub(crate) fn bound(kind: SocketType, address: &impl SocketAddrArg) -> Result<OwnedFd, Errno> {
+    let fd = socket_with(address.as_any().address_family(), kind, FLAGS, None)?;
+    bind(&fd, address)?;
+    Ok(fd)
+}
+
 // ---- Reading ------------------------------------------------------------------------------------
 
 /// Reads what is there; `None` where nothing is.
@@ -93,8 +105,8 @@ pub(crate) fn receive(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usiz
         // Where nothing is there, the system would say so of this too.
         return Some(Ok(0));
     }
-    let Socket { stream, drained, .. } = &**io;
-    let done = attempt(|| recv(stream, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
+    let Socket { fd, drained, .. } = &**io;
+    let done = attempt(|| recv(fd, &mut *buf, RecvFlags::empty()).map(|(n, _)| n));
     if let Some(Ok(n)) = done {
         io.note(Direction::Read, n);
     }
@@ -107,7 +119,6 @@ pub(crate) fn receive(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usiz
 }
 
 /// Reads what is there into `buf`, waiting until something is.
-#[inline]
 pub(crate) fn read(
     io: &Io<Socket>,
     buf: &mut [u8],
@@ -147,7 +158,7 @@ impl<'a> Readable<'a> {
     fn look(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         *self = match self {
             Readable::New(io, site) if take_budget() => {
-                if let Some(looked) = attempt(|| recv(&io.stream, &mut [0], RecvFlags::PEEK)) {
+                if let Some(looked) = attempt(|| recv(&io.fd, &mut [0], RecvFlags::PEEK)) {
                     return Poll::Ready(looked.map(drop));
                 }
                 Readable::Wait(ready_to_read(io, site))
@@ -186,10 +197,10 @@ pub(crate) fn transmit(io: &Io<Socket>, bytes: &[u8]) -> Option<io::Result<usize
 fn transmit_by(
     io: &Io<Socket>,
     offered: usize,
-    operation: impl Fn(&TcpStream) -> Result<usize, Errno>,
+    operation: impl Fn(&OwnedFd) -> Result<usize, Errno>,
 ) -> Option<io::Result<usize>> {
-    let Socket { stream, written, full, .. } = &**io;
-    let done = attempt(|| operation(stream));
+    let Socket { fd, written, full, .. } = &**io;
+    let done = attempt(|| operation(fd));
     if let Some(Ok(n)) = done {
         full.set(n < offered);
         written.set(written.get() + n as u64);
@@ -206,7 +217,6 @@ fn room_to_write(io: &Io<Socket>, site: Site) -> Ready<'_, Socket> {
 
 /// Writes all of `bytes`, waiting whenever there is no room.
 #[allow(clippy::manual_async_fn, reason = "an async fn has its arguments twice")]
-#[inline]
 pub(crate) fn write_all(
     io: &Io<Socket>,
     mut bytes: &[u8],
@@ -242,14 +252,21 @@ pub(crate) async fn write(
     until_done(0 < size && io.full.get(), site, || room_to_write(io, site), attempt).await
 }
 
-// ---- The peer -----------------------------------------------------------------------------------
+// ---- The ends -----------------------------------------------------------------------------------
+
+/// Ends one direction or both.
+pub(crate) fn shutdown(io: &Io<Socket>, how: Shutdown) -> io::Result<()> {
+    io.drained.set(false);
+    io.full.set(false);
+    SockRef::from(&io.fd).shutdown(how)
+}
 
 /// Waits until the peer has closed its side, or the connection has failed.
 pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
     loop {
         // First: no system call is made where nothing arrives.
         ready_to_read(io, site).await?;
-        if is_any(&io.stream, PollFlags::RDHUP)? {
+        if is_any(&io.fd, PollFlags::RDHUP)? {
             return Ok(());
         }
     }
@@ -258,9 +275,13 @@ pub(crate) async fn closed(io: &Io<Socket>, site: Site) -> io::Result<()> {
 /// Waits until nothing that was written is unsent.
 pub(crate) async fn sent(io: &Io<Socket>, site: Site) -> io::Result<()> {
     // From now on the system says that there is room where nothing is unsent, and only there.
-    SockRef::from(&io.stream).set_tcp_notsent_lowat(1)?;
+    match SockRef::from(&io.fd).set_tcp_notsent_lowat(1) {
+        // Not TCP: what is written is the peer's at once.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => return Ok(()),
+        set => set?,
+    }
     io.full.set(false);
-    while !is_any(&io.stream, PollFlags::OUT)? {
+    while !is_any(&io.fd, PollFlags::OUT)? {
         room_to_write(io, site).await?;
     }
     Ok(())

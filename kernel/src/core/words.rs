@@ -69,9 +69,8 @@ impl<M: Machine> Core<M> {
 
     /// The tasks that hold what the waiters of a queue want, in the order of their numbers.
     pub(crate) fn holders(&self, queue: &Queue) -> Vec<u64> {
-        let records = self.gate.records();
         let holders = queue.primitive.get().map(|primitive| primitive.holders.borrow());
-        let number = |task: &TaskRef| Some(records.scopes.get(*task)?.number);
+        let number = |task: &TaskRef| Some(self.tasks[self.find(*task)?].id);
         let numbers = holders.iter().flat_map(|tasks| tasks.iter()).filter_map(number);
         numbers.collect::<BTreeSet<_>>().into_iter().collect()
     }

@@ -21,11 +21,12 @@ use traps::io::Direction;
 use traps::{Interruptible, budget_from, current_deadline, take_budget};
 
 use crate::attempt::attempt;
+use crate::family::Family;
 use crate::pipe::PipeEnd;
 use crate::process::Pipe;
-use crate::socket::{receive, transmit};
+use crate::socket::{self, receive, transmit};
 use crate::stream::Stream;
-use crate::tcp::TcpStream;
+use crate::stream_socket::StreamSocket;
 
 #[cfg(feature = "hyper")]
 pub use self::hyper::{KernelExecutor, KernelTimer, io_error};
@@ -152,7 +153,7 @@ pub trait TwoWay: 'static {
     fn end(this: &mut Rc<Self>) -> io::Result<()>;
 }
 
-impl TwoWay for TcpStream {
+impl<F: Family + 'static> TwoWay for StreamSocket<F> {
     fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
         if self.io.drained.get() && !buf.is_empty() { None } else { receive(&self.io, buf) }
     }
@@ -169,8 +170,7 @@ impl TwoWay for TcpStream {
     }
 
     fn end(this: &mut Rc<Self>) -> io::Result<()> {
-        this.io.full.set(false);
-        this.io.stream.shutdown(Shutdown::Write)
+        socket::shutdown(&this.io, Shutdown::Write)
     }
 }
 
