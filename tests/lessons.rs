@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use testing::trace;
 
-const LESSONS: [&str; 6] = ["hello", "nested", "phases", "linger", "worker", "spin"];
+const LESSONS: [&str; 7] = ["hello", "nested", "phases", "linger", "worker", "spin", "producer"];
 
 fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -49,6 +49,26 @@ fn every_lesson_prints_its_golden_trace() {
         assert_checks(name, &printed);
         support::compare(name, &printed);
     }
+}
+
+/// The report of the kernel stands on standard error as it is to be read.
+#[test]
+fn the_philosophers_are_told_who_waits_for_whom() {
+    for args in [&["--virtual"][..], &[]] {
+        let ran = run("philosophers", args);
+        assert_eq!(ran.status.code(), Some(1));
+        let said = String::from_utf8(ran.stderr).unwrap();
+        let (_, circle) = said.split_once("deadlock of 5 tasks:").expect("it is told");
+        let expected = "
+ 3 Aristotle waits for mutex fork-1, held by 4 Kant
+ 4 Kant waits for mutex fork-2, held by 5 Marx
+ 5 Marx waits for mutex fork-3, held by 6 Russell
+ 6 Russell waits for mutex fork-4, held by 7 Spinoza
+ 7 Spinoza waits for mutex fork-0, held by 3 Aristotle
+";
+        assert_eq!(circle, expected, "{said}");
+    }
+    assert_checks("philosophers", &output("philosophers", &["--virtual", "--ordered"]));
 }
 
 #[test]
@@ -153,6 +173,7 @@ fn every_example_has_help_and_a_version() {
         "hyper_server",
         "hyper_client",
         "tls_echo",
+        "philosophers",
         "udp_echo",
         "unix_echo",
     ];
