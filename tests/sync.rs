@@ -8,7 +8,7 @@ use std::rc::Rc;
 use kernel::{Kernel, Sim};
 use testing::{Ran, run, sweep};
 use traps::sync::{Barrier, Condition, Event, Mutex, MutexGuard, OnceCell, RwLock, Semaphore};
-use traps::{Either, Error, Interrupt, Task, foreign, join, race, spawn, yield_now};
+use traps::{Either, Error, Interrupt, Task, foreign, join, race, shield, spawn, yield_now};
 
 /// What happened, in order.
 #[derive(Clone, Default)]
@@ -549,6 +549,26 @@ fn a_notification_of_a_wait_that_is_dropped_is_for_the_next() {
         });
         assert_eq!(notes.text(), "true second", "{midway}");
     }
+}
+
+#[test]
+fn an_interrupt_of_a_wait_that_is_dropped_before_it_has_the_lock_is_kept_for_the_next_trap() {
+    let ended = run(async {
+        let tank = Rc::new(Tank::default());
+        let theirs = tank.clone();
+        let wait = async move {
+            let mut guard = theirs.level.lock().await?;
+            // A few turns that the cancellation does not end.
+            assert!(give_up_at(shield(turns(5)), &mut guard, &theirs.changed).await);
+            yield_now().await
+        };
+        let mut task = spawn("waiter", wait).await;
+        turns(1).await;
+        let _guard = tank.level.lock().await.unwrap();
+        task.cancel_now("");
+        task.join().await.unwrap()
+    });
+    assert!(ended.output.unwrap_err().is_cancelled());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::held::{Held, OnDrop};
 use super::mutex::MutexGuard;
+use crate::core::filing::unread;
 use crate::core::scope::shield_from;
 use crate::{Interrupt, WaitQueue};
 
@@ -64,7 +65,7 @@ impl Condition {
     /// # Panics
     ///
     /// If this future is dropped midway, a later use of the guard panics: the mutex is not locked.
-    /// A notification that it had is for the next in line.
+    /// A notification that it had is for the next in line, and an interrupt is pending again.
     #[track_caller]
     pub fn wait<T>(
         &self,
@@ -96,11 +97,17 @@ impl Condition {
                 // No other task runs between the two: no notification is missed.
                 guard.locked = None;
                 let woken = self.line.wait_from(site).await;
-                // If this future is dropped before the mutex is locked, the notification passes on.
-                let mut passes = OnDrop(woken.is_ok().then_some(|| self.line.wake(1)));
+                // If this future is dropped before the mutex is locked, the notification passes on,
+                // or the interrupt is pending again.
+                let gives_back = || match &woken {
+                    Ok(()) => self.line.wake(1),
+                    Err(interrupt) => unread(interrupt),
+                };
+                let mut if_dropped = OnDrop(Some(gives_back));
                 let held = shield_from(site, Held::take(guard.mutex.line.clone(), site)).await;
                 let held = held.expect("a shield holds interrupts back");
-                passes.0 = None;
+                if_dropped.0 = None;
+                drop(if_dropped);
                 guard.locked = Some((guard.mutex.value.borrow_mut(), held));
                 woken?;
             }
