@@ -2,10 +2,13 @@
 //! the report names the tasks that wait for each other in a circle.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Error, Kernel, Machine, Options, Real, Sim};
+use traps::sync::Semaphore;
 use traps::{
     Interrupt, Signal, WaitQueue, current_task, foreign, join, outside, shutdown, sleep, spawn,
     timeout_after, wait_signal, yield_now,
@@ -232,6 +235,42 @@ fn a_block_line_names_the_primitive_and_its_holders() {
     assert!(has("block    semaphore few held-by=2 k=7 "), "{}", ran.trace);
     assert!(has("wake     semaphore few k=7 "), "{}", ran.trace);
     assert!(has("block    gate q2 k="), "{}", ran.trace);
+}
+
+/// A permit may have moved to another task, which gives it back later; a waker may end a wait.
+#[test]
+fn what_somebody_else_may_end_is_in_no_deadlock() {
+    let mut kernel = Kernel::new(Sim::new());
+    let few = Semaphore::named("few", 1);
+    let main = async {
+        let acceptor = async move {
+            let moved = few.acquire().await?;
+            let late = async move {
+                sleep(HOUR).await?;
+                drop(moved);
+                Ok::<_, Interrupt>(())
+            };
+            spawn("late", late).detached().await;
+            few.acquire().await.map(drop)
+        };
+        spawn("acceptor", acceptor).detached().await;
+        let woken = async {
+            let lock = lock("left");
+            take(&lock).await?;
+            let mut waker = None;
+            let kept = poll_fn(|cx| {
+                waker = Some(cx.waker().clone());
+                Poll::<()>::Pending
+            });
+            join(kept, take(&lock)).await.1
+        };
+        spawn("woken", woken).detached().await;
+        sleep(MS).await
+    };
+    kernel.run(main).unwrap().unwrap();
+    let table = kernel.task_table().to_string();
+    assert!(table.contains(" semaphore few held-by=3 ") && table.contains(" woken "), "{table}");
+    assert!(!table.contains("deadlock of"), "{table}");
 }
 
 #[test]

@@ -122,12 +122,6 @@ fn who_has_a_lock_or_makes_a_value_is_named_in_a_deadlock() {
     });
     assert_eq!(said, "2 main waits for mutex accounts, held by 2 main");
     let said = circle(async {
-        let two = Semaphore::named("two", 2);
-        let _permits = (two.acquire().await?, two.try_acquire());
-        two.acquire().await.map(drop)
-    });
-    assert_eq!(said, "2 main waits for semaphore two, held by 2 main");
-    let said = circle(async {
         let pool = Rc::new(OnceCell::named("pool"));
         let init = async || pool.get_or_try_init(async || Ok::<_, Interrupt>(1)).await.copied();
         pool.get_or_try_init(init).await.map(drop)

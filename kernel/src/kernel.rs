@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::panic::{Location, resume_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ impl<M: Machine> Kernel<M> {
             signals: Signals::default(),
             shutdown: Shutdown::default(),
             watchdog: Watchdog::default(),
+            remotes: Arc::default(),
         };
         Kernel { core, services }
     }
@@ -237,7 +239,7 @@ impl<M: Machine> Kernel<M> {
     /// One turn. After the machine has failed, no new requests are accepted from other threads;
     /// results of jobs and wakes are still handled in a shutdown.
     pub(crate) fn turn(&mut self, main: MainPoll<'_>) -> Result<(), Error> {
-        if hangs(&self.core, || self.counters()) {
+        if hangs(&self.core, &self.services.remotes, || self.counters()) {
             return Err(self.hang());
         }
         let Kernel { core, services } = self;
@@ -349,7 +351,9 @@ impl<M: Machine> Kernel<M> {
     /// tasks wait for. From the next run on the signal no longer ends the process.
     ///
     /// The hook is called inside the kernel's loop: it must not block. A panic in it ends nothing.
-    /// A task that does not leave the CPU delays it.
+    /// A task that does not leave the CPU delays it. It is for reports: a kernel that only a hook
+    /// could wake ends its run with [`Error::Hang`]. A task that waits for a signal uses
+    /// [`traps::signals`](traps::signals()).
     pub fn on_signal(&mut self, signal: Signal, hook: impl FnMut(&TaskTable) + 'static) {
         self.services.signals.add_hook(signal, Box::new(hook));
     }
@@ -367,7 +371,7 @@ impl<M: Machine> Kernel<M> {
     /// A handle to this kernel for other threads. Costs a reference count.
     #[must_use]
     pub fn remote(&self) -> Remote {
-        Remote::new(self.core.inbox.queue.clone())
+        Remote::new(self.core.inbox.queue.clone(), self.services.remotes.clone())
     }
 
     /// Runs what main has left behind until nothing can happen any more, or for at most `limit` of

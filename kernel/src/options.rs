@@ -166,7 +166,8 @@ pub enum Error {
     Machine(io::Error),
     /// Every task is blocked and nothing is left that could wake one. The report is the table of
     /// tasks, with those that wait for each other in a circle. On [`Real`](crate::Real) it is given
-    /// if no thread, [`Remote`](crate::Remote), waker, signal or descriptor could wake a task.
+    /// if no thread, waker, signal or descriptor could wake a task, no [`Remote`](crate::Remote)
+    /// exists, and [`Options::shutdown_on`] is empty.
     Hang(String),
     /// The kernel was shut down, or it failed before.
     Shut,

@@ -1,5 +1,4 @@
-//! The small verbs: time, the current task and its pending interrupt, giving way, and notes for the
-//! log.
+//! The small verbs: time, the current task and its pending interrupt, and giving way.
 
 use std::panic::Location;
 use std::pin::Pin;

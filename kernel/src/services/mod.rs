@@ -1,6 +1,8 @@
 //! What stands on the core: worker threads, signals, requests of other threads, the shutdown, and
 //! the watchdog. Each is one small struct.
 
+use std::sync::Arc;
+
 use traps::core::protocol::ServicePost;
 use traps::{Signal, Time};
 
@@ -30,6 +32,8 @@ pub(crate) struct All {
     pub(crate) signals: Signals,
     pub(crate) shutdown: Shutdown,
     pub(crate) watchdog: Watchdog,
+    /// Every [`Remote`](crate::Remote) has a clone.
+    pub(crate) remotes: Arc<()>,
 }
 
 impl<M: Machine> Services<M> for All {

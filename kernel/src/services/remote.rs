@@ -57,15 +57,17 @@ use crate::trace::{Event, Seq};
 #[derive(Clone)]
 pub struct Remote {
     queue: Arc<WakeQueue<Message>>,
+    /// Tells the kernel that there is a remote.
+    _one: Arc<()>,
     /// The kernel's own thread, which must not block on a task of the kernel.
     home: ThreadId,
 }
 
 impl Remote {
     /// Of the kernel of this thread with that wake queue.
-    pub(crate) fn new(queue: Arc<WakeQueue<Message>>) -> Remote {
+    pub(crate) fn new(queue: Arc<WakeQueue<Message>>, one: Arc<()>) -> Remote {
         // A kernel cannot leave its thread.
-        Remote { queue, home: thread::current().id() }
+        Remote { queue, _one: one, home: thread::current().id() }
     }
 
     /// Spawns a task with the future that `make` returns. The task itself calls `make`, on the

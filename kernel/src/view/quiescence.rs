@@ -1,7 +1,6 @@
 //! Whether anything can still happen: the one predicate, and what it counts.
 //!
-//! A simulated machine that has nothing to wait for asks it before it is called a hang, and so does
-//! whoever wants the kernel to run until all is quiet. It decides nothing else.
+//! A hang is decided here, and whether a kernel that is to run until all is quiet has come there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -95,28 +94,31 @@ impl Outstanding {
 /// Whether a kernel on the real clock would sleep for ever: nothing in it can happen any more,
 /// and nobody outside can wake a task. Asked before each turn, so what mostly differs comes first.
 #[inline]
-pub(crate) fn hangs<M: Machine>(core: &Core<M>, counters: impl FnOnce() -> Counters) -> bool {
+pub(crate) fn hangs<M: Machine>(
+    core: &Core<M>,
+    remotes: &Arc<()>,
+    counters: impl FnOnce() -> Counters,
+) -> bool {
     core.machine.has_io()
         && core.ready.is_empty()
         && core.timers.next().is_none()
         && core.external + core.busy_threads == 0
+        && !core.gate.has_filed()
         && !core.handles.somebody_waits()
         && core.options.shutdown_on == SignalSet::default()
-        && is_alone(core)
+        && is_alone(core, remotes)
         && Outstanding::of(core, &counters()).is_nothing()
 }
 
-/// Whether no thread has a [`Remote`](crate::Remote) or a waker of this kernel. A clone of a task's
-/// waker counts, wherever it is.
-fn is_alone<M: Machine>(core: &Core<M>) -> bool {
-    // The core, what it shares with tasks, the worker threads and the spare waker have one each.
-    let own = 4 + core.tasks.wakers().count();
-    let is_ours = Arc::strong_count(&core.inbox.queue) == own
+/// Whether nobody outside has a [`Remote`](crate::Remote) or a waker of this kernel. A clone of a
+/// task's waker counts, wherever it is.
+fn is_alone<M: Machine>(core: &Core<M>, remotes: &Arc<()>) -> bool {
+    let is_alone = Arc::strong_count(remotes) == 1
         && Arc::strong_count(&core.shared.outside) == 1
         && !core.tasks.wakers().any(SpareWaker::was_kept);
     // What another thread sent before it let go is in the queue now.
     fence(Ordering::Acquire);
-    is_ours
+    is_alone
 }
 
 /// Whether a post that waits for the next run will wake a task.

@@ -8,6 +8,7 @@ use traps::core::records::On;
 
 use crate::core::Core;
 use crate::core::tasks::State;
+use crate::core::wakers::SpareWaker;
 use crate::log;
 use crate::machine::Machine;
 
@@ -31,6 +32,8 @@ pub struct TaskView {
     pub spawned_at: Option<String>,
     /// The traps that it is parked in; none if it waits on a waker alone.
     pub parked: Vec<ParkedView>,
+    /// Whether something keeps a clone of its waker, and may wake it.
+    pub has_waker: bool,
 }
 
 /// A trap that a task is parked in.
@@ -41,7 +44,7 @@ pub struct ParkedView {
     pub ticket: u64,
     /// What it waits for, in the words of the log.
     pub trap: String,
-    /// The tasks that hold what it waits for, or the task that it joins.
+    /// The tasks that have taken what it waits for, or the task that it joins.
     pub held_by: Vec<u64>,
     /// When it ends at the latest: a sleep by itself, any by the nearest deadline in force.
     pub until: Option<Time>,
@@ -89,6 +92,10 @@ impl TaskView {
             cycles: u64::from(task.runs),
             spawned_at: core.tasks.site(index).map(log::place_of),
             parked: parked.collect(),
+            has_waker: task
+                .rare
+                .as_ref()
+                .is_some_and(|it| it.waker.iter().any(SpareWaker::was_kept)),
         }
     }
 }

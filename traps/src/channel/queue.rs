@@ -280,8 +280,8 @@ impl<T, O: Order<T>> OrderedQueue<T, O> {
         }
     }
 
-    /// Waits until each item that was put is [done](End::task_done), be another put at once.
-    /// *Blocks* unless all are.
+    /// Waits until each item that was put is [done](End::task_done), even if another item is put
+    /// before this task runs. *Blocks* unless all are.
     ///
     /// # Errors
     ///

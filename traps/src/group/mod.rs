@@ -26,7 +26,7 @@ use crate::sync::WaitQueue;
 use members::{Entry, Members};
 use reports::Reports;
 
-/// So many members are named as those that the line of a group waits for.
+/// If a group has more members, it does not name those that it waits for.
 const NAMED: usize = 8;
 
 /// Tasks that belong together: [`TaskGroup::join`] gives their outputs, or the first failure after
@@ -131,7 +131,7 @@ impl<T: 'static, E: Interruptible + From<Error> + 'static> TaskGroup<T, E> {
     /// happen, let the outputs say whose they are.
     ///
     /// A join whose future is dropped has cancelled nothing, or has begun to clean up; it can be
-    /// made again and goes on from there. Costs one answering trap a member.
+    /// made again and goes on from there.
     ///
     /// # Errors
     ///
@@ -353,10 +353,11 @@ impl<T: 'static, E: 'static> TaskGroup<T, E> {
         &self.spawner.reports
     }
 
-    /// The line of the group is held by its members: the log and the table of tasks show some.
+    /// The line of the group is held by its members, if these are few: for the log and the table.
     fn name_those_awaited(&self) {
         let members = self.members.borrow();
-        let awaited = members.values().filter(|it| !it.is_daemon).take(NAMED);
+        let named = if members.len() > NAMED { 0 } else { NAMED };
+        let awaited = members.values().filter(|it| !it.is_daemon).take(named);
         self.reports().line.held_by(awaited.map(|it| it.task.name()));
     }
 }

@@ -50,7 +50,8 @@ impl Event {
         self.set.get()
     }
 
-    /// Waits until it is set, be it cleared at once. *Blocks*, unless it is set.
+    /// Waits until it is set, even if it is cleared before this task runs. *Blocks*, unless it is
+    /// set.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@
 //! All are fair: who waits is served in the order of arrival. What becomes free is handed to the
 //! first in line and cannot be taken by anybody else on the way. A wait that is interrupted or
 //! dropped takes nothing with it: what it was handed goes to the next. A wait stands in line once
-//! the poll that began it is over.
+//! the poll that began it is over: until then a `try_` call may take what becomes free.
 //!
 //! What is free is taken without a trap. Guards and permits give back what they have when they are
 //! dropped. Each primitive can have a name for the log: [`Mutex::named`].

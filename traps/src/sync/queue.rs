@@ -14,6 +14,7 @@ use crate::core::names::{Site, TaskRef};
 use crate::core::posting;
 use crate::core::protocol::{Post, Reply, Trap};
 use crate::core::queue::{Primitive, Queue};
+use crate::limits::HOLDERS;
 
 /// A first-in, first-out line of waiting tasks.
 ///
@@ -48,11 +49,14 @@ impl WaitQueue {
         self
     }
 
-    /// Notes that the running task holds what the waiters want, for the log. Only in a line that is
-    /// [described](WaitQueue::described). Gives what [`WaitQueue::release`] takes.
+    /// Notes for the log that the running task has taken what the waiters want. Only in a line that
+    /// is [described](WaitQueue::described), and of 64 tasks at most. Gives what
+    /// [`WaitQueue::release`] takes.
     pub fn hold(&self) -> Option<TaskRef> {
         let task = gate::task()?;
-        self.0.primitive.get()?.holders.borrow_mut().push(task);
+        let mut holders = self.0.primitive.get()?.holders.borrow_mut();
+        let is_noted = holders.len() < HOLDERS;
+        is_noted.then(|| holders.push(task))?;
         Some(task)
     }
 

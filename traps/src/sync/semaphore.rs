@@ -10,7 +10,9 @@ use crate::{Error, Interrupt, WaitQueue};
 
 /// A number of permits. Fair: a permit that is given back goes to the first in line.
 ///
-/// A free permit is taken without a trap. Clones are the same semaphore.
+/// A free permit is taken without a trap. Clones are the same semaphore. The log shows who has taken
+/// permits, although a permit may have moved to another task since; so a wait for a semaphore is in
+/// no reported deadlock.
 ///
 /// ```no_run
 /// use traps::sync::Semaphore;
@@ -45,7 +47,8 @@ impl Semaphore {
     }
 
     /// The same semaphore, which never has more permits than now: [`Semaphore::add_permits`] only
-    /// replaces those that were [forgotten](Permit::forget).
+    /// replaces those that were [forgotten](Permit::forget). Clones that were made before have no
+    /// bound.
     ///
     /// ```
     /// use traps::{Error, sync::Semaphore};
