@@ -7,6 +7,7 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::server::{self, Place, Server};
 use futures_rustls::TlsAcceptor;
@@ -16,7 +17,10 @@ use net::TcpStream;
 use net::interop::Compat;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use traps::shutdown::{hold, until_begun};
-use traps::spawn;
+use traps::{spawn, timeout_after};
+
+/// How long a client may take for its part of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A certificate that nobody else has signed, for `localhost`, and its key.
 pub fn certificate() -> Result<CertifiedKey<KeyPair>, rcgen::Error> {
@@ -33,7 +37,8 @@ pub fn acceptor(own: &CertifiedKey<KeyPair>) -> Result<TlsAcceptor, Box<dyn Erro
 pub async fn echo(acceptor: TlsAcceptor, stream: TcpStream) -> io::Result<()> {
     // A shutdown waits until what was read is sent back.
     let _hold = hold();
-    let mut stream = acceptor.accept(Compat::new(stream)).await?;
+    let accepted = timeout_after(HANDSHAKE, acceptor.accept(Compat::new(stream)));
+    let Some(mut stream) = until_begun(accepted).await.transpose()? else { return Ok(()) };
     let mut buf = vec![0; 16 * 1024];
     while let Some(n) = until_begun(stream.read(&mut buf)).await.transpose()? {
         if n == 0 {

@@ -38,13 +38,19 @@ pub struct DatagramSocket<F> {
 /// ```
 /// use std::io;
 /// use net::UdpSocket;
+/// use traps::Interruptible;
 ///
 /// /// Sends each datagram back to where it came from.
 /// async fn echo(socket: UdpSocket) -> io::Result<()> {
 ///     let mut buf = [0; 1500];
 ///     loop {
 ///         let (n, peer) = socket.recv_from(&mut buf).await?;
-///         socket.send_to(&buf[..n], peer).await?;
+///         // Whoever sends may name an address to which nothing can be sent.
+///         if let Err(error) = socket.send_to(&buf[..n], peer).await
+///             && error.interrupt().is_some()
+///         {
+///             return Err(error);
+///         }
 ///     }
 /// }
 /// ```

@@ -11,8 +11,12 @@ use std::os::unix::net;
 
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getpeername, getsockname};
 
-/// What a socket's addresses are: [`Inet`] or [`Unix`], and no other.
+/// What a socket's addresses are: [`Inet`] or [`Unix`].
 pub trait Family: fmt::Debug + 'static {
+    /// Whether a read that is short has taken all that was there.
+    #[doc(hidden)]
+    const SHORT_IS_ALL: bool;
+
     /// An address of one end.
     type Address;
 
@@ -26,12 +30,14 @@ pub trait Family: fmt::Debug + 'static {
 #[derive(Debug)]
 pub enum Inet {}
 
-/// Paths in the file system, abstract names, or none: of a path of 108 bytes, the longest there is,
-/// an address does not tell.
+/// Paths in the file system, abstract names, or none. The address of a socket whose path has 108
+/// bytes, the most possible, is reported as none.
 #[derive(Debug)]
 pub enum Unix {}
 
 impl Family for Inet {
+    const SHORT_IS_ALL: bool = true;
+
     type Address = SocketAddr;
 
     fn address(found: Option<SocketAddrAny>) -> Option<SocketAddr> {
@@ -40,6 +46,8 @@ impl Family for Inet {
 }
 
 impl Family for Unix {
+    const SHORT_IS_ALL: bool = false;
+
     type Address = net::SocketAddr;
 
     fn address(found: Option<SocketAddrAny>) -> Option<net::SocketAddr> {

@@ -31,24 +31,31 @@ pub enum Inherited {
 ///
 /// # Errors
 ///
-/// `InvalidInput` if the variables are meant for another process, or if a descriptor is not open,
-/// is no socket of the two kinds or does not listen; the error names it. The listeners before it
-/// are closed then.
+/// `InvalidInput` if the variables are meant for another process (where sd_listen_fds gives none),
+/// if they are no numbers, or if a descriptor is not open, is no socket of the two kinds or does not
+/// listen; the error names it. The listeners are closed then, and other descriptors stay open.
 pub fn inherited_listeners() -> io::Result<Vec<Inherited>> {
-    let (Ok(_), pid) = (env::var("LISTEN_FDS"), env::var("LISTEN_PID")) else {
+    let (Ok(count), pid) = (env::var("LISTEN_FDS"), env::var("LISTEN_PID")) else {
         return Ok(Vec::new());
     };
+    if count.parse::<u16>().is_err() {
+        let why = format!("LISTEN_FDS is `{count}`, not a number of descriptors");
+        return Err(io::Error::new(ErrorKind::InvalidInput, why));
+    }
     let own = process::id().to_string();
     if pid.as_ref() != Ok(&own) {
         let why = format!("LISTEN_PID is `{}`, not {own}", pid.unwrap_or_default());
         return Err(io::Error::new(ErrorKind::InvalidInput, why));
     }
     let mut given = ListenFd::from_env();
-    let taken = (0..given.len()).map(|at| match given.take_tcp_listener(at) {
+    let count = given.len();
+    let take = |at| match given.take_tcp_listener(at) {
         Ok(tcp) => listening(tcp, at).map(Inherited::Tcp),
         Err(_) => listening(given.take_unix_listener(at)?, at).map(Inherited::Unix),
-    });
-    taken.collect()
+    };
+    // All are taken, so that an error closes those behind it too.
+    let taken: Vec<io::Result<Inherited>> = (0..count).map(take).collect();
+    taken.into_iter().collect()
 }
 
 /// Takes the socket if it listens.

@@ -72,7 +72,9 @@ pub use min_rate::MinRate;
 pub use resolve::resolve;
 pub use serve::{Connection, Slot, serve};
 pub use stream::Stream;
-pub use stream_socket::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, Sender, StreamSocket, WriteHalf};
+pub use stream_socket::{
+    OwnedReadHalf, OwnedWriteHalf, ReadHalf, StreamSocket, WriteHalf, WriteSide,
+};
 pub use tcp::TcpStream;
 pub use unix::{UnixDatagram, UnixListener, UnixStream};
 pub use write_deadline::WriteDeadline;

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-use traps::shutdown::{Hold, hold};
+use traps::shutdown::{Hold, has_begun, hold};
 use traps::spawn;
 use traps::sync::{Permit, Semaphore};
 
@@ -14,10 +14,12 @@ use traps::sync::{Permit, Semaphore};
 ///
 /// `accept` gives the next stream, or `None` when no more is to be served, as
 /// [`accept_until_shutdown`](crate::TcpListener::accept_until_shutdown) does when the shutdown
-/// begins. It says, too, what becomes of a failure to accept: that of a [`TcpListener`] backs off.
+/// begins. If it gives streams all the same, as many are served as there are slots. It also decides
+/// which errors end the server: a [`TcpListener`] waits and tries again when descriptors run out,
+/// and skips connections that have failed.
 ///
-/// What `handle` comes to is nobody's: a connection that fails ends alone, and frees its slot. Its
-/// task is `conn-1` and so on.
+/// The output of `handle` is dropped, an error too: a connection that fails ends alone, and frees
+/// its slot. Its task is `conn-1` and so on.
 ///
 /// ```no_run
 /// use std::io;
@@ -46,6 +48,10 @@ use traps::sync::{Permit, Semaphore};
 ///
 /// Those of `accept`; the interrupt that ended the wait for a slot. The connections go on.
 ///
+/// # Panics
+///
+/// If `limit` is zero.
+///
 /// [`TcpListener`]: crate::TcpListener
 pub async fn serve<S, F>(
     mut accept: impl AsyncFnMut() -> io::Result<Option<S>>,
@@ -55,17 +61,20 @@ pub async fn serve<S, F>(
 where
     F: Future<Output: 'static> + 'static,
 {
-    // Those in the backlog are served before the drain ends.
+    assert!(limit > 0, "rule: a server has one slot at least");
+    // Of those in the backlog as many are served as there are slots, before the drain ends.
     let _hold = hold();
-    let (slots, mut accepted) = (Semaphore::new(limit), 0_u64);
-    loop {
+    let (slots, mut accepted, mut late) = (Semaphore::new(limit), 0_u64, limit);
+    while late > 0 {
         let permit = slots.acquire().await?;
-        let Some(stream) = accept().await? else { return Ok(()) };
+        let Some(stream) = accept().await? else { break };
         accepted += 1;
+        late -= u32::from(has_begun());
         let slot = Slot { _permit: permit, _hold: hold() };
         let connection = handle(Connection { stream, slot });
         spawn(format!("conn-{accepted}"), connection).detached().await;
     }
+    Ok(())
 }
 
 /// A connection that is [served](serve): its stream, and its slot.

@@ -35,7 +35,10 @@ pub struct StreamSocket<F> {
 impl<F: Family> StreamSocket<F> {
     /// Takes a connected socket in non-blocking mode of which no duplicate exists.
     pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> StreamSocket<F> {
-        StreamSocket { io: Io::new(Socket::new(socket.into())), family: PhantomData }
+        StreamSocket {
+            io: Io::new(Socket::new(socket.into(), F::SHORT_IS_ALL)),
+            family: PhantomData,
+        }
     }
 
     /// The log introduces it as what that listener accepted.
@@ -102,7 +105,7 @@ impl<F: Family> StreamSocket<F> {
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf<F>, OwnedWriteHalf<F>) {
         let both = Rc::new(self);
-        (ReadHalf(both.clone()), WriteHalf(Sender(Some(both))))
+        (ReadHalf(both.clone()), WriteHalf(WriteSide(Some(both))))
     }
 
     /// Ends one direction or both. The peer reads the end of the stream after what was written.
@@ -212,20 +215,20 @@ pub type OwnedReadHalf<F> = ReadHalf<Rc<StreamSocket<F>>>;
 
 /// The writing half of a connection, for a task of its own: [`StreamSocket::into_split`]. Dropping
 /// it ends what the peer reads.
-pub type OwnedWriteHalf<F> = WriteHalf<Sender<F>>;
+pub type OwnedWriteHalf<F> = WriteHalf<WriteSide<F>>;
 
-/// What an [`OwnedWriteHalf`] has of its connection.
+/// The connection of an [`OwnedWriteHalf`]: dropping it ends what the peer reads.
 #[derive(Debug)]
-pub struct Sender<F: Family>(Option<Rc<StreamSocket<F>>>);
+pub struct WriteSide<F: Family>(Option<Rc<StreamSocket<F>>>);
 
-impl<F: Family> Deref for Sender<F> {
+impl<F: Family> Deref for WriteSide<F> {
     type Target = StreamSocket<F>;
     fn deref(&self) -> &StreamSocket<F> {
         self.0.as_ref().expect("only a half that is reunited has given its connection up")
     }
 }
 
-impl<F: Family> Drop for Sender<F> {
+impl<F: Family> Drop for WriteSide<F> {
     fn drop(&mut self) {
         // It fails where the connection has failed: then the peer has met an end already.
         let _ = self.0.iter().try_for_each(|both| socket::shutdown(&both.io, Shutdown::Write));
@@ -268,6 +271,15 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
     fn shutdown(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    #[track_caller]
+    fn closed(&mut self) -> impl Future<Output = io::Result<()>> {
+        socket::closed(&self.0.io, Location::caller())
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        peer_addr::<Inet>(&self.0.io.fd).ok()
+    }
 }
 
 impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for WriteHalf<C> {
@@ -285,5 +297,14 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for WriteHalf<C> {
 
     fn shutdown(&mut self) -> io::Result<()> {
         socket::shutdown(&self.0.io, Shutdown::Write)
+    }
+
+    #[track_caller]
+    fn sent(&mut self) -> impl Future<Output = io::Result<()>> {
+        socket::sent(&self.0.io, Location::caller())
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        peer_addr::<Inet>(&self.0.io.fd).ok()
     }
 }

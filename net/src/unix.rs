@@ -25,13 +25,14 @@ use crate::stream_socket::StreamSocket;
 /// A Unix connection. Wherever a path is taken, one that begins with a zero byte is an abstract
 /// name, which is in no file system.
 ///
-/// Dropping it closes it, as of a [`TcpStream`](crate::TcpStream).
+/// Dropping it closes it, as dropping a [`TcpStream`](crate::TcpStream) does. The system knows no
+/// reset of it: after a [`reset`](crate::Stream::reset) the peer reads a plain end.
 pub type UnixStream = StreamSocket<Unix>;
 
 /// A socket that accepts Unix connections.
 pub type UnixListener = Listener<Unix>;
 
-/// A Unix socket of datagrams. None is lost on its way: who sends waits for the receiver.
+/// A Unix socket of datagrams. A send waits while the queue of the receiver is full, so none is lost.
 pub type UnixDatagram = DatagramSocket<Unix>;
 
 impl StreamSocket<Unix> {
@@ -47,13 +48,14 @@ impl StreamSocket<Unix> {
     ) -> impl Future<Output = io::Result<UnixStream>> + use<P> {
         let site = Location::caller();
         async move {
-            let address = address(path.as_ref());
-            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?;
+            let named = |error: io::Error| named("connect to", path.as_ref(), error);
+            let address = address(path.as_ref()).map_err(|error| named(error.into()))?;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None);
+            let socket = socket.map_err(|error| named(error.into()))?;
             let wait = || sleep_from(BACK_OFF_FIRST, site);
-            let connect = || attempt(|| connect(&socket, &address.clone()?));
-            let connected = until_done(false, site, wait, connect).await.map(|()| socket);
-            let named = |error| named("connect to", path.as_ref(), error);
-            connected.map(StreamSocket::from_socket).map_err(named)
+            let connect = || attempt(|| connect(&socket, &address));
+            until_done(false, site, wait, connect).await.map_err(named)?;
+            Ok(StreamSocket::from_socket(socket))
         }
     }
 
@@ -153,6 +155,8 @@ impl DatagramSocket<Unix> {
 /// The address that a path stands for.
 fn address(path: &Path) -> Result<SocketAddrUnix, Errno> {
     match path.as_os_str().as_bytes() {
+        // The system would choose a name.
+        [] => Err(Errno::INVAL),
         [0, name @ ..] => SocketAddrUnix::new_abstract_name(name),
         path => SocketAddrUnix::new(path),
     }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice, Write};
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::path::PathBuf;
@@ -180,6 +181,30 @@ fn a_unix_listener_accepts_with_and_without_the_address_of_the_peer() {
         let mut server = listener.accept_stream().await.unwrap();
         server.write_all(b"back").await.unwrap();
         assert_eq!(client.read(&mut [0; 8]).await.unwrap(), 4);
+    });
+}
+
+/// The system ends a read where descriptors were sent, so a short read is not the last.
+#[test]
+fn a_unix_read_that_stops_at_descriptors_is_followed_by_the_next() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    run(async {
+        let path = path("descriptors");
+        let mut listener = UnixListener::bind(&path).unwrap();
+        let client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        let mut server = listener.accept_stream().await.unwrap();
+        let (mut space, sent) = ([MaybeUninit::uninit(); 64], [std::os::fd::AsFd::as_fd(&client)]);
+        let mut with = SendAncillaryBuffer::new(&mut space);
+        assert!(with.push(SendAncillaryMessage::ScmRights(&sent)));
+        let flags = SendFlags::empty();
+        sendmsg(&client, &[IoSlice::new(b"a")], &mut with, flags).unwrap();
+        sendmsg(&client, &[IoSlice::new(b"b")], &mut SendAncillaryBuffer::default(), flags)
+            .unwrap();
+        let mut buf = [0; 8];
+        for wanted in [b"a", b"b"] {
+            let n = timeout_after(Duration::from_secs(10), server.read(&mut buf)).await.unwrap();
+            assert_eq!(&buf[..n], wanted);
+        }
     });
 }
 

@@ -404,8 +404,9 @@ fn a_server_serves_so_many_at_a_time_in_order_and_survives_those_that_fail() {
     assert_eq!(*notes.borrow(), wanted);
 }
 
+/// Of those that wait when the shutdown begins, as many are served as there are slots.
 #[test]
-fn a_shutdown_waits_for_those_that_are_served_and_those_that_wait_for_a_seat() {
+fn a_shutdown_waits_for_those_that_are_served_and_for_a_slot_full_of_those_that_wait() {
     let (sim, options) = terminated(3);
     let notes = Notes::default();
     let served = server(&[10, 20, 30], 1, notes.clone());
@@ -415,8 +416,24 @@ fn a_shutdown_waits_for_those_that_are_served_and_those_that_wait_for_a_seat() {
         begun().await
     });
     ran.output.unwrap();
-    assert_eq!(notes.borrow().len(), 3);
+    assert_eq!(*notes.borrow(), ["10 inside=0", "20 inside=0"]);
     assert!(ran.trace.contains("after=drained"), "{}", ran.trace);
+}
+
+#[test]
+fn a_server_to_which_clients_never_stop_to_come_ends_at_a_shutdown() {
+    let (sim, options) = terminated(12);
+    let served = Cell::new(0);
+    let handle = |connection| {
+        served.set(served.get() + 1);
+        async move {
+            let _slot: Connection<PipeEnd> = connection;
+            sleep(MS * 5).await
+        }
+    };
+    let endless = serve(async || Ok(Some(duplex(1).0)), 2, handle);
+    Setup::new().sim(sim).options(options).run(endless).output.unwrap();
+    assert_eq!(served.get(), 8, "two at 0, 5 and 10 ms, and two more after the signal");
 }
 
 #[test]
