@@ -49,7 +49,7 @@ async fn copy_from(from: &mut impl Stream, to: &mut impl Stream, site: Site) -> 
 /// # Errors
 ///
 /// As for [`copy`], of the direction that failed first; the other one is given up then. To have
-/// neither peer take a part for the whole, [reset](Stream::reset) both streams: those of TCP can be.
+/// neither peer take a part for the whole, [reset](Stream::reset) both streams, if they are of TCP.
 #[track_caller]
 pub fn copy_bidirectional(
     a: &mut impl Split,

@@ -32,8 +32,8 @@ pub enum Inherited {
 /// # Errors
 ///
 /// `InvalidInput` if the variables are meant for another process (where sd_listen_fds gives none),
-/// if they are no numbers, or if a descriptor is not open, is no socket of the two kinds or does not
-/// listen; the error names it. The listeners are closed then, and other descriptors stay open.
+/// if they are no numbers, or if a descriptor is not open, is no socket of the two kinds or does
+/// not listen; the error names it. The listeners are closed then, and other descriptors stay open.
 pub fn inherited_listeners() -> io::Result<Vec<Inherited>> {
     let (Ok(count), pid) = (env::var("LISTEN_FDS"), env::var("LISTEN_PID")) else {
         return Ok(Vec::new());

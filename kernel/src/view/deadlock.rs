@@ -8,9 +8,9 @@ pub(super) type Link<'t> = (&'t TaskView, &'t ParkedView);
 /// The circles among these tasks, which are in the order of their numbers. O(waits) for each task
 /// of the longest chain.
 ///
-/// A task is in a deadlock if none of its waits has a deadline, nothing has its waker, and each wait
-/// is for what tasks hold that are in a deadlock themselves. Only the cancellation of one of them
-/// could then end it. Of several holders the first one is shown.
+/// A task is in a deadlock if none of its waits has a deadline, nothing has its waker, and each
+/// wait is for what tasks hold that are in a deadlock themselves. Only the cancellation of one of
+/// them could then end it. Of several holders the first one is shown.
 pub(super) fn circles(tasks: &[TaskView]) -> Vec<Vec<Link<'_>>> {
     let place = |id: &u64| tasks.binary_search_by_key(id, |task| task.id).ok();
     let mut is_stuck: Vec<bool> = tasks.iter().map(waits_for_tasks_alone).collect();

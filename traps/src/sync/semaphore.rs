@@ -10,9 +10,9 @@ use crate::{Error, Interrupt, WaitQueue};
 
 /// A number of permits. Fair: a permit that is given back goes to the first in line.
 ///
-/// A free permit is taken without a trap. Clones are the same semaphore. The log shows who has taken
-/// permits, although a permit may have moved to another task since; so a wait for a semaphore is in
-/// no reported deadlock.
+/// A free permit is taken without a trap. Clones are the same semaphore. The log shows who has
+/// taken permits, although a permit may have moved to another task since. So no deadlock that is
+/// reported has a wait for a semaphore in it.
 ///
 /// ```no_run
 /// use traps::sync::Semaphore;
