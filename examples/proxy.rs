@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use common::server::{self, Place, Server};
-use common::values::{between, millis};
+use common::values::{between, host_and_port, millis};
 use net::{Connection, Stream, TcpStream, copy_bidirectional, serve};
 use traps::timeout_after;
 
@@ -15,7 +15,8 @@ use traps::timeout_after;
 #[derive(clap::Args)]
 struct Proxy {
     /// Where each connection goes on to
-    #[arg(value_name = "UPSTREAM", required_unless_present_any = ["print_limits", "list_traps"])]
+    #[arg(value_name = "UPSTREAM", required_unless_present_any = ["print_limits", "list_traps"],
+          value_parser = host_and_port)]
     upstream: Option<String>,
     /// Milliseconds for the connection to UPSTREAM to be made
     #[arg(long, value_name = "MS", default_value = "5000", value_parser = millis)]

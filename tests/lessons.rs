@@ -69,6 +69,11 @@ fn the_philosophers_are_told_who_waits_for_whom() {
         assert_eq!(circle, expected, "{said}");
     }
     assert_checks("philosophers", &output("philosophers", &["--virtual", "--ordered"]));
+    // The log of a run that has failed: who waited then is shown, although all were dropped.
+    let trace = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("philosophers.trace");
+    let trace = trace.to_str().unwrap();
+    run("philosophers", &["--virtual", "--trace", trace]);
+    assert!(output("trace", &["idle", trace]).contains("deadlock of 5 tasks:\n"));
 }
 
 #[test]

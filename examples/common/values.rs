@@ -28,6 +28,13 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     found.ok_or("expected an address such as 127.0.0.1:8080".to_owned())
 }
 
+/// Accepts a host with a port, which is looked up later.
+pub fn host_and_port(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>().is_ok());
+    let found = port.filter(|is_one| *is_one).map(|_| text.to_owned());
+    found.ok_or("expected a host and a port such as localhost:8080".to_owned())
+}
+
 /// Parses `on` or `off`.
 pub fn switch(text: &str) -> Result<bool, String> {
     match text {

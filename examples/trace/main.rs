@@ -265,7 +265,9 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
         Command::Why { seq, input, lines } => why(&of(input)?, *seq, *lines, paint),
         Command::Task { task, input } => tell_task(&of(input)?, task, paint),
         Command::Tasks { input, sort } => print(&life::tasks(&of(input)?, *sort, paint)),
-        Command::Idle { input, most } => print(&life::idle(&of(input)?, *most, paint)),
+        Command::Idle { input, most } => {
+            print(&life::idle(&of(input)?.until_failure(), *most, paint))
+        }
         Command::Slow { input, most } => print(&life::slow(&of(input)?, *most, paint)),
         Command::Summary { input } => print(&tables::summary(&of(input)?, paint)),
         Command::Lanes { input, width } => print(&lanes::lanes(&of(input)?, *width)),

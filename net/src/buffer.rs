@@ -232,7 +232,7 @@ impl<S: Stream> Lines<'_, S> {
     /// # Errors
     ///
     /// Those of [`BufReader::read_line`]. Nothing is lost then: the next call begins with the same
-    /// bytes.
+    /// bytes, so a line that is too long is the same error again.
     #[allow(clippy::should_implement_trait, reason = "an iterator cannot wait")]
     #[track_caller]
     pub fn next(&mut self) -> impl Future<Output = io::Result<Option<&[u8]>>> {

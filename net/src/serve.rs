@@ -1,11 +1,12 @@
 //! A server of any protocol: a task for each connection, a limit, and an end.
 
+use std::fmt::Display;
 use std::io;
 use std::ops::{Deref, DerefMut};
 
 use traps::shutdown::{Hold, has_begun, hold};
-use traps::spawn;
 use traps::sync::{Permit, Semaphore};
+use traps::{note, spawn};
 
 /// Accepts connections and serves each in a task of its own, `limit` at most at a time: while all
 /// slots are taken it does not accept, and clients wait in the backlog. *Blocks* until `accept`
@@ -18,8 +19,8 @@ use traps::sync::{Permit, Semaphore};
 /// which errors end the server: a [`TcpListener`] waits and tries again when descriptors run out,
 /// and skips connections that have failed.
 ///
-/// The output of `handle` is dropped, an error too: a connection that fails ends alone, and frees
-/// its slot. Its task is `conn-1` and so on.
+/// A connection that fails ends alone and frees its slot; its error is a `note` in the log. Its task
+/// is `conn-1` and so on.
 ///
 /// ```no_run
 /// use std::io;
@@ -53,13 +54,14 @@ use traps::sync::{Permit, Semaphore};
 /// If `limit` is zero.
 ///
 /// [`TcpListener`]: crate::TcpListener
-pub async fn serve<S, F>(
+pub async fn serve<S, F, E>(
     mut accept: impl AsyncFnMut() -> io::Result<Option<S>>,
     limit: u32,
     mut handle: impl FnMut(Connection<S>) -> F,
 ) -> io::Result<()>
 where
-    F: Future<Output: 'static> + 'static,
+    F: Future<Output = Result<(), E>> + 'static,
+    E: Display + 'static,
 {
     assert!(limit > 0, "rule: a server has one slot at least");
     // Of those in the backlog as many are served as there are slots, before the drain ends.
@@ -72,7 +74,12 @@ where
         late -= u32::from(has_begun());
         let slot = Slot { _permit: permit, _hold: hold() };
         let connection = handle(Connection { stream, slot });
-        spawn(format!("conn-{accepted}"), connection).detached().await;
+        let noted = async move {
+            if let Err(error) = connection.await {
+                note(error);
+            }
+        };
+        spawn(format!("conn-{accepted}"), noted).detached().await;
     }
     Ok(())
 }

@@ -428,7 +428,7 @@ fn a_server_to_which_clients_never_stop_to_come_ends_at_a_shutdown() {
         served.set(served.get() + 1);
         async move {
             let _slot: Connection<PipeEnd> = connection;
-            sleep(MS * 5).await
+            sleep(MS * 5).await.map(drop)
         }
     };
     let endless = serve(async || Ok(Some(duplex(1).0)), 2, handle);

@@ -144,6 +144,16 @@ impl Trace {
         Ok(Trace::new(header, lines, bad))
     }
 
+    /// The trace up to the line at which its run has failed, if one did: then nothing could wake its
+    /// tasks any more, and what follows is their end.
+    pub fn until_failure(self) -> Trace {
+        let fails = |line: &Line<'_>| line.verb == "drop" && line.word(0) == "its_run_failed";
+        match self.lines.iter().position(fails) {
+            Some(end) => Trace::new(self.header, self.lines[..end].to_vec(), self.bad),
+            None => self,
+        }
+    }
+
     fn new(header: Option<String>, lines: Vec<Line<'static>>, bad: Vec<Bad>) -> Trace {
         let mut causes = Causes::default();
         let behind = lines.iter().map(|line| causes.behind(line)).collect();

@@ -6,7 +6,7 @@
 //!
 //! # async fn example() -> Result<(), traps::Error> {
 //! let (sender, receiver) = oneshot::channel();
-//! spawn("answerer", async move { sender.send(42) }).await;
+//! spawn("answerer", async move { sender.send(42) }).detached().await;
 //! assert_eq!(receiver.await?, 42);
 //! # Ok(())
 //! # }

@@ -17,6 +17,7 @@
 //!         jobs.task_done();
 //!     }
 //! })
+//! .detached()
 //! .await;
 //! for n in 0..100 {
 //!     queue.put(n).await?;

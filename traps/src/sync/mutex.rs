@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{RefCell, RefMut};
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
@@ -87,7 +88,6 @@ impl<T> Mutex<T> {
 }
 
 /// The right to use what a [`Mutex`] guards; unlocks it when dropped.
-#[derive(Debug)]
 #[must_use = "a guard that is dropped unlocks at once"]
 pub struct MutexGuard<'a, T> {
     pub(super) mutex: &'a Mutex<T>,
@@ -97,6 +97,12 @@ pub struct MutexGuard<'a, T> {
 }
 
 const UNLOCKED: &str = "rule: a guard is not used after a wait for a condition was dropped midway";
+
+impl<T: fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
 
 impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -25,8 +26,15 @@ use crate::limits::HOLDERS;
 ///
 /// A [`wait`](WaitQueue::wait) or a [`wait_for_permit`](WaitQueue::wait_for_permit)
 /// that is awaited in one kernel while tasks of another one wait in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct WaitQueue(Rc<Queue>);
+
+impl fmt::Debug for WaitQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.primitive.get().map(|it| &it.name);
+        f.debug_struct("WaitQueue").field("name", &name).field("waiting", &self.waiting()).finish()
+    }
+}
 
 impl WaitQueue {
     /// An empty line.

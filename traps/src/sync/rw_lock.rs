@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
@@ -13,7 +14,8 @@ use crate::{Interrupt, WaitQueue};
 ///
 /// Fair: readers and writers stand in one line. Readers that follow each other are in together.
 /// A reader that comes after a writer waits, even while others still read. So a task that reads
-/// must not ask for a second guard: it may wait for a writer that waits for it.
+/// must not ask for a second guard: it may wait for a writer that waits for it. In the log a writer
+/// holds the lock from when it is the first in line.
 ///
 /// ```no_run
 /// use traps::sync::RwLock;
@@ -106,7 +108,6 @@ impl<T> RwLock<T> {
 }
 
 /// The right to read what a [`RwLock`] guards; unlocks it when dropped.
-#[derive(Debug)]
 #[must_use = "a guard that is dropped unlocks at once"]
 pub struct RwLockReadGuard<'a, T> {
     value: Ref<'a, T>,
@@ -127,7 +128,6 @@ impl<T> Drop for RwLockReadGuard<'_, T> {
 }
 
 /// The right to change what a [`RwLock`] guards; unlocks it when dropped.
-#[derive(Debug)]
 #[must_use = "a guard that is dropped unlocks at once"]
 pub struct RwLockWriteGuard<'a, T> {
     // Dropped before the hand-over: the next owner borrows the value.
@@ -135,10 +135,22 @@ pub struct RwLockWriteGuard<'a, T> {
     _door: Held,
 }
 
+impl<T: fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 impl<T> Deref for RwLockReadGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 
