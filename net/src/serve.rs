@@ -19,8 +19,8 @@ use traps::{note, spawn};
 /// which errors end the server: a [`TcpListener`] waits and tries again when descriptors run out,
 /// and skips connections that have failed.
 ///
-/// A connection that fails ends alone and frees its slot; its error is a `note` in the log. Its task
-/// is `conn-1` and so on.
+/// A connection that fails ends alone and frees its slot; its error is a `note` in the log. Its
+/// task is `conn-1` and so on.
 ///
 /// ```no_run
 /// use std::io;

@@ -32,8 +32,8 @@ pub type UnixStream = StreamSocket<Unix>;
 /// A socket that accepts Unix connections.
 pub type UnixListener = Listener<Unix>;
 
-/// A Unix socket of datagrams. A send waits while the queue of the receiver is full, so that none is
-/// lost.
+/// A Unix socket of datagrams. A send waits while the queue of the receiver is full, so that none
+/// is lost.
 pub type UnixDatagram = DatagramSocket<Unix>;
 
 impl StreamSocket<Unix> {
