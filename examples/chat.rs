@@ -3,8 +3,6 @@
 
 mod common;
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -13,8 +11,9 @@ use std::time::Duration;
 use common::server::{self, Place, Server};
 use common::values::millis;
 use net::{BufReader, Connection, Stream, TcpStream, serve};
+use traps::channel::broadcast;
 use traps::shutdown::until_begun;
-use traps::{Either, Interrupt, WaitQueue, race, timeout_after};
+use traps::{Either, Error, race, timeout_after};
 
 /// Clients at a time; others wait to be accepted.
 const CLIENTS: u32 = 1000;
@@ -33,42 +32,12 @@ struct Chat {
     server: Server,
 }
 
-/// The last lines, for clients who each read on from where they were.
-#[derive(Default)]
-struct Room {
-    lines: RefCell<VecDeque<Rc<str>>>,
-    /// How many lines there were.
-    said: Cell<u64>,
-    news: WaitQueue,
-}
-
-impl Room {
-    fn say(&self, line: String) {
-        let mut lines = self.lines.borrow_mut();
-        lines.push_back(line.into());
-        if lines.len() > KEPT {
-            lines.pop_front();
-        }
-        self.said.set(self.said.get() + 1);
-        self.news.wake(u64::MAX);
-    }
-
-    /// Waits for the line of that number, or the first that is kept after it, and counts it.
-    async fn hear(&self, next: &mut u64) -> Result<Rc<str>, Interrupt> {
-        while *next == self.said.get() {
-            self.news.wait().await?;
-        }
-        let lines = self.lines.borrow();
-        let kept = (self.said.get() - *next).min(lines.len() as u64);
-        *next = self.said.get() - kept + 1;
-        Ok(lines[lines.len() - kept as usize].clone())
-    }
-}
+type Room = broadcast::Sender<Rc<str>>;
 
 /// The first line is the client's name.
 async fn client(
     mut stream: Connection<TcpStream>,
-    room: Rc<Room>,
+    room: Room,
     patience: Duration,
 ) -> io::Result<()> {
     let (reader, mut writer) = stream.split();
@@ -80,30 +49,34 @@ async fn client(
         return Ok(());
     };
     let name = String::from_utf8_lossy(name).into_owned();
-    let mut next = room.said.get();
-    room.say(format!("{name} is here\n"));
+    let mut news = room.subscribe();
+    room.send(format!("{name} is here\n").into())?;
     let speak = async {
         while let Some(line) = timeout_after(patience, lines.next()).await? {
-            room.say(format!("{name}: {}\n", String::from_utf8_lossy(line)));
+            room.send(format!("{name}: {}\n", String::from_utf8_lossy(line)).into())?;
         }
         io::Result::Ok(())
     };
     let hear = async {
         // At a shutdown the client gets what was said before.
-        while let Some(line) = until_begun(room.hear(&mut next)).await.transpose()? {
+        while let Some(heard) = until_begun(news.recv()).await {
+            let line = match heard {
+                Err(Error::Lagged(_)) => continue,
+                heard => heard?,
+            };
             timeout_after(patience, writer.write_all(line.as_bytes())).await?;
         }
         Ok(())
     };
     let ended = race(speak, hear).await;
-    room.say(format!("{name} has left\n"));
+    room.send(format!("{name} has left\n").into())?;
     let (Either::Left(ended) | Either::Right(ended)) = ended;
     ended
 }
 
 async fn main_task(place: Place, patience: Duration) -> io::Result<()> {
     let mut listener = place.listen()?;
-    let room = Rc::<Room>::default();
+    let (room, _) = broadcast::channel(KEPT);
     let handle = |stream| client(stream, room.clone(), patience);
     serve(async || listener.accept_until_shutdown().await, CLIENTS, handle).await
 }

@@ -144,7 +144,7 @@ impl Trace {
         Ok(Trace::new(header, lines, bad))
     }
 
-    /// The trace up to the line at which its run has failed, if one did: then nothing could wake its
+    /// The trace up to the line at which its run has failed, if one did: nothing could wake its
     /// tasks any more, and what follows is their end.
     pub fn until_failure(self) -> Trace {
         let fails = |line: &Line<'_>| line.verb == "drop" && line.word(0) == "its_run_failed";
