@@ -45,10 +45,10 @@ pub(crate) struct Socket {
     /// A wait that was begun clears this, also when it is interrupted or dropped: then its edge
     /// may be lost with it, and the next read must try. One case is left: a read stops short at
     /// TCP urgent data, and what follows is then found when more arrives. A read of a Unix socket
-    /// stops short where descriptors were sent, so it never says that the socket is drained.
+    /// stops short where descriptors were sent, so its next read tries ([`StreamSocket::reader`]).
+    ///
+    /// [`StreamSocket::reader`]: crate::stream_socket::StreamSocket::reader
     pub(crate) drained: Cell<bool>,
-    /// Whether a short read has taken all that was there.
-    short_is_all: bool,
     /// The last write filled the socket, so the next one waits without trying: the system makes an
     /// edge for whoever was refused room, and a short write was refused the rest. A wait that was
     /// begun clears this, too.
@@ -56,9 +56,9 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(fd: OwnedFd, short_is_all: bool) -> Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Socket {
         let (drained, full) = (Cell::new(false), Cell::new(false));
-        Socket { fd, written: Cell::new(0), drained, full, short_is_all }
+        Socket { fd, written: Cell::new(0), drained, full }
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn receive(io: &Io<Socket>, buf: &mut [u8]) -> Option<io::Result<usiz
         io.note(Direction::Read, n);
     }
     drained.set(match &done {
-        Some(Ok(n)) => 0 < *n && *n < buf.len() && io.short_is_all,
+        Some(Ok(n)) => 0 < *n && *n < buf.len(),
         Some(Err(_)) => false,
         None => true,
     });

@@ -35,10 +35,16 @@ pub struct StreamSocket<F> {
 impl<F: Family> StreamSocket<F> {
     /// Takes a connected socket in non-blocking mode of which no duplicate exists.
     pub(crate) fn from_socket(socket: impl Into<OwnedFd>) -> StreamSocket<F> {
-        StreamSocket {
-            io: Io::new(Socket::new(socket.into(), F::SHORT_IS_ALL)),
-            family: PhantomData,
+        StreamSocket { io: Io::new(Socket::new(socket.into())), family: PhantomData }
+    }
+
+    /// The socket, for a read: after a short one the next has to try, unless that took all.
+    #[inline(always)]
+    pub(crate) fn reader(&self) -> &Io<Socket> {
+        if !F::SHORT_IS_ALL {
+            self.io.drained.set(false);
         }
+        &self.io
     }
 
     /// The log introduces it as what that listener accepted.
@@ -57,7 +63,7 @@ impl<F: Family> StreamSocket<F> {
     /// the interrupt that ended the wait: nothing was read then.
     #[track_caller]
     pub fn read(&mut self, buf: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        socket::read(&self.io, buf, Location::caller())
+        socket::read(self.reader(), buf, Location::caller())
     }
 
     /// Writes all of `buf`, blocking whenever there is no room.
@@ -149,7 +155,7 @@ impl<F: Family> StreamSocket<F> {
 
 impl<F: Family> Stream for StreamSocket<F> {
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        socket::read(&self.io, buf, site)
+        socket::read(self.reader(), buf, site)
     }
 
     async fn write_from(&mut self, bufs: &[IoSlice<'_>], site: Site) -> io::Result<usize> {
@@ -158,7 +164,7 @@ impl<F: Family> Stream for StreamSocket<F> {
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        Readable::new(&self.io, Location::caller())
+        Readable::new(self.reader(), Location::caller())
     }
 
     #[inline(always)]
@@ -255,7 +261,7 @@ impl<F: Family> OwnedReadHalf<F> {
 
 impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
     fn read_from(&mut self, buf: &mut [u8], site: Site) -> impl Future<Output = io::Result<usize>> {
-        socket::read(&self.0.io, buf, site)
+        socket::read(self.0.reader(), buf, site)
     }
 
     async fn write_from(&mut self, _: &[IoSlice<'_>], _: Site) -> io::Result<usize> {
@@ -264,7 +270,7 @@ impl<F: Family, C: Deref<Target = StreamSocket<F>>> Stream for ReadHalf<C> {
 
     #[track_caller]
     fn readable(&mut self) -> impl Future<Output = io::Result<()>> {
-        Readable::new(&self.0.io, Location::caller())
+        Readable::new(self.0.reader(), Location::caller())
     }
 
     /// Nothing was ever to be written here.

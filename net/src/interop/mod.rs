@@ -155,7 +155,7 @@ pub trait TwoWay: 'static {
 
 impl<F: Family + 'static> TwoWay for StreamSocket<F> {
     fn take(&self, buf: &mut [u8]) -> Option<io::Result<usize>> {
-        if self.io.drained.get() && !buf.is_empty() { None } else { receive(&self.io, buf) }
+        if self.reader().drained.get() && !buf.is_empty() { None } else { receive(&self.io, buf) }
     }
 
     fn put(&self, buf: &[u8]) -> Option<io::Result<usize>> {
