@@ -1,5 +1,7 @@
 //! The servers `chat` and `proxy` as a user runs them, over the loopback interface.
 
+mod example;
+
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,25 +11,13 @@ use std::thread;
 
 use testing::trace;
 
+use example::build;
+
 /// A server that runs, and where.
 struct Server {
     process: Child,
     addr: String,
     trace: PathBuf,
-}
-
-/// Builds an example with the profile of this test and gives its path.
-fn build(name: &str) -> PathBuf {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut build = Command::new(cargo);
-    build.current_dir(env!("CARGO_MANIFEST_DIR"));
-    build.args(["build", "--quiet", "--offline", "--example", name]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    assert!(build.status().unwrap().success());
-    let deps = std::env::current_exe().unwrap();
-    deps.parent().unwrap().parent().unwrap().join("examples").join(name)
 }
 
 fn start(name: &str, test: &str, args: &[&str]) -> Server {

@@ -1,6 +1,8 @@
 //! The small servers as a user runs them: they say where they are, send back what they get, leave
 //! a sound trace, and end at a signal. And what whoever starts a server may hand to it.
 
+mod example;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
@@ -12,25 +14,13 @@ use std::process::{Child, Command, Stdio};
 use net::{Inherited, inherited_listeners};
 use testing::trace;
 
+use example::build;
+
 /// A path of its own for each test, at which nothing is.
 fn path(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_file(&path);
     path
-}
-
-/// Builds an example with the profile of this test and gives its path.
-fn build(name: &str) -> PathBuf {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut build = Command::new(cargo);
-    build.current_dir(env!("CARGO_MANIFEST_DIR"));
-    build.args(["build", "--quiet", "--offline", "--example", name]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    assert!(build.status().unwrap().success());
-    let deps = std::env::current_exe().unwrap();
-    deps.parent().unwrap().parent().unwrap().join("examples").join(name)
 }
 
 /// Starts an example, and reads where it listens.

@@ -4,6 +4,8 @@
 #[path = "../examples/common/access.rs"]
 mod access;
 
+mod example;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,26 +23,13 @@ use std::time::Duration;
 use net::http::Exchange;
 use testing::trace;
 
+use example::build;
+
 /// A server that runs, and where.
 struct Server {
     process: Child,
     addr: String,
     trace: PathBuf,
-}
-
-/// Builds an example with the profile of this test and gives its path.
-fn build(name: &str) -> PathBuf {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    // What the test itself was built from is there already: the network is not needed.
-    let mut build = Command::new(cargo);
-    build.current_dir(env!("CARGO_MANIFEST_DIR"));
-    build.args(["build", "--quiet", "--offline", "--example", name]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    assert!(build.status().unwrap().success());
-    let deps = std::env::current_exe().unwrap();
-    deps.parent().unwrap().parent().unwrap().join("examples").join(name)
 }
 
 fn start(name: &str, test: &str) -> Server {

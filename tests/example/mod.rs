@@ -1,0 +1,19 @@
+//! The examples as a user runs them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Builds an example with the profile of this test and gives its path.
+pub fn build(name: &str) -> PathBuf {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    // What the test itself was built from is there already: the network is not needed.
+    let mut build = Command::new(cargo);
+    build.current_dir(env!("CARGO_MANIFEST_DIR"));
+    build.args(["build", "--quiet", "--offline", "--example", name]);
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    assert!(build.status().unwrap().success());
+    let deps = std::env::current_exe().unwrap();
+    deps.parent().unwrap().parent().unwrap().join("examples").join(name)
+}
