@@ -16,7 +16,8 @@ macro_rules! labs {
             wrong_6 "wrong_6.rs"
         }
         $each! {
-            lab_19 "labs/19_outlive" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs"
+            lab_19 "labs/19_outlive" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs"
         }
         $each! { lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs" }
     };

@@ -15,9 +15,12 @@ pub fn check(work: &Work) -> Result<(), String> {
                 .to_owned(),
         );
     };
-    let race = lines.iter().find(|line| line.verb == "race");
-    let race = race.ok_or_else(|| no_race(lines, timeout))?;
-    let wake = lines.iter().find(|line| line.verb == "wake" && line.task == race.task);
+    let is_race = |line: &&Line<'_>| {
+        line.verb == "race" && (line.word(0), line.word(1)) == ("winner=value", "loser=timeout")
+    };
+    let race = lines.iter().find(is_race).ok_or_else(|| no_race(lines, timeout))?;
+    let is_wake = |line: &&Line<'_>| line.verb == "wake" && line.task == race.task;
+    let wake = lines.iter().filter(is_wake).rfind(|line| line.seq < race.seq);
     match wake {
         Some(wake) if wake.word(0) == "sleep" => Err(format!(
             "line #{:04}: here a sleep of the asker itself races with the timeout around it; the \
@@ -62,7 +65,9 @@ fn no_race(lines: &[Line<'_>], timeout: &Line<'_>) -> String {
 
 /// The value came back, whatever else was delivered in the scope.
 fn is_kept(lines: &[Line<'_>], race: &Line<'_>) -> Result<(), String> {
-    let said = lines.iter().find(|line| line.verb == "note").map_or("", |line| line.detail());
+    let is_said =
+        |line: &&Line<'_>| line.verb == "note" && line.detail().starts_with("the asker has ");
+    let said = lines.iter().find(is_said).map_or("", |line| line.detail());
     if said == "the asker has 42" {
         return Ok(());
     }

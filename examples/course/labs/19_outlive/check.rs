@@ -25,7 +25,7 @@ pub fn check(work: &Work) -> Result<(), String> {
     };
     let exit = lines.iter().find(|line| line.verb == "exit" && line.task == offload.task);
     match (exit, find("orphan")) {
-        (Some(exit), Some(orphan)) if exit.seq > orphan.seq => Ok(()),
+        (Some(exit), Some(orphan)) if exit.seq > orphan.seq => is_no_guess(&lines, abandon),
         (Some(exit), _) => Err(too_soon(&lines, job, abandon, exit)),
         (None, _) => Err(format!("the caller, task {}, has no `exit` line", offload.task)),
     }
@@ -54,6 +54,21 @@ fn not_abandoned(lines: &[Line<'_>], done: &Line<'_>) -> String {
             "line #{seq:04}: the job {job} is done and its caller still waits, because there is no \
              timeout; wait for it in `timeout_after`"
         ),
+    }
+}
+
+/// The caller has waited for the thread itself, not for a time.
+fn is_no_guess(lines: &[Line<'_>], abandon: &Line<'_>) -> Result<(), String> {
+    let is_sleep = |line: &&Line<'_>| line.verb == "block" && line.word(0) == "sleep";
+    let mut after = lines.iter().filter(|line| line.task == abandon.task && line.seq > abandon.seq);
+    match after.find(is_sleep) {
+        None => Ok(()),
+        Some(sleep) => Err(format!(
+            "line #{:04}: the caller sleeps until {} while the thread works, which is a guess; the \
+             work may take longer, so wait for what the thread does last",
+            sleep.seq,
+            sleep.key("until").unwrap_or("never")
+        )),
     }
 }
 
