@@ -5,6 +5,7 @@
 mod checks;
 #[path = "../examples/course/compare.rs"]
 mod compare;
+mod course_logs;
 mod example;
 #[path = "../examples/course/grade.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]

@@ -14,6 +14,24 @@ pub struct Work {
     pub golden: String,
 }
 
+impl Work {
+    /// What stands behind each `KEY:` of an answer, or which of them are empty.
+    pub fn answers<const N: usize>(&self, keys: [&str; N]) -> Result<[&str; N], String> {
+        let find = |key: &str| {
+            let mut lines = self.source.lines();
+            lines.find_map(|line| line.trim().strip_prefix(key)?.trim_start().strip_prefix(':'))
+        };
+        let answers = keys.map(|key| find(key).map_or("", str::trim));
+        let empty = keys.iter().zip(answers).filter(|(_, answer)| answer.is_empty());
+        let empty: Vec<String> = empty.map(|(key, _)| format!("`{key}`")).collect();
+        if empty.is_empty() {
+            Ok(answers)
+        } else {
+            Err(format!("still missing: {}", empty.join(", ")))
+        }
+    }
+}
+
 /// How a program ended.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {

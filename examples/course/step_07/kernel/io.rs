@@ -27,7 +27,7 @@ impl fmt::Display for Direction {
 }
 
 /// Something with a descriptor in non-blocking mode.
-pub trait Source {
+pub trait Source: 'static {
     fn descriptor(&self) -> RawFd;
     /// The letter of its name in the log.
     fn kind(&self) -> char;
@@ -61,12 +61,12 @@ impl Source for Scripted {
 }
 
 /// A source that a task can wait for.
-pub struct Io<S: Source + 'static> {
+pub struct Io<S: Source> {
     source: Rc<S>,
     pub(super) handle: HandleId,
 }
 
-impl<S: Source + 'static> Io<S> {
+impl<S: Source> Io<S> {
     pub fn new(source: S) -> Io<S> {
         let source = Rc::new(source);
         let handle = gate(|gate| {
