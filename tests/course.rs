@@ -30,7 +30,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use labs::{Kind, Lab};
@@ -69,8 +69,12 @@ fn run(command: &mut Command, says: Option<&str>) -> (work::Ended, String) {
     (ended, log)
 }
 
-/// A variant of a lab that changes the crates: in the crate of `check` itself.
+/// `check` has one copy of the crates, so two tests cannot use it at once.
+static PATCHED: Mutex<()> = Mutex::new(());
+
+/// A variant of a lab that changes the crates.
 fn patched(lab: &Lab, variant: &str) -> Result<grade::Judgement, String> {
+    let _one = PATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Scratch::new(&format!("{}_{variant}", lab.name));
     student::start(lab, &folder.0.join("student"), &program::target()?)?;
     let folder = folder.0.join("student");
@@ -268,6 +272,9 @@ fn an_instructor_grades_a_folder_of_submissions() {
 fn bad_input_gets_a_sentence() {
     let scratch = Scratch::new("bad");
     fs::create_dir_all(scratch.0.join("empty")).unwrap();
+    fs::create_dir_all(scratch.0.join("other/src")).unwrap();
+    fs::write(scratch.0.join("other/src/lab.rs"), "").unwrap();
+    fs::write(scratch.0.join("other/lab.md"), "# 13. Predict").unwrap();
     for (args, expected) in [
         (&["check", "99"][..], "course: there is no lab 99; `list` shows the labs: "),
         (
@@ -275,6 +282,7 @@ fn bad_input_gets_a_sentence() {
             "course: lab 16 is not started: there is no folder trapline-labs/16_fair",
         ),
         (&["check", "16", "nowhere"], "course: there is no folder nowhere"),
+        (&["check", "16", "other"], "course: other is lab 13, not lab 16"),
         (&["check", "16", "empty"], "course: empty has no src/lab.rs, which lab 16 is about"),
         (
             &["check", "--all", "empty"],
@@ -302,6 +310,7 @@ fn a_program_that_does_not_end_is_killed() {
 #[test]
 fn a_patched_lab_is_built_from_the_students_copies() {
     let Some(lab) = labs().into_iter().find(|lab| lab.kind == Kind::Patched) else { return };
+    let _one = PATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("patched");
     let folder = scratch.0.join("lab");
     student::start(&lab, &folder, &program::target().unwrap()).unwrap();
