@@ -235,8 +235,9 @@ fn lines_are_narrow() {
     let mut wrong = Vec::new();
     for (name, text) in CRATES.iter().chain(&["examples", "tests"]).flat_map(|path| sources(path)) {
         for (number, line) in (1..).zip(text.lines()) {
-            let is_table = line.trim_start().starts_with("//! |");
-            if !is_table && line.chars().count() > COLUMNS {
+            // A row of a table, or what check says of a wrong solution, is one line.
+            let is_whole = ["//! |", "// says: "].iter().any(|s| line.trim_start().starts_with(s));
+            if !is_whole && line.chars().count() > COLUMNS {
                 wrong.push(format!("{name}:{number} is wider than {COLUMNS} columns"));
             }
         }

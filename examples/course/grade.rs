@@ -1,0 +1,141 @@
+//! From a student's folder to a judgement.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::checks;
+use crate::labs::{Kind, Lab};
+use crate::program::{self, Built};
+use crate::student;
+use crate::work::{Ended, Work, judge};
+
+/// Passed, or what is wrong in a sentence.
+pub type Judgement = Result<(), String>;
+
+/// The folder of labs that a student has without asking.
+pub fn default_folder() -> PathBuf {
+    env::var_os("TRAPLINE_LABS").map_or_else(|| PathBuf::from("trapline-labs"), PathBuf::from)
+}
+
+/// Finds a lab that was started: in a folder of labs, or that folder itself.
+pub fn find(lab: &Lab, named: Option<&Path>) -> Result<PathBuf, String> {
+    let (number, written) = (lab.number, lab.written());
+    let folder = named.map_or_else(default_folder, Path::to_path_buf);
+    let inner = folder.join(&lab.name);
+    if named.is_none() && !inner.is_dir() {
+        let inner = inner.display();
+        return Err(format!(
+            "lab {number} is not started: there is no folder {inner}; `start {number}` makes it"
+        ));
+    }
+    if !folder.is_dir() {
+        return Err(format!("there is no folder {}", folder.display()));
+    }
+    let found = if inner.is_dir() { inner } else { folder };
+    if found.join(&written).is_file() {
+        return Ok(found);
+    }
+    let written = written.display();
+    Err(format!("{} has no {written}, which lab {number} is about", found.display()))
+}
+
+/// The program of a lab, from the student's files and what is given; the crate of `check`, so that
+/// it does not matter what else is in the folder, and where it was written.
+pub fn build(lab: &Lab, folder: &Path) -> Result<Built, String> {
+    let package = format!("check_{}", lab.name);
+    let scratch = program::target()?.join("course").join(&lab.name);
+    student::write_crate(lab, &scratch, &package)?;
+    if lab.kind == Kind::Patched {
+        student::copy_crates(&scratch, Some(folder))?;
+    }
+    if lab.folder.join("skeleton.rs").exists() {
+        student::put(&scratch.join("src/lab.rs"), source(folder, "src/lab.rs")?)?;
+    }
+    program::build(&scratch, &package)
+}
+
+fn source(folder: &Path, file: impl AsRef<Path>) -> Result<String, String> {
+    let path = folder.join(file);
+    fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// Judges what lies in a student's folder of that lab. An outer error: it cannot be judged.
+pub fn grade(lab: &Lab, folder: &Path) -> Result<Judgement, String> {
+    let source = source(folder, lab.written())?;
+    if lab.kind == Kind::Answer {
+        return judge_answer(lab, source);
+    }
+    match build(lab, folder)? {
+        Built::Error(error) => Ok(Err(format!("it does not compile: {error}"))),
+        Built::Program(program) => {
+            let (ended, log) = program::run(&mut Command::new(program), program::LIMIT)?;
+            judge_program(lab, source, &ended, log)
+        }
+    }
+}
+
+/// Judges an answer.
+pub fn judge_answer(lab: &Lab, source: String) -> Result<Judgement, String> {
+    let work = Work { source, log: String::new(), golden: lab.text("golden.trace") };
+    own(lab, &work)
+}
+
+/// Judges a program that has run.
+pub fn judge_program(
+    lab: &Lab,
+    source: String,
+    ended: &Ended,
+    log: String,
+) -> Result<Judgement, String> {
+    let work = Work { source, log, golden: lab.text("golden.trace") };
+    match judge(ended, &work) {
+        Ok(()) => own(lab, &work),
+        wrong => Ok(wrong),
+    }
+}
+
+/// The lab's own judgement.
+fn own(lab: &Lab, work: &Work) -> Result<Judgement, String> {
+    checks::check(lab.number, work)
+        .ok_or_else(|| format!("lab {} is not in the list of examples/course/list.rs", lab.number))
+}
+
+/// One lab of one student.
+pub struct Graded {
+    /// The name of the student's folder.
+    pub student: String,
+    /// The lab; none if the student has no lab at all.
+    pub lab: Option<Lab>,
+    /// An outer error: it cannot be judged.
+    pub judgement: Result<Judgement, String>,
+}
+
+/// Grades a folder of submissions: each is a student's folder of labs. Tells each result as soon as
+/// it is there.
+pub fn all(folder: &Path, labs: &[Lab], mut tell: impl FnMut(&Graded)) -> Result<(), String> {
+    let names = student::entries(folder)?;
+    let students: Vec<String> =
+        names.into_iter().filter(|name| folder.join(name).is_dir()).collect();
+    if students.is_empty() {
+        return Err(format!("{} has no folders; expected one for each student", folder.display()));
+    }
+    for student in students {
+        let mut is_empty = true;
+        for lab in labs {
+            let place = folder.join(&student).join(&lab.name);
+            if place.is_dir() || labs.len() == 1 {
+                is_empty = false;
+                let judgement =
+                    find(lab, Some(&folder.join(&student))).and_then(|found| grade(lab, &found));
+                tell(&Graded { student: student.clone(), lab: Some(lab.clone()), judgement });
+            }
+        }
+        if is_empty {
+            let judgement = Err("there is no lab in it; a lab is a folder such as 16_fair".into());
+            tell(&Graded { student, lab: None, judgement });
+        }
+    }
+    Ok(())
+}

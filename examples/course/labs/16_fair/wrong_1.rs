@@ -1,0 +1,19 @@
+// says: line #0058: the timer of `ticker` was due at 0.010000 and fired at 0.040000, because `pump` did 40 items in its run of #0016 without giving way
+//! Yours: the task `pump`.
+
+use traps::channel::mpsc::Receiver;
+use traps::{Error, yield_now};
+
+use super::given::Bench;
+
+/// Works on each item, in their order, until the sender is gone.
+pub async fn pump(mut items: Receiver<u32>, bench: Bench) -> Result<(), Error> {
+    yield_now().await?;
+    loop {
+        match items.recv().await {
+            Ok(item) => bench.work(item),
+            Err(Error::SendersGone) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The labs of the course, for the compiler: one line for each folder of `labs/`.
+//!
+//! A line is `name "folder" kind`, where the kind is `program`, `answer`, `patched`, or the file
+//! of the kernel of a step, seen from the folder of the lab: `"../../step_04/kernel/mod.rs"`. More
+//! than three wrong solutions follow as `, wrong_4 "wrong_4.rs"`.
+
+macro_rules! labs {
+    ($each:ident) => {
+        $each! { lab_13 "labs/13_predict" answer }
+        $each! { lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs" }
+    };
+}
+
+pub(crate) use labs;

@@ -1,0 +1,198 @@
+//! The crate of a lab: what `start` writes for the student, and `check` for itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::labs::{Kind, Lab, root};
+
+/// The crates that a lab uses, where the repository has them.
+const CRATES: [(&str, &str); 4] =
+    [("traps", "traps"), ("kernel", "kernel"), ("net", "net"), ("testing", "tests/testing")];
+
+/// Others that the kernel of a step may use.
+const OF_STEPS: [&str; 4] = ["mio", "slab", "httparse", "ctrlc"];
+
+/// Writes a file, unless it says that already: what has not changed is not built again.
+pub fn put(path: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
+    let text = text.as_ref();
+    if fs::read(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(path);
+    let done = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    done.map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// Makes a folder the same as another, without `target`.
+pub fn mirror(from: &Path, to: &Path) -> Result<(), String> {
+    let names = entries(from)?;
+    for old in entries(to).unwrap_or_default().iter().filter(|old| !names.contains(old)) {
+        let old = to.join(old);
+        let done = if old.is_dir() { fs::remove_dir_all(&old) } else { fs::remove_file(&old) };
+        done.map_err(|error| format!("cannot remove {}: {error}", old.display()))?;
+    }
+    for name in names.iter().filter(|name| *name != "target") {
+        let (from, to) = (from.join(name), to.join(name));
+        if from.is_dir() {
+            mirror(&from, &to)?;
+        } else {
+            put(&to, read(&from)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The names in a folder, in their order.
+pub fn entries(folder: &Path) -> Result<Vec<String>, String> {
+    let named = |error| format!("cannot read {}: {error}", folder.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(named)? {
+        names.push(entry.map_err(named)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Writes the crate of a lab, all but what the student writes, and the files to read.
+pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String> {
+    if lab.kind == Kind::Answer {
+        return Ok(());
+    }
+    let mut modules = "mod given;\n".to_owned();
+    let mut others = String::new();
+    if let Kind::Step(step) = lab.kind {
+        others = copy_step(step, folder)?;
+        modules += "#[allow(dead_code)]\nmod kernel;\n";
+    }
+    if lab.folder.join("skeleton.rs").exists() {
+        modules += "mod lab;\n";
+    }
+    put(&folder.join("src/main.rs"), format!("{modules}\nfn main() {{\n    given::main();\n}}\n"))?;
+    put(&folder.join("src/given.rs"), lab.text("given.rs"))?;
+    put(&folder.join("Cargo.toml"), manifest(lab, package, &others)?)?;
+    // The versions that the repository was built with are here already.
+    if !folder.join("Cargo.lock").exists() {
+        put(&folder.join("Cargo.lock"), read(&root().join("Cargo.lock"))?)?;
+    }
+    Ok(())
+}
+
+/// Copies the kernel of a step; gives the dependencies that it has, as lines of a manifest.
+fn copy_step(step: u32, folder: &Path) -> Result<String, String> {
+    let from = root().join(format!("examples/course/step_{step:02}"));
+    let mut text = String::new();
+    if from.join("kernel.rs").exists() {
+        let kernel = read(&from.join("kernel.rs"))?;
+        text += &String::from_utf8_lossy(&kernel);
+        put(&folder.join("src/kernel.rs"), kernel)?;
+    }
+    for name in entries(&from.join("kernel")).unwrap_or_default() {
+        let file = read(&from.join("kernel").join(&name))?;
+        text += &String::from_utf8_lossy(&file);
+        put(&folder.join("src/kernel").join(&name), file)?;
+    }
+    if text.is_empty() {
+        return Err(format!("there is no kernel in {}", from.display()));
+    }
+    let all = String::from_utf8_lossy(&read(&root().join("Cargo.toml"))?).into_owned();
+    let is_used = |name: &&&str| text.contains(&format!("{name}::"));
+    let line = |name: &str| all.lines().find(|line| line.starts_with(&format!("{name} = ")));
+    let lines = OF_STEPS.iter().filter(is_used).filter_map(|name| line(name));
+    Ok(lines.map(|line| format!("{line}\n")).collect())
+}
+
+fn manifest(lab: &Lab, package: &str, others: &str) -> Result<String, String> {
+    let is_patched = lab.kind == Kind::Patched;
+    let dependency = |(name, path): &(&str, &str)| {
+        let path = if is_patched { PathBuf::from(name) } else { root().join(path) };
+        format!("{name} = {{ package = \"trapline-{name}\", path = {path:?} }}\n")
+    };
+    let dependencies: String = CRATES.iter().map(dependency).collect();
+    let workspace = if is_patched { workspace()? } else { "[workspace]\n".to_owned() };
+    Ok(format!(
+        "\
+[package]
+name = \"{package}\"
+version = \"0.0.0\"
+edition = \"2024\"
+publish = false
+
+[dependencies]
+{dependencies}{others}
+[profile.dev]
+debug = \"line-tables-only\"
+
+# A workspace of its own, wherever this folder lies.
+{workspace}"
+    ))
+}
+
+/// The head of the repository's own manifest, for copies of its crates.
+fn workspace() -> Result<String, String> {
+    let text = String::from_utf8_lossy(&read(&root().join("Cargo.toml"))?).into_owned();
+    let head = text.split("\n[package]").next().unwrap_or_default();
+    let line = |line: &str| match line.split(' ').next() {
+        Some("members") => "members = [\"traps\", \"kernel\", \"net\", \"testing\"]\n".to_owned(),
+        Some("default-members") => String::new(),
+        _ => format!("{}\n", line.replace("\"tests/testing\"", "\"testing\"")),
+    };
+    Ok(head.lines().map(line).collect())
+}
+
+/// Copies the crates; `sources` has the student's `src` folders, if these are to be used.
+pub fn copy_crates(folder: &Path, sources: Option<&Path>) -> Result<(), String> {
+    for (name, path) in CRATES {
+        let (from, to) = (root().join(path), folder.join(name));
+        put(&to.join("Cargo.toml"), read(&from.join("Cargo.toml"))?)?;
+        // Who is judged does not write the judge.
+        let source = sources.filter(|_| name != "testing").map(|sources| sources.join(name));
+        mirror(&source.unwrap_or(from).join("src"), &to.join("src"))?;
+    }
+    Ok(())
+}
+
+/// Applies a patch of the lab to copies of the crates.
+pub fn patch(lab: &Lab, file: &str, folder: &Path) -> Result<(), String> {
+    let mut command = Command::new("patch");
+    command.args(["-p1", "--quiet", "-i"]).arg(lab.folder.join(file)).current_dir(folder);
+    let ran = command.output().map_err(|error| format!("cannot run `patch`: {error}"))?;
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    if ran.status.success() { Ok(()) } else { Err(format!("{file} does not apply: {said}")) }
+}
+
+/// Writes what the student starts from.
+pub fn start(lab: &Lab, folder: &Path, target: &Path) -> Result<(), String> {
+    if entries(folder).is_ok_and(|names| !names.is_empty()) {
+        return Err(format!(
+            "{} is there already, and nothing in it was changed; go on with {}, or move the folder \
+             away to start anew",
+            folder.display(),
+            lab.written().display()
+        ));
+    }
+    write_crate(lab, folder, &format!("lab_{}", lab.name))?;
+    put(&folder.join("lab.md"), lab.task())?;
+    if lab.folder.join("given").is_dir() {
+        mirror(&lab.folder.join("given"), &folder.join("given"))?;
+    }
+    if lab.kind == Kind::Answer {
+        return put(&folder.join("answer.txt"), lab.text("skeleton.txt"));
+    }
+    if lab.kind == Kind::Patched {
+        copy_crates(folder, None)?;
+        if lab.folder.join("skeleton.patch").exists() {
+            patch(lab, "skeleton.patch", folder)?;
+        }
+    }
+    if lab.folder.join("skeleton.rs").exists() {
+        put(&folder.join("src/lab.rs"), lab.text("skeleton.rs"))?;
+    }
+    // All labs share what they are built from.
+    let config = format!("[build]\ntarget-dir = {target:?}\n");
+    put(&folder.join(".cargo/config.toml"), config)
+}

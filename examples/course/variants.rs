@@ -1,0 +1,89 @@
+//! The programs of the labs, for the tests: `course_variants LAB VARIANT` runs the solution, the
+//! skeleton, or one of the wrong solutions of a lab.
+
+#![allow(clippy::duplicate_mod, reason = "each variant has what is given")]
+
+mod list;
+
+use std::env;
+use std::process::ExitCode;
+
+use list::labs;
+
+/// One module for each file that a student could have written.
+macro_rules! module {
+    ($name:ident $folder:literal answer) => {};
+    ($name:ident $folder:literal patched) => {};
+    ($name:ident $folder:literal program $(, $more:ident $file:literal)*) => {
+        module! { @variants $name $folder {}, $($more $file,)* }
+    };
+    ($name:ident $folder:literal $kernel:literal $(, $more:ident $file:literal)*) => {
+        module! { @variants $name $folder { #[path = $kernel] mod kernel; }, $($more $file,)* }
+    };
+    (@variants $name:ident $folder:literal $kernel:tt, $($more:ident $file:literal,)*) => {
+        module! {
+            @modules $name $folder $kernel
+            solution "solution.rs", skeleton "skeleton.rs",
+            wrong_1 "wrong_1.rs", wrong_2 "wrong_2.rs", wrong_3 "wrong_3.rs", $($more $file,)*
+        }
+    };
+    (@modules $name:ident $folder:literal {} $($variant:ident $file:literal,)*) => {
+        #[path = $folder]
+        mod $name {
+            $(#[path = ""]
+            pub mod $variant {
+                pub mod given;
+                #[path = $file]
+                pub mod lab;
+            })*
+
+            pub const ALL: &[(&str, fn())] = &[$((stringify!($variant), $variant::given::main)),*];
+        }
+    };
+    (@modules $name:ident $folder:literal { $($kernel:tt)* } $($variant:ident $file:literal,)*) => {
+        #[path = $folder]
+        #[allow(dead_code, reason = "each lab uses a part of the kernel")]
+        mod $name {
+            $($kernel)*
+            $(#[path = ""]
+            pub mod $variant {
+                pub use super::kernel;
+                pub mod given;
+                #[path = $file]
+                pub mod lab;
+            })*
+
+            pub const ALL: &[(&str, fn())] = &[$((stringify!($variant), $variant::given::main)),*];
+        }
+    };
+}
+
+labs!(module);
+
+fn find(lab: &str, variant: &str) -> Option<fn()> {
+    let name = format!("lab_{lab:0>2}");
+    macro_rules! of {
+        ($name:ident $folder:literal answer) => {};
+        ($name:ident $folder:literal patched) => {};
+        ($name:ident $($rest:tt)*) => {
+            if name == stringify!($name) {
+                return $name::ALL.iter().find(|(each, _)| *each == variant).map(|(_, main)| *main);
+            }
+        };
+    }
+    labs!(of);
+    None
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let found = if let [lab, variant] = &args[..] { find(lab, variant) } else { None };
+    match found {
+        Some(main) => main(),
+        None => {
+            eprintln!("course_variants: expected LAB VARIANT, such as 16 wrong_1");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,59 @@
+//! How a program can fail, whatever its lab.
+
+use std::time::Duration;
+
+use super::{Ended, Work, judge};
+
+const LOG: &str = "\
+ 0.000000       0  #0001   2 main     spawn    parent=-
+ 0.000000       1  #0002   2 main     run      cause=#0001
+";
+
+fn said(ended: Ended, log: &str) -> String {
+    judge(&ended, &Work { log: log.to_owned(), ..Work::default() }).unwrap_err()
+}
+
+fn failed(stderr: &str) -> Ended {
+    let status = "exit status: 101".to_owned();
+    Ended { stderr: stderr.to_owned(), status, ..Ended::default() }
+}
+
+#[test]
+fn what_is_missing_is_said_before_anything_else() {
+    let stderr = "thread 'main' (7) panicked at src/lab.rs:5:9:\nnot yet implemented: the wake";
+    assert_eq!(said(failed(stderr), ""), "still missing: the wake");
+    let log =
+        format!("{LOG} 0.000000       1  #0003   2 main     panic    not yet implemented: it\n");
+    let ended = Ended { is_success: true, ..Ended::default() };
+    assert_eq!(said(ended, &log), "still missing: it");
+}
+
+#[test]
+fn a_panic_is_said_with_its_place_and_without_the_log_behind_it() {
+    let stderr =
+        format!("thread 'main' panicked at src/lab.rs:5:9:\nno luck\n{LOG}note: run with x");
+    assert_eq!(said(failed(&stderr), ""), "your program panicked at src/lab.rs:5:9: no luck");
+}
+
+#[test]
+fn a_program_that_does_not_end_has_a_last_line() {
+    let ended = Ended { killed_after: Some(Duration::from_secs(10)), ..Ended::default() };
+    let last =
+        "the last line of its log is `0.000000       1  #0002   2 main     run      cause=#0001`";
+    assert_eq!(said(ended.clone(), LOG), format!("your program did not end in 10 s; {last}"));
+    let none = "your program did not end in 10 s; it printed no line of its log";
+    assert_eq!(said(ended, ""), none);
+}
+
+#[test]
+fn a_log_must_be_one_and_keep_the_rules() {
+    let ended = || Ended { is_success: true, ..Ended::default() };
+    assert_eq!(said(ended(), ""), "your program printed no log");
+    let what = said(ended(), "hello\n");
+    assert!(
+        what.starts_with("line 1 of what your program printed is no line of a log: "),
+        "{what}"
+    );
+    let what = said(ended(), &LOG.replace("cause=#0001", "cause=#0009"));
+    assert!(what.starts_with("line #0002 of your log breaks the rule `cause`: "), "{what}");
+}
