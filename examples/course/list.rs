@@ -8,6 +8,7 @@ macro_rules! labs {
     ($each:ident) => {
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs" }
+        $each! { lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
     };
 }
 

@@ -76,16 +76,16 @@
 //! | `lengths` | how few bytes a read or a write of a `net::pipe` moves, at least one | all |
 //! | `jobs` | how much longer a job of `run_in_thread` takes, up to a second | no longer |
 //!
-//! The kernel promises first come, first served, so a program that relies on `order` keeps to its
-//! contract: leave this liberty out with [`Explore::without`]. A program that does not rely on it is
-//! right on other kernels too. The other liberties are the world's, and every program must live with
-//! them. In particular, `took` and readings of the clock are then at least so much, and not exactly.
+//! The kernel promises first come, first served, so a program may rely on that; for such a program
+//! leave `order` out with [`Explore::without`]. The other liberties are the world's, and every
+//! program must live with them. In particular, a sleep then takes at least its span, and not
+//! exactly.
 //!
 //! All jobs follow the script, as after [`Sim::jobs_take`], so none may wait for another thread.
 //!
-//! The log of a run has a remark behind its head, `# explored seed=17 liberties=order decisions=23`:
-//! from this [`Case`] the run can be made again. Where `order` is among the liberties, the rule
-//! `fifo` of the [checker](trace::Checker::remark) does not apply.
+//! The second line of the log is a remark, `# explored seed=17 liberties=order decisions=23`: from
+//! this [`Case`] the run can be made again. Where `order` is among the liberties, the rule `fifo`
+//! of the [checker](trace::Checker::remark) does not apply.
 //!
 //! # Logs
 //!

@@ -110,7 +110,7 @@ impl fmt::Display for Found {
             0 => write!(f, "the program fails as it is: {why}"),
             _ => write!(
                 f,
-                "seed {} fails, the {seeds}. that was tried: {why}\n\
+                "seed {} fails (seeds tried: {seeds}): {why}\n\
                  shrunk from: {whole}\nreplay with: {case}",
                 whole.seed
             ),
