@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines of code in `traps` and `kernel`.
-const TRAPS_AND_KERNEL: usize = 13_250;
+/// Lines of code in `traps` and `kernel`: 13,250, and 60 for what an explorer decides.
+const TRAPS_AND_KERNEL: usize = 13_310;
 /// Lines of code in the two cores.
 const CORES: usize = 4_910;
 /// Lines of code in the floors of `net`: the HTTP handler, what stands on it, and below it sockets

@@ -176,3 +176,19 @@ fn whatever_it_waits_in_a_task_can_be_interrupted() {
     });
     assert!(swept.plain.output.is_ok());
 }
+
+#[test]
+fn whatever_the_world_does_the_kernel_keeps_its_promises() {
+    let sim = || {
+        let first = Time::ZERO + MS;
+        (1..1000).fold(Sim::new().jobs_take(5 * MS), |sim, n| {
+            sim.signal_at(first + n * MS, Signal::User1)
+        })
+    };
+    // Where a program takes something for granted it panics, and nothing is left all the same.
+    let main = || AssertUnwindSafe(everything()).catch_unwind();
+    testing::explore(1..=100, || (sim(), main())).run();
+    let main = || AssertUnwindSafe(phases::phases()).catch_unwind();
+    testing::explore(1..=100, || (Sim::new(), main())).run();
+    testing::explore(1..=100, || (Sim::new(), hello::hello())).run();
+}

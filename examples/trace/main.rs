@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::{Checker, Line};
 
 use tool::life::Order;
-use tool::model::{Bad, Trace, read_lines};
+use tool::model::{Bad, Read, Trace, read_lines};
 use tool::style::Paint;
 use tool::{chain, diff, lanes, life, page, perfetto, tables};
 
@@ -214,15 +214,18 @@ fn check(input: &Input) -> io::Result<ExitCode> {
     let (text, bar) = open(input.file.as_deref())?;
     let (mut checker, mut count, mut since) = (Checker::default(), 0_u64, 0);
     let mut bad = Vec::new();
-    let good = |line: Line<'_>, size| {
-        checker.line(&line);
-        count += 1;
-        since += size as u64;
-        if since > 1 << 20 {
-            bar.inc(std::mem::take(&mut since));
+    read_lines(text, |read| match read {
+        Read::Line(line, size) => {
+            checker.line(&line);
+            count += 1;
+            since += size as u64;
+            if since > 1 << 20 {
+                bar.inc(std::mem::take(&mut since));
+            }
         }
-    };
-    read_lines(text, good, |each| bad.push(each))?;
+        Read::Remark(remark) => checker.remark(remark),
+        Read::Bad(each) => bad.push(each),
+    })?;
     bar.finish_and_clear();
     report(&bad);
     if count == 0 {

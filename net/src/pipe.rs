@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use traps::WaitQueue;
 use traps::core::names::Site;
+use traps::liberty::{Liberty, draw};
 
 use crate::attempt::until_done;
 use crate::halves::Split;
@@ -71,7 +72,8 @@ impl Lane {
         if buf.is_empty() {
             return Some(Ok(0));
         }
-        let taken = self.look()?.and_then(|()| self.bytes.borrow_mut().read(buf));
+        let most = shortened(buf.len().min(self.bytes.borrow().len()));
+        let taken = self.look()?.and_then(|()| self.bytes.borrow_mut().read(&mut buf[..most]));
         if let Ok(1..) = taken {
             self.writer.wake(1);
         }
@@ -90,6 +92,7 @@ impl Lane {
         if room == 0 && bufs.iter().any(|buf| !buf.is_empty()) {
             return None;
         }
+        room = shortened(room.min(bufs.iter().map(|buf| buf.len()).sum()));
         for buf in bufs {
             let n = buf.len().min(room);
             bytes.extend(&buf[..n]);
@@ -112,6 +115,11 @@ impl Lane {
         self.reader.wake(1);
         self.writer.wake(1);
     }
+}
+
+/// As many bytes, or as an explorer has it, fewer but for none.
+fn shortened(bytes: usize) -> usize {
+    bytes - draw(Liberty::Lengths, bytes.saturating_sub(1) as u64) as usize
 }
 
 /// Makes attempts until one comes to something, and waits in `line` before each further one.

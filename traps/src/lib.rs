@@ -26,6 +26,7 @@
 //! | other threads | [`universal`]: a queue and an event; [`outside()`], the trap below them |
 //! | descriptors | [`io`] |
 //! | the log | [`note`], [`span()`], [`note_warning`] |
+//! | tests | [`liberty`]: what an explorer decides |
 //! | the process | [`signals()`], [`wait_signal`]; [`shutdown`], the shutdown as tasks see it |
 //!
 //! A trap future belongs to the gate of its thread, so it is not `Send`. Nor is any type that
@@ -66,6 +67,7 @@ mod error;
 mod foreign;
 mod group;
 pub mod io;
+pub mod liberty;
 mod limits;
 mod notes;
 pub mod outside;

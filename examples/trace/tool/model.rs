@@ -23,15 +23,24 @@ impl std::fmt::Display for Bad {
     }
 }
 
-/// Reads a trace line by line. What is wrong goes to `bad`, and the rest is read.
+/// A line of the input.
+pub enum Read<'t> {
+    /// A line of the log, and its bytes.
+    Line(Line<'t>, usize),
+    /// A remark.
+    Remark(&'t str),
+    /// None of them.
+    Bad(Bad),
+}
+
+/// Reads a trace line by line.
 ///
 /// # Errors
 ///
 /// Those of the input; a header of another version, since then no line means what it says.
 pub fn read_lines(
     mut input: impl BufRead,
-    mut good: impl FnMut(Line<'_>, usize),
-    mut bad: impl FnMut(Bad),
+    mut seen: impl FnMut(Read<'_>),
 ) -> io::Result<Option<String>> {
     let (mut text, mut number, mut header) = (Vec::new(), 0, None);
     loop {
@@ -52,10 +61,12 @@ pub fn read_lines(
                 io::Error::new(io::ErrorKind::InvalidData, text)
             })?;
             header = Some(text.to_owned());
-        } else if !text.starts_with('#') && !text.trim().is_empty() {
+        } else if text.starts_with('#') {
+            seen(Read::Remark(text));
+        } else if !text.trim().is_empty() {
             match trace::line(text) {
-                Ok(line) => good(line, size),
-                Err(error) => bad(Bad { number, error }),
+                Ok(line) => seen(Read::Line(line, size)),
+                Err(error) => seen(Read::Bad(Bad { number, error })),
             }
         }
     }
@@ -136,11 +147,14 @@ impl Trace {
     /// Those of [`read_lines`].
     pub fn read(input: impl BufRead, mut seen: impl FnMut(usize)) -> io::Result<Trace> {
         let (mut lines, mut bad) = (Vec::new(), Vec::new());
-        let good = |line: Line<'_>, size| {
-            lines.push(line.into_owned());
-            seen(size);
-        };
-        let header = read_lines(input, good, |each| bad.push(each))?;
+        let header = read_lines(input, |read| match read {
+            Read::Line(line, size) => {
+                lines.push(line.into_owned());
+                seen(size);
+            }
+            Read::Remark(_) => {}
+            Read::Bad(each) => bad.push(each),
+        })?;
         Ok(Trace::new(header, lines, bad))
     }
 

@@ -19,16 +19,16 @@ impl ReadyQueue {
         self.next.push(task);
     }
 
-    /// Starts a turn, in which all tasks that are ready now will run.
-    pub(crate) fn begin_turn(&mut self) {
-        self.now.drain(..self.taken);
-        self.taken = 0;
+    /// Starts a turn, in which all tasks that are ready now will run. Gives them.
+    pub(crate) fn begin_turn(&mut self) -> &mut [u32] {
+        self.now.drain(..mem::take(&mut self.taken));
         if self.now.is_empty() {
             mem::swap(&mut self.now, &mut self.next);
         } else {
             // Main ended during the last turn.
             self.now.append(&mut self.next);
         }
+        &mut self.now
     }
 
     /// The next task of this turn.

@@ -114,6 +114,10 @@ pub(crate) mod sealed {
         /// Waits for arrivals and appends them.
         fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()>;
 
+        /// Has the ready tasks of a turn run in another order than that in which they became
+        /// ready. Only an explorer does.
+        fn order(&mut self, _: &mut [u32]) {}
+
         /// Makes `wait` report the descriptor, both directions, once for each change (edge).
         fn register(&mut self, descriptor: Descriptor, token: u64) -> io::Result<()>;
 

@@ -2,7 +2,8 @@
 //!
 //! Its liberties, on request: lateness ([`Sim::late_by`]), spurious readiness ([`Sim::ready_at`]
 //! with nothing behind it), any order of what happens at one instant ([`Sim::seed`]). Short reads
-//! are a matter of who reads: of the pipe in memory.
+//! are a matter of who reads: of the pipe in memory. An explorer takes all of them where it likes,
+//! and some more: see [`traps::liberty`].
 //!
 //! Reads no real clock and no environment; only a real thread without a script, or a wait that
 //! was marked external, makes it stand still.
@@ -18,11 +19,17 @@ use std::thread::{self, Thread};
 use std::time::{Duration, SystemTime};
 
 use traps::core::names::{Descriptor, Direction};
+use traps::liberty::{self, Liberty, draw};
 use traps::{Signal, SignalSet, Time};
 
 use super::sealed::Machine;
 use super::sim_clock::SimClock;
 use super::{Arrival, Arrivals, Bell, Deliver, JobView, Parcel, Until};
+
+/// How late an explorer has a wait end, as a power of two microseconds: 33 ms.
+const LATEST: u64 = 15;
+/// How much longer it has a job take: a second.
+const LONGEST: u64 = 20;
 
 /// How long a job takes.
 type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
@@ -168,8 +175,18 @@ impl Sim {
 
     fn write(&mut self, time: Time, step: Step) {
         self.steps += 1;
-        let place = if self.seed == 0 { self.steps } else { drawn(self.seed, self.steps) };
+        let usual = draw(Liberty::Arrivals, 255) << 56 | self.steps;
+        let place = if self.seed == 0 { usual } else { drawn(self.seed, self.steps) };
         self.script.insert((time, place), step);
+    }
+
+    /// A descriptor that an explorer has look ready.
+    fn spurious(&self) -> Option<Arrival> {
+        let last = self.tokens.len().checked_sub(1)? as u64;
+        draw(Liberty::Readiness, 1).checked_sub(1)?;
+        let token = *self.tokens.values().nth(draw(Liberty::Readiness, last) as usize)?;
+        let direction = [Direction::Read, Direction::Write][draw(Liberty::Readiness, 1) as usize];
+        Some(arrival(token, direction))
     }
 
     fn play(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
@@ -211,6 +228,12 @@ fn drawn(seed: u64, step: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// None, or mostly a short one; at most 2 to the power of `most` microseconds.
+fn delay(liberty: Liberty, most: u64) -> Duration {
+    let power = draw(liberty, most);
+    Duration::from_micros(u64::from(power > 0) << power)
+}
+
 fn arrival(token: u64, direction: Direction) -> Arrival {
     let readable = direction == Direction::Read;
     Arrival { token, readable, writable: !readable, closed: false }
@@ -230,6 +253,8 @@ impl Machine for Sim {
     }
 
     fn mark(&mut self) -> u64 {
+        // An explorer has time pass while tasks run.
+        self.clock.advance(delay(Liberty::Lateness, LATEST));
         // Wrapping, as a clock may start near its end.
         self.clock.now().as_micros().wrapping_mul(1000)
     }
@@ -242,6 +267,12 @@ impl Machine for Sim {
             let (set, at) = wall.get().unwrap_or((midnight, Time::ZERO));
             set + clock.now().since(at)
         })
+    }
+
+    fn order(&mut self, ready: &mut [u32]) {
+        for last in 1..ready.len() {
+            ready.swap(last, last - draw(Liberty::Order, last as u64) as usize);
+        }
     }
 
     fn wait(&mut self, until: Until, arrivals: &mut Arrivals) -> io::Result<()> {
@@ -261,8 +292,14 @@ impl Machine for Sim {
                 arrivals.hang = true;
                 return Ok(());
             };
+            if let Some(arrival) = self.spurious() {
+                // Before anything else happens.
+                self.clock.advance(next.since(self.clock.now()) / 2);
+                arrivals.io.push(arrival);
+                return Ok(());
+            }
             let late = if by == Some(next) { self.late } else { Duration::ZERO };
-            self.clock.reach(next + late);
+            self.clock.reach(next + late + delay(Liberty::Lateness, LATEST));
         }
     }
 
@@ -316,10 +353,11 @@ impl Machine for Sim {
         parcel: Parcel,
         deliver: &Deliver,
     ) -> Option<Parcel> {
-        let Some(span) = self.job_spans.as_mut().and_then(|span| span(&view())) else {
+        let scripted = self.job_spans.as_mut().and_then(|span| span(&view()));
+        let Some(span) = scripted.or(liberty::is_explored().then_some(Duration::ZERO)) else {
             return Some(parcel);
         };
-        let end = self.clock.now() + span;
+        let end = self.clock.now() + span + delay(Liberty::Jobs, LONGEST);
         self.write(end, Step::Job(job, parcel, deliver.clone()));
         None
     }

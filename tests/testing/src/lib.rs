@@ -62,12 +62,38 @@
 //! [`sweep`] runs a program once for each of its traps and interrupts it there, by a cancellation
 //! and by a timeout: whatever a program does to be interrupted safely, this is its test.
 //!
+//! # Every liberty
+//!
+//! [`explore`](fn@explore) runs a program once for each seed, and the seed decides what is not the
+//! program's to decide. These are the [`Liberty`](traps::liberty::Liberty)s:
+//!
+//! | liberty | is | usual |
+//! |---|---|---|
+//! | `order` | which of the tasks that are ready in a turn runs first | as they became ready |
+//! | `arrivals` | in which order comes what comes at one instant | that of the script |
+//! | `lateness` | how late the machine notices that time has passed, up to 33 ms: at the end of a wait, and between two turns in which tasks run | not at all |
+//! | `readiness` | whether a registered descriptor looks ready though nothing happened | no |
+//! | `lengths` | how few bytes a read or a write of a `net::pipe` moves, at least one | all |
+//! | `jobs` | how much longer a job of `run_in_thread` takes, up to a second | no longer |
+//!
+//! The kernel promises first come, first served, so a program may rely on that; for such a program
+//! leave `order` out with [`Explore::without`]. The other liberties are the world's, and every
+//! program must live with them. In particular, a sleep then takes at least its span, and not
+//! exactly.
+//!
+//! All jobs follow the script, as after [`Sim::jobs_take`], so none may wait for another thread.
+//!
+//! The second line of the log is a remark, `# explored seed=17 liberties=order decisions=23`: from
+//! this [`Case`] the run can be made again. Where `order` is among the liberties, the rule `fifo`
+//! of the [checker](trace::Checker::remark) does not apply.
+//!
 //! # Logs
 //!
 //! [`trace`](mod@trace) reads the text of a log, line by line, and checks it.
 
 #![forbid(unsafe_code)]
 
+mod explore;
 mod sweep;
 pub mod trace;
 
@@ -82,9 +108,11 @@ use kernel::{Counters, Kernel, Options, Sim};
 use traps::core::names::Site;
 use traps::threads::panic_message;
 
+pub use explore::{Case, Explore, Explored, Found, explore};
 pub use kernel::Injected;
 use sweep::Watch;
 pub use sweep::{Injection, Sweep, Swept, Trap, sweep};
+use trace::Checker;
 
 /// A run with more events than this is taken to be endless.
 const LIMIT: u64 = 1_000_000;
@@ -122,6 +150,8 @@ pub struct Setup {
     sim: Sim,
     options: Options,
     limit: Option<u64>,
+    /// A line for the head of the trace.
+    remark: Option<String>,
 }
 
 impl Setup {
@@ -175,12 +205,12 @@ impl Setup {
         main: F,
         site: Site,
     ) -> Result<Lived<F::Output>, Failure> {
-        let Setup { sim, options, limit } = self;
+        let Setup { sim, options, limit, remark } = self;
         let clock = sim.clock();
         let start = clock.now();
         let mut kernel = Kernel::with_options(sim, options);
         let seen = watch.over(&mut kernel);
-        let text = Text::default();
+        let text = Text { remark, ..Text::default() };
         kernel.trace_to(text.clone());
         panic_beyond(limit.unwrap_or(LIMIT), &mut kernel);
         let failed = |why| Failure { why, panic: None, trace: text.take() };
@@ -222,17 +252,25 @@ fn panic_beyond(limit: u64, kernel: &mut Kernel<Sim>) {
 
 /// The trace of a run.
 #[derive(Clone, Default)]
-struct Text(Rc<RefCell<Vec<u8>>>);
+struct Text {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    /// The second line.
+    remark: Option<String>,
+}
 
 impl Text {
     fn take(&self) -> String {
-        String::from_utf8(self.0.take()).expect("a trace is ASCII")
+        let text = String::from_utf8(self.bytes.take()).expect("a trace is ASCII");
+        match (text.split_once('\n'), &self.remark) {
+            (Some((head, lines)), Some(remark)) => format!("{head}\n{remark}\n{lines}"),
+            _ => text,
+        }
     }
 }
 
 impl io::Write for Text {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
+        self.bytes.borrow_mut().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -298,7 +336,10 @@ fn what_is_left(counters: &Counters) -> String {
 fn judge(text: &str) -> Result<usize, String> {
     let lines =
         trace::trace(text).map_err(|(line, error)| format!("line {line} of the trace: {error}"))?;
-    trace::check(&lines).map_err(|violations| {
+    let mut checker = Checker::default();
+    text.lines().filter(|line| line.starts_with('#')).for_each(|line| checker.remark(line));
+    lines.iter().for_each(|line| checker.line(line));
+    checker.end().map_err(|violations| {
         let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
         format!("the trace breaks promises:\n{}", violations.join("\n"))
     })?;

@@ -284,6 +284,6 @@ where
     }
 
     fn setup(&self, sim: Sim) -> Setup {
-        Setup { sim, options: self.options.clone(), limit: self.limit }
+        Setup { sim, options: self.options.clone(), limit: self.limit, remark: None }
     }
 }

@@ -73,6 +73,16 @@ const VERBS: usize = 1 << 16;
 const CAUSED: [&str; 6] = ["run", "wake", "deliver", "cancel", "exit", "fire"];
 
 impl Checker {
+    /// A remark: a line that starts with `#`. In a run that was explored ready tasks may have run
+    /// in another order; the remark `# explored ...` says so, and then `fifo` is not tested.
+    pub fn remark(&mut self, line: &str) {
+        let liberties = line.strip_prefix("# explored ").and_then(|case| case.split(' ').nth(1));
+        let names = liberties.and_then(|word| word.strip_prefix("liberties="));
+        if names.is_some_and(|names| names.split(',').any(|name| name == "order")) {
+            self.queue.is_in_any_order = true;
+        }
+    }
+
     /// The next line.
     pub fn line(&mut self, line: &Line<'_>) {
         let Checker { found, lives, queue, primitives, spans, .. } = self;

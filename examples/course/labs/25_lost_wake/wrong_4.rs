@@ -1,0 +1,41 @@
+// says: line #0074: `reader` has yielded more than 20 times for three items, and is ready in every turn; wait for the writer's wake instead
+//! Yours: the mailbox, and the seeds.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+
+use traps::{Interrupt, WaitQueue, yield_now};
+
+/// The seeds to explore.
+pub fn seeds() -> RangeInclusive<u64> {
+    1..=200
+}
+
+#[derive(Default)]
+pub struct Mailbox {
+    items: RefCell<VecDeque<u32>>,
+    line: WaitQueue,
+}
+
+impl Mailbox {
+    pub fn put(&self, item: u32) {
+        self.items.borrow_mut().push_back(item);
+        self.line.wake(1);
+    }
+
+    /// Takes the first item. Waits until there is one.
+    pub async fn get(&self) -> Result<u32, Interrupt> {
+        loop {
+            if let Some(item) = self.take() {
+                return Ok(item);
+            }
+            // Without a wait no wake can be lost.
+            yield_now().await?;
+        }
+    }
+
+    fn take(&self) -> Option<u32> {
+        self.items.borrow_mut().pop_front()
+    }
+}

@@ -1,0 +1,81 @@
+//! Less of a run that fails, so that what is left is to the point.
+
+use traps::liberty::Liberty;
+
+use super::case::{Case, LIBERTIES};
+use super::{Explore, Found, Setup};
+use crate::Failure;
+
+/// How many decisions are tried without.
+const TRIED: usize = 300;
+
+impl<P, S, F> Explore<P>
+where
+    P: FnMut() -> (S, F),
+    S: Into<Setup>,
+    F: Future,
+{
+    /// The least case that still fails of a case that does.
+    pub(super) fn shrunk(
+        &mut self,
+        whole: Case,
+        unusual: Vec<(u64, Liberty)>,
+        seeds: u64,
+    ) -> Found {
+        let (case, unusual) = self.fewest_liberties(&whole, unusual);
+        let case = self.fewest_decisions(case, &unusual);
+        let rule = "rule: a program is the same in each run";
+        let (why, trace) = match (self.one(&case).result, self.one(&case).result) {
+            (Err(one), Err(other)) if one.trace == other.trace => (one.why, one.trace),
+            (Err(Failure { why, trace, .. }), _) | (_, Err(Failure { why, trace, .. })) => {
+                (format!("{rule}, but this run is another now: {why}"), trace)
+            }
+            _ => (format!("{rule}, but this one failed only once"), String::new()),
+        };
+        Found { case, whole, seeds, why, trace }
+    }
+
+    fn fails(&mut self, case: &Case) -> bool {
+        self.one(case).result.is_err()
+    }
+
+    /// Tries sets of liberties, small ones first. Gives also the decisions that are not the usual.
+    fn fewest_liberties(
+        &mut self,
+        whole: &Case,
+        unusual: Vec<(u64, Liberty)>,
+    ) -> (Case, Vec<(u64, Liberty)>) {
+        let taken = |liberty| unusual.iter().any(|(_, taken)| *taken == liberty);
+        let taken: Vec<Liberty> =
+            LIBERTIES.iter().map(|it| it.0).filter(|liberty| taken(*liberty)).collect();
+        let mut sets: Vec<u32> = (1..1 << taken.len()).collect();
+        sets.sort_by_key(|set| set.count_ones());
+        for set in sets {
+            let is_in = |at: &usize| set & 1 << at != 0;
+            let liberties = (0..taken.len()).filter(is_in).map(|at| taken[at]).collect();
+            let case = Case { liberties, ..whole.clone() };
+            let tried = self.one(&case);
+            if tried.result.is_err() {
+                return (case, tried.unusual);
+            }
+        }
+        (whole.clone(), unusual)
+    }
+
+    /// Ends a case at its first decision that is enough. A decision that is the usual makes no
+    /// difference, and a case without any is the plain run, which does not fail. Then leaves out
+    /// those before it that are of no account, one by one.
+    fn fewest_decisions(&mut self, mut case: Case, unusual: &[(u64, Liberty)]) -> Case {
+        let places = || unusual.iter().map(|(place, _)| *place);
+        let enough = places().find(|place| self.fails(&Case { decisions: *place, ..case.clone() }));
+        case.decisions = enough.unwrap_or(case.decisions);
+        let before = places().filter(|place| *place < case.decisions);
+        for place in before.take(TRIED) {
+            case.usual.push(place);
+            if !self.fails(&case) {
+                case.usual.pop();
+            }
+        }
+        case
+    }
+}
