@@ -358,32 +358,11 @@ fn three_lessons_print_the_same_bytes_on_the_last_step_as_on_the_real_kernel() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    let package = |name: &str, rest: &str| {
-        format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{rest}")
-    };
-    write("Cargo.toml", &package("shared", "
-[workspace]
-[dependencies]
-traps = { path = \"traps\" }
-kernel = { path = \"kernel\" }
-clap = { version = \"4.6\", default-features = false, features = [\"derive\", \"help\", \"std\", \"usage\"] }
-"));
-    write("src/lib.rs", "");
-    write(
-        "traps/Cargo.toml",
-        &package(
-            "traps",
-            "[lib]\npath = \"lib.rs\"\n[dependencies]\nmio = { version = \"1.2\", default-features = false, features = [\"os-poll\", \"os-ext\"] }\n",
-        ),
-    );
+    write("lib.rs", "");
+    write("Cargo.toml", &part("shared.toml"));
+    write("traps/Cargo.toml", &part("traps.toml"));
+    write("kernel/Cargo.toml", &part("kernel.toml"));
     write("traps/lib.rs", &part("traps.rs").replace("STEP", folder(STEPS).to_str().unwrap()));
-    write(
-        "kernel/Cargo.toml",
-        &package(
-            "kernel",
-            "[lib]\npath = \"lib.rs\"\n[dependencies]\ntraps = { path = \"../traps\" }\n",
-        ),
-    );
     write("kernel/lib.rs", &part("kernel.rs"));
     write("examples/common/mod.rs", &part("common.rs"));
     fs::copy(root.join("Cargo.lock"), place.join("Cargo.lock")).unwrap();
