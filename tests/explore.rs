@@ -4,10 +4,12 @@
 mod planted;
 
 use std::cell::Cell;
+use std::io;
 use std::rc::Rc;
 
 use kernel::Sim;
-use net::Stream as _;
+use net::Stream;
+use net::http::{Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
 use planted::*;
 use testing::{Case, Found, Setup, explore};
@@ -228,4 +230,38 @@ fn the_checker_knows_of_another_order() {
     let mut told = testing::trace::Checker::default();
     found.trace.lines().filter(|line| line.starts_with('#')).for_each(|line| told.remark(line));
     assert!(rules(told).is_empty());
+}
+
+struct App;
+
+impl Handler for App {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let path = request.path().to_owned();
+        Ok(Response::text(run_in_thread(move || path).await?))
+    }
+}
+
+/// Two requests in one piece, and their answers, byte for byte, however the pieces come.
+#[test]
+fn an_http_connection_lives_with_every_liberty() {
+    let answers = || async {
+        let (server, mut client) = duplex(256);
+        let serve = async move { serve_connection(server, &App, &Rc::default()).await };
+        let mut connection = spawn("connection", serve).await;
+        let requests = b"GET /one HTTP/1.1\r\nHost: a\r\n\r\n\
+            GET /two HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        client.write_all(requests).await.unwrap();
+        let (mut answers, mut buf) = (Vec::new(), [0; 100]);
+        loop {
+            match client.read(&mut buf).await.unwrap() {
+                0 => break,
+                n => answers.extend_from_slice(&buf[..n]),
+            }
+        }
+        connection.join().await.unwrap().unwrap();
+        let answers = String::from_utf8(answers).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200").count(), 2, "{answers}");
+        assert!(answers.contains("/one") && answers.ends_with("/two"), "{answers}");
+    };
+    explore(1..=100, || (Sim::new(), answers())).run();
 }
