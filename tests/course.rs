@@ -5,6 +5,7 @@
 mod checks;
 #[path = "../examples/course/compare.rs"]
 mod compare;
+mod course_logs;
 mod example;
 #[path = "../examples/course/grade.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
@@ -20,6 +21,8 @@ mod program;
 #[path = "../examples/course/student.rs"]
 #[allow(dead_code, reason = "the tool uses the rest")]
 mod student;
+#[path = "course/tool.rs"]
+mod tool;
 #[path = "../examples/course/work.rs"]
 mod work;
 
@@ -28,13 +31,14 @@ mod breakfast;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use labs::{Kind, Lab};
 use program::Built;
+use tool::Scratch;
 
 /// An example, built once for all tests.
 fn built(name: &'static str, place: &'static OnceLock<PathBuf>) -> Command {
@@ -42,7 +46,6 @@ fn built(name: &'static str, place: &'static OnceLock<PathBuf>) -> Command {
 }
 
 static VARIANTS: OnceLock<PathBuf> = OnceLock::new();
-static COURSE: OnceLock<PathBuf> = OnceLock::new();
 
 /// What check says of a variant: `solution`, `skeleton`, `wrong_1`.
 fn said(lab: &Lab, variant: &str, says: Option<&str>) -> Result<(), String> {
@@ -69,8 +72,12 @@ fn run(command: &mut Command, says: Option<&str>) -> (work::Ended, String) {
     (ended, log)
 }
 
-/// A variant of a lab that changes the crates: in the crate of `check` itself.
+/// `check` has one copy of the crates, so two tests cannot use it at once.
+static PATCHED: Mutex<()> = Mutex::new(());
+
+/// A variant of a lab that changes the crates.
 fn patched(lab: &Lab, variant: &str) -> Result<grade::Judgement, String> {
+    let _one = PATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Scratch::new(&format!("{}_{variant}", lab.name));
     student::start(lab, &folder.0.join("student"), &program::target()?)?;
     let folder = folder.0.join("student");
@@ -171,125 +178,6 @@ fn the_log_of_lab_13_is_that_of_its_program() {
     assert!(!shown.is_empty() && log.starts_with(&shown), "{log}");
 }
 
-/// A folder for one test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let folder = env::temp_dir().join(format!("course-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Scratch(folder)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
-/// The tool, in that folder: its exit code, and all that it said.
-fn course(folder: &Path, args: &[&str]) -> (i32, String) {
-    let mut command = built("course", &COURSE);
-    let Output { status, stdout, stderr } =
-        command.current_dir(folder).env_remove("TRAPLINE_LABS").args(args).output().unwrap();
-    let said = String::from_utf8([stdout, stderr].concat()).unwrap();
-    (status.code().unwrap(), said.trim_end().to_owned())
-}
-
-/// Puts a variant where the student writes.
-fn hand_in(folder: &Path, number: u32, variant: &str) {
-    let lab = labs::find(number).unwrap();
-    let text = without_says(&lab.text(&format!("{variant}.{}", lab.ending())));
-    fs::write(folder.join(&lab.name).join(lab.written()), text).unwrap();
-}
-
-#[test]
-fn a_student_starts_a_program_and_an_answer_and_has_them_checked() {
-    let scratch = Scratch::new("student");
-    let (folder, labs) = (&scratch.0, scratch.0.join("trapline-labs"));
-    for (number, missing) in [("13", "what happens in"), ("16", "what lets `ticker` run")] {
-        let (code, said) = course(folder, &["start", number]);
-        assert_eq!(code, 0, "{said}");
-        let (code, said) = course(folder, &["check", number]);
-        assert!(said.starts_with(&format!("still missing: {missing}")), "{said}");
-        assert_eq!(code, 1);
-        hand_in(&labs, number.parse().unwrap(), "solution");
-        let (code, said) = course(folder, &["check", number]);
-        assert_eq!((code, said), (0, format!("lab {number} is passed")));
-    }
-    let (code, said) = course(folder, &["run", "16"]);
-    assert!(code == 0 && said.starts_with("#trace v2 clock=virtual"), "{said}");
-    let listed = course(folder, &["list"]).1;
-    assert!(listed.contains("started in trapline-labs/16_fair"), "{listed}");
-    // The crate stands on its own, too.
-    let own = labs.join("16_fair");
-    let mut cargo = Command::new(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-    let ran = cargo.args(["run", "--quiet", "--offline"]).current_dir(&own).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-
-    // What does not compile is one short line.
-    fs::write(own.join("src/lab.rs"), "pub fn pump() -> u8 { \"\" }\n").unwrap();
-    let (code, said) = course(folder, &["check", "16"]);
-    assert!(said.starts_with("it does not compile: src/lab.rs:1:"), "{said}");
-    assert_eq!((code, said.lines().count()), (1, 1), "{said}");
-    let (code, said) = course(folder, &["start", "16"]);
-    assert!(code == 2 && said.contains("is there already"), "{said}");
-}
-
-#[test]
-fn an_instructor_grades_a_folder_of_submissions() {
-    let scratch = Scratch::new("class");
-    for (student, variant) in [("ann", "solution"), ("bob", "wrong_1")] {
-        let folder = scratch.0.join(student);
-        fs::create_dir_all(folder.join("13_predict")).unwrap();
-        hand_in(&folder, 13, variant);
-    }
-    fs::create_dir(scratch.0.join("eve")).unwrap();
-    let all = scratch.0.to_str().unwrap();
-    let (code, said) = course(&scratch.0, &["check", "--all", all, "--json"]);
-    assert_eq!(code, 2, "eve has no lab");
-    let parsed = said.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    let results: Vec<_> = parsed.collect();
-    let row = |nth: usize| {
-        let result = &results[nth];
-        (result["student"].as_str().unwrap(), result["lab"].as_u64(), &result["passed"])
-    };
-    assert_eq!(row(0), ("ann", Some(13), &true.into()));
-    assert_eq!(row(1), ("bob", Some(13), &false.into()));
-    assert_eq!(row(2), ("eve", None, &false.into()));
-    let lab = labs::find(13).unwrap();
-    assert_eq!(results[1]["says"].as_str(), says(&lab.text("wrong_1.txt")));
-    let (_, said) = course(&scratch.0, &["check", "13", "--all", all]);
-    assert!(said.contains("ann 13_predict: passed\n"), "{said}");
-}
-
-#[test]
-fn bad_input_gets_a_sentence() {
-    let scratch = Scratch::new("bad");
-    fs::create_dir_all(scratch.0.join("empty")).unwrap();
-    for (args, expected) in [
-        (&["check", "99"][..], "course: there is no lab 99; `list` shows the labs: "),
-        (
-            &["check", "16"],
-            "course: lab 16 is not started: there is no folder trapline-labs/16_fair",
-        ),
-        (&["check", "16", "nowhere"], "course: there is no folder nowhere"),
-        (&["check", "16", "empty"], "course: empty has no src/lab.rs, which lab 16 is about"),
-        (
-            &["check", "--all", "empty"],
-            "course: empty has no folders; expected one for each student",
-        ),
-        (&["check", "--all", "nowhere"], "course: cannot read nowhere: "),
-        (&["run", "13"], "course: lab 13 has no program; write answer.txt, and check it"),
-        (&["hint", "16", "4"], "error: invalid value '4' for '[NTH]'"),
-        (&["check"], "error: the following required arguments were not provided"),
-    ] {
-        let (code, said) = course(&scratch.0, args);
-        assert!(code == 2 && said.starts_with(expected), "{args:?}: {code}, {said}");
-    }
-}
-
 #[test]
 fn a_program_that_does_not_end_is_killed() {
     let mut command = Command::new("sh");
@@ -302,6 +190,7 @@ fn a_program_that_does_not_end_is_killed() {
 #[test]
 fn a_patched_lab_is_built_from_the_students_copies() {
     let Some(lab) = labs().into_iter().find(|lab| lab.kind == Kind::Patched) else { return };
+    let _one = PATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     let scratch = Scratch::new("patched");
     let folder = scratch.0.join("lab");
     student::start(&lab, &folder, &program::target().unwrap()).unwrap();

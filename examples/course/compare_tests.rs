@@ -40,6 +40,19 @@ fn columns_may_shift() {
 }
 
 #[test]
+fn simple_logs_are_compared_line_by_line() {
+    let answer = " 0.000000    1   1 run\n 0.000000    1   1 block\n";
+    assert_eq!(by_causes(answer, &answer.replace("0.000000", "0.000007")), Ok(()));
+    let said = by_causes(answer, &answer.replace("1 block", "2 block")).unwrap_err();
+    let sentence = "line 2: your log has `0.000000    1   2 block`; the answer has \
+                    `0.000000    1   1 block` here";
+    assert_eq!(said, sentence);
+    let said = by_causes(answer, " 0.000000    1   1 run\n").unwrap_err();
+    let sentence = "your log ends after line 1; the answer goes on with `0.000000    1   1 block`";
+    assert_eq!(said, sentence);
+}
+
+#[test]
 fn a_missing_line() {
     let sentence =
         "line #0011: before this line `note ready` of task 3 `child` is missing in your log";

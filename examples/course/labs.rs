@@ -89,7 +89,7 @@ impl Lab {
         PathBuf::from(match self.kind {
             Kind::Program | Kind::Step(_) => "src/lab.rs".to_owned(),
             Kind::Answer => "answer.txt".to_owned(),
-            Kind::Patched => self.text("patch").trim().to_owned(),
+            Kind::Patched => self.text("patch").lines().next().unwrap_or_default().to_owned(),
         })
     }
 

@@ -33,19 +33,26 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 the lab is passed, 1 it is not, 2 it cannot be checked (there is no such lab or \
-folder, or the command line is wrong).";
+Exit codes: 0 the lab is passed, 1 it is not, 2 it cannot be checked (there is no such lab
+or folder, or the command line is wrong).";
 
 const FOR_INSTRUCTORS: &str = "\
-To grade a class, put the students' folders of labs side by side: DIR/ann/16_fair, \
-DIR/bob/16_fair. Only the file that a student writes is taken from there. `check 16 --all DIR` \
-grades one lab, and a student who has not handed it in is not passed; `check --all DIR` grades \
-every lab that is there. With --json each result is an object on a line of its own, with the keys \
-student, lab, name, passed and says; lab and name are null for a student without labs. The \
-programs of students run as they are, so do this in a container. \
-Check one class at a time: two checks of the same lab at once disturb each other.
+To grade a class, put the students' folders of labs side by side:
 
-Exit codes: 0 all are passed, 1 some are not, 2 some cannot be checked.";
+  DIR/ann/16_fair   DIR/bob/16_fair   ...
+
+`check 16 --all DIR` grades one lab, and whoever has not handed it in is not passed.
+`check --all DIR` grades every lab that is there. Only what a student writes is taken from
+DIR; what was given is used as it was given.
+
+With --json each result is one object on a line of its own. Its keys are student, lab, name,
+passed and says; lab and name are null for a student without labs. Without --all there is one
+object, without the key student.
+
+The programs of students run as they are, for 10 s at most: grade in a container. Two checks
+of the same lab at the same time disturb each other.
+
+Exit codes: 0 all are passed, 1 some are not, 2 some cannot be checked (no such folder, say).";
 
 #[derive(Subcommand)]
 enum Task {
@@ -147,7 +154,7 @@ fn run(lab: &Lab, dir: Option<&Path>) -> Result<ExitCode, String> {
             Ok(ExitCode::FAILURE)
         }
         Built::Program(program) => {
-            // A log that was begun is of use even if the program does not end: it is the user's.
+            // Without a time limit: the user sees the log, and can end the program.
             let status = Command::new(program).status().map_err(|error| error.to_string())?;
             Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }

@@ -67,7 +67,7 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     let mut others = String::new();
     if let Kind::Step(step) = lab.kind {
         others = copy_step(step, folder)?;
-        modules += "#[allow(dead_code)]\nmod kernel;\n";
+        modules += "#[allow(dead_code, unused_imports)]\nmod kernel;\n";
     }
     if lab.folder.join("skeleton.rs").exists() {
         modules += "mod lab;\n";
@@ -192,7 +192,11 @@ pub fn start(lab: &Lab, folder: &Path, target: &Path) -> Result<(), String> {
     if lab.folder.join("skeleton.rs").exists() {
         put(&folder.join("src/lab.rs"), lab.text("skeleton.rs"))?;
     }
-    // All labs share what they are built from.
+    if lab.kind == Kind::Patched {
+        // What it is built from is its own.
+        return Ok(());
+    }
+    // All other labs share what they are built from.
     let config = format!("[build]\ntarget-dir = {target:?}\n");
     put(&folder.join(".cargo/config.toml"), config)
 }

@@ -10,7 +10,7 @@ const LOG: &str = "\
 ";
 
 fn said(ended: Ended, log: &str) -> String {
-    judge(&ended, &Work { log: log.to_owned(), ..Work::default() }).unwrap_err()
+    judge(&ended, &Work { log: log.to_owned(), ..Work::default() }, true).unwrap_err()
 }
 
 fn failed(stderr: &str) -> Ended {
@@ -32,7 +32,9 @@ fn what_is_missing_is_said_before_anything_else() {
 fn a_panic_is_said_with_its_place_and_without_the_log_behind_it() {
     let stderr =
         format!("thread 'main' panicked at src/lab.rs:5:9:\nno luck\n{LOG}note: run with x");
-    assert_eq!(said(failed(&stderr), ""), "your program panicked at src/lab.rs:5:9: no luck");
+    assert_eq!(said(failed(&stderr), ""), "your program panicked at src/lab.rs:5: no luck");
+    let stderr = stderr.replace("src/lab.rs", "examples/course/labs/16_fair/wrong_1.rs");
+    assert_eq!(said(failed(&stderr), ""), "your program panicked at src/lab.rs:5: no luck");
 }
 
 #[test]
@@ -43,6 +45,21 @@ fn a_program_that_does_not_end_has_a_last_line() {
     assert_eq!(said(ended.clone(), LOG), format!("your program did not end in 10 s; {last}"));
     let none = "your program did not end in 10 s; it printed no line of its log";
     assert_eq!(said(ended, ""), none);
+}
+
+#[test]
+fn a_simple_log_of_a_step_is_not_parsed() {
+    let work = Work { log: " 0.000000    1   1 run\n".to_owned(), ..Work::default() };
+    let ended = Ended { is_success: true, ..Ended::default() };
+    assert_eq!(judge(&ended, &work, false), Ok(()));
+}
+
+#[test]
+fn a_rule_that_the_golden_log_breaks_is_not_asked_for() {
+    let log = LOG.replace("cause=#0001", "cause=#0009");
+    let work = Work { log: log.clone(), golden: log, ..Work::default() };
+    let ended = Ended { is_success: true, ..Ended::default() };
+    assert_eq!(judge(&ended, &work, true), Ok(()));
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! The longest run, by the `ran=` at its end.
+
+use std::time::Duration;
+
+use testing::trace::{Line, span, trace};
+
+use crate::work::Work;
+
+/// The log, as the student has it.
+const LOG: &str = include_str!("given/library.trace");
+
+pub fn check(work: &Work) -> Result<(), String> {
+    let [run, task, from, to] = work.answers(["run", "task", "from", "to"])?;
+    // `given/program.rs:20` is that place too.
+    let [from, to] = [from, to].map(|place| place.trim_start_matches("given/"));
+    let lines = trace(LOG).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let runs = lines.iter().filter(|line| line.verb == "run");
+    let longest = runs.max_by_key(|run| ran(&lines, run)).ok_or("the log has no run")?;
+    let seq = longest.seq;
+    is_longest(&lines, longest, run)?;
+    if task != longest.name() {
+        return Err(format!("line #{seq:04} is a run of `{}`, not of `{task}`", longest.name()));
+    }
+    let block =
+        lines.iter().find(|line| line.verb == "block" && line.number("k") == longest.number("k"));
+    let came = block.and_then(|line| line.key("at")).unwrap_or_default();
+    if from != came {
+        let ticket = longest.key("k").unwrap_or_default();
+        return Err(format!(
+            "`from` is not {from}: the run of #{seq:04} answers the ticket k={ticket}, so it came \
+             from the wait that opened this ticket, at the `block` line with k={ticket}"
+        ));
+    }
+    let ended = end(&lines, longest).and_then(|line| line.key("at")).unwrap_or_default();
+    if to != ended {
+        return Err(format!(
+            "`to` is not {to}: the run of #{seq:04} ended in a trap; its place is in the next \
+             `block` line of the same task"
+        ));
+    }
+    Ok(())
+}
+
+/// The line at which a task left the CPU.
+fn end<'l, 't>(lines: &'l [Line<'t>], run: &Line<'_>) -> Option<&'l Line<'t>> {
+    let is_end = |line: &&Line<'_>| line.task == run.task && ["block", "exit"].contains(&line.verb);
+    lines.iter().filter(is_end).find(|line| line.seq > run.seq)
+}
+
+/// How long a run had the CPU.
+fn ran(lines: &[Line<'_>], run: &Line<'_>) -> Duration {
+    let ran = end(lines, run).and_then(|line| line.key("ran")).and_then(span);
+    ran.unwrap_or_default()
+}
+
+fn is_longest(lines: &[Line<'_>], longest: &Line<'_>, said: &str) -> Result<(), String> {
+    let number = said.trim_start_matches('#').parse::<u64>();
+    let number = number.map_err(|_| format!("`{said}` is no number of a line; expected #0021"))?;
+    if number == longest.seq {
+        return Ok(());
+    }
+    let line = lines.iter().find(|line| line.seq == number);
+    let line = line.ok_or_else(|| format!("the log has no line #{number:04}"))?;
+    let seq = line.seq;
+    Err(match (line.verb, line.key("late"), line.key("parked")) {
+        ("run", _, parked) => {
+            let ended = end(lines, line).unwrap_or(line);
+            let (end, ran) = (ended.seq, ended.key("ran").unwrap_or_default());
+            let parked = match parked {
+                Some(span) if ran == "0s" => format!(
+                    "; `parked={span}` is how long the task did not have the CPU, so it was one of \
+                     those who waited"
+                ),
+                _ => "; there is a longer one".to_owned(),
+            };
+            format!("the run of #{seq:04} ended at #{end:04} with `ran={ran}`{parked}")
+        }
+        ("fire", Some(late), _) => format!(
+            "line #{seq:04} is a `fire`, which came {late} late: somebody had the CPU when it was \
+             due; search for the run before it"
+        ),
+        ("block" | "exit", ..) if line.task == longest.task => format!(
+            "line #{seq:04} is a `{}`, at which a run ends; the run began with a `run` line of the \
+             same task before it",
+            line.verb
+        ),
+        (verb, ..) => format!("line #{seq:04} is a `{verb}`, and no `run`"),
+    })
+}

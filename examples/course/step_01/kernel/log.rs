@@ -1,0 +1,15 @@
+//! The log: one line for each decision of the kernel.
+
+use std::io::Write;
+
+use super::turn::Kernel;
+use super::wakers::TaskId;
+
+impl Kernel {
+    /// Writes a line.
+    pub(super) fn log(&mut self, task: TaskId, verb: &str) {
+        let (turn, out) = (self.turn, &mut self.out);
+        // A reader that went away is no error.
+        _ = writeln!(out, "{turn:>4} {task:>3} {verb}");
+    }
+}

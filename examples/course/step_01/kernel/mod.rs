@@ -1,0 +1,9 @@
+//! The kernel of the course. Its file names and words are those of the real kernel.
+
+mod log;
+mod turn;
+mod verbs;
+mod wakers;
+
+pub use turn::Kernel;
+pub use verbs::yield_now;

@@ -1,0 +1,58 @@
+//! The verbs: what a program writes.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::timers::{TIMERS, Time};
+
+/// Lets every task run that is ready now.
+pub fn yield_now() -> impl Future<Output = ()> {
+    Yield { has_yielded: false }
+}
+
+struct Yield {
+    has_yielded: bool,
+}
+
+impl Future for Yield {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_yielded {
+            return Poll::Ready(());
+        }
+        self.has_yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// Waits until `span` has passed. Gives the time then.
+pub fn sleep(span: Duration) -> impl Future<Output = Time> {
+    Sleep { span, until: None }
+}
+
+struct Sleep {
+    span: Duration,
+    /// Known from the first poll on.
+    until: Option<Time>,
+}
+
+impl Future for Sleep {
+    type Output = Time;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Time> {
+        TIMERS.with_borrow_mut(|timers| match self.until {
+            Some(until) if until <= timers.now => Poll::Ready(timers.now),
+            // Somebody else has woken the task.
+            Some(_) => Poll::Pending,
+            None => {
+                let until = timers.now + self.span;
+                self.until = Some(until);
+                timers.set(until, cx.waker().clone());
+                Poll::Pending
+            }
+        })
+    }
+}

@@ -1,0 +1,23 @@
+//! Step 2: who sleeps longer wakes later.
+
+// This program uses it in part.
+#[allow(dead_code, unused_imports)]
+mod kernel;
+
+use std::time::Duration;
+
+use kernel::{Kernel, sleep};
+
+/// Sorts by sleeping.
+async fn say(millis: u64) {
+    sleep(Duration::from_millis(millis)).await;
+    println!("{millis}");
+}
+
+fn main() -> std::io::Result<()> {
+    let mut kernel = Kernel::new();
+    for millis in [300, 100, 200] {
+        kernel.add(say(millis));
+    }
+    kernel.run()
+}

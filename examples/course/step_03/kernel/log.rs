@@ -1,0 +1,19 @@
+//! The log: one line for each decision of the kernel.
+
+use std::io::Write;
+
+use super::machine::Machine;
+use super::turn::Kernel;
+use super::wakers::TaskId;
+
+/// The kernel itself, where a task has its number.
+pub(super) const KERNEL: TaskId = 0;
+
+impl<M: Machine> Kernel<M> {
+    /// Writes a line.
+    pub(super) fn log(&mut self, task: TaskId, verb: &str) {
+        let (now, turn, out) = (self.now, self.turn, &mut self.out);
+        // A reader that went away is no error.
+        _ = writeln!(out, "{now} {turn:>4} {task:>3} {verb}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Tasks: the kernel's record of each, and the handle of who spawned it.
+
+use std::pin::Pin;
+
+use super::*;
+
+/// The future of a task.
+pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What the kernel knows of a task.
+pub(super) struct TaskRecord {
+    /// Away while the task runs.
+    pub(super) body: Option<Body>,
+    /// What its next poll finds.
+    pub(super) reply: Option<Reply>,
+}

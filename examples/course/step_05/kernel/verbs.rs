@@ -1,0 +1,40 @@
+//! The verbs: what a program writes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::*;
+
+/// The time.
+pub async fn clock() -> Time {
+    time(call(Trap::Clock).await)
+}
+
+/// Lets every task run that is ready now.
+pub async fn yield_now() {
+    call(Trap::Yield).await;
+}
+
+/// Waits until `span` has passed. Gives the time then.
+pub async fn sleep(span: Duration) -> Time {
+    time(call(Trap::Sleep(span)).await)
+}
+
+fn time(reply: Reply) -> Time {
+    match reply {
+        Reply::Time(time) => time,
+        other => unreachable!("rule: this trap is answered with a time, not {other:?}"),
+    }
+}
+
+/// Makes a task, and gives its handle.
+pub async fn spawn<T: 'static>(name: &str, future: impl Future<Output = T> + 'static) -> Task<T> {
+    let output = Rc::new(RefCell::new(None));
+    let slot = output.clone();
+    let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
+    match call(Trap::Spawn(NewTask { name: name.to_owned(), body })).await {
+        Reply::Task(id) => Task { id, output },
+        other => unreachable!("rule: a spawn is answered with a task, not {other:?}"),
+    }
+}

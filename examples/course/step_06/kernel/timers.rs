@@ -1,0 +1,40 @@
+//! Everything that has a time, the soonest first.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// What a timer ends.
+/// A timer: when, and the how manyth that was set. Equal times fire in the order of setting.
+pub(super) type Timer = (Time, u64);
+
+/// An ordered map, because a timer can also be cleared before its time.
+#[derive(Default)]
+pub(super) struct Timers {
+    entries: BTreeMap<Timer, TaskId>,
+    set: u64,
+}
+
+impl Timers {
+    pub(super) fn set(&mut self, at: Time, owner: TaskId) -> Timer {
+        self.set += 1;
+        self.entries.insert((at, self.set), owner);
+        (at, self.set)
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.entries.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Takes the next one that is due.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(Time, TaskId)> {
+        let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let at = entry.key().0;
+        Some((at, entry.remove()))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}

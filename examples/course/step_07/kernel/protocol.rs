@@ -1,0 +1,62 @@
+//! The protocol: what a task can ask of the kernel, and what it gets.
+
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::*;
+
+/// The number of a task, from 1.
+pub type TaskId = u32;
+/// A place in the source of the program.
+pub type Site = &'static Location<'static>;
+
+/// A request of a task.
+pub enum Trap {
+    /// *Answers* with the time.
+    Clock,
+    /// *Blocks* until every task that is ready now has run.
+    Yield,
+    /// *Blocks* until this span has passed.
+    Sleep(Duration),
+    /// *Answers* with the number of the new task.
+    Spawn(NewTask),
+    /// *Blocks* until this task has ended.
+    Join(TaskId),
+    /// *Blocks* until the descriptor looks ready.
+    Io(HandleId, Direction),
+}
+
+/// What is to be spawned.
+pub struct NewTask {
+    pub name: String,
+    pub body: Pin<Box<dyn Future<Output = ()>>>,
+    pub site: Site,
+}
+
+/// What a scope is for.
+/// An answer of the kernel.
+#[derive(Debug)]
+pub enum Reply {
+    Done,
+    Time(Time),
+    /// The new task.
+    Task(TaskId),
+    /// The new scope.
+    /// The new connection deadline.
+    /// The machine refused.
+    Refused(std::io::Error),
+}
+
+/// A message of a task: the kernel needs not answer it.
+pub enum Post {
+    /// A verb of the log, with its detail.
+    Note(&'static str, String),
+    Opened(HandleId, Rc<dyn Source>),
+    Closed(HandleId),
+    /// A task has read or written so many bytes.
+    Moved(HandleId, Direction, usize),
+    /// A listener has accepted a connection.
+    Accepted(HandleId, HandleId),
+}

@@ -1,0 +1,59 @@
+//! The verbs: what a program writes.
+
+use std::cell::RefCell;
+use std::panic::Location;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::*;
+
+/// The time.
+#[track_caller]
+pub fn clock() -> impl Future<Output = Time> {
+    let site = Location::caller();
+    async move { time(call(Trap::Clock, site).await) }
+}
+
+/// Lets every task run that is ready now.
+#[track_caller]
+pub fn yield_now() -> impl Future<Output = ()> {
+    let site = Location::caller();
+    async move { _ = call(Trap::Yield, site).await }
+}
+
+/// Waits until `span` has passed. Gives the time then.
+#[track_caller]
+pub fn sleep(span: Duration) -> impl Future<Output = Time> {
+    let site = Location::caller();
+    async move { time(call(Trap::Sleep(span), site).await) }
+}
+
+fn time(reply: Reply) -> Time {
+    match reply {
+        Reply::Time(time) => time,
+        other => unreachable!("rule: this trap is answered with a time, not {other:?}"),
+    }
+}
+
+/// Makes a task, and gives its handle.
+#[track_caller]
+pub fn spawn<T: 'static>(
+    name: &str,
+    future: impl Future<Output = T> + 'static,
+) -> impl Future<Output = Task<T>> {
+    let (name, site) = (name.to_owned(), Location::caller());
+    async move {
+        let output = Rc::new(RefCell::new(None));
+        let slot = output.clone();
+        let body = Box::pin(async move { *slot.borrow_mut() = Some(future.await) });
+        match call(Trap::Spawn(NewTask { name, body, site }), site).await {
+            Reply::Task(id) => Task { id, output },
+            other => unreachable!("rule: a spawn is answered with a task, not {other:?}"),
+        }
+    }
+}
+
+/// Writes a line into the log.
+pub fn note(text: impl std::fmt::Display) {
+    gate(|gate| gate.post(Post::Note("note", text.to_string())));
+}

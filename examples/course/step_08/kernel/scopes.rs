@@ -1,0 +1,99 @@
+//! Scopes: what surrounds a wait. A task's scopes nest; each closes before the one around it.
+
+use super::*;
+
+/// An open scope of a task.
+pub(super) struct Scope {
+    pub(super) number: u32,
+    kind: ScopeKind,
+    timer: Option<Timer>,
+    /// The `fire` line of its deadline.
+    fired: Option<Seq>,
+    /// Its timeout was delivered. That happens once.
+    is_taken: bool,
+    site: Site,
+    /// The line that opened it.
+    pub(super) line: Seq,
+}
+
+impl Scope {
+    /// The verb that closes it.
+    pub(super) fn closes(&self) -> &'static str {
+        match self.kind {
+            ScopeKind::Timeout(_) => "unset_timeout",
+        }
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    pub(super) fn open(&mut self, id: TaskId, kind: ScopeKind, words: &str, site: Site) {
+        self.scopes += 1;
+        let number = self.scopes;
+        let timer = match kind {
+            ScopeKind::Timeout(span) => {
+                Some(self.timers.set(self.now + span, Owner::Scope(id, number)))
+            }
+        };
+        let line = self.answer(id, words, Reply::Scope(number), &format!(" {}", at(site)));
+        let scope = Scope { number, kind, timer, fired: None, is_taken: false, site, line };
+        self.task(id).scopes.push(scope);
+    }
+
+    /// Closes the innermost scope. Gives the interrupt that leaves it the name that it has here.
+    pub(super) fn close(&mut self, id: TaskId, number: u32, left: Option<Interrupt>) -> Reply {
+        let task = self.task(id);
+        let scope = task.scopes.pop().filter(|scope| scope.number == number);
+        let scope = scope.expect("rule: scopes close in order, the innermost first");
+        let is_open = |other: u32| task.scopes.iter().any(|scope| scope.number == other);
+        let kind = match left {
+            None => None,
+            Some(left) if left.scope == number => Some(Kind::TaskTimeout),
+            Some(left) if is_open(left.scope) => Some(Kind::TimeoutCancellation),
+            Some(_) => Some(Kind::UncaughtTimeout),
+        };
+        if let Some(timer) = scope.timer {
+            self.timers.clear(timer);
+        }
+        match (left, kind) {
+            (Some(left), Some(kind)) => Reply::Interrupt(Interrupt { kind, ..left }),
+            _ => Reply::Done,
+        }
+    }
+
+    /// The deadline of a scope has passed.
+    pub(super) fn fire(&mut self, id: TaskId, number: u32, line: Seq) {
+        self.scope(id, number).fired = Some(line);
+        self.interrupt(id);
+    }
+
+    /// Ends the wait of a task, if it waits and something is pending that can reach it.
+    fn interrupt(&mut self, id: TaskId) {
+        let waits = self.task(id).wait.is_some();
+        if waits && let Some((interrupt, cause)) = self.take_pending(id) {
+            self.deliver(id, interrupt, cause);
+        }
+    }
+
+    /// What is to interrupt the next wait of a task, and its line.
+    pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
+        let task = self.task(id);
+        let first = 0;
+        let innermost = task.scopes.last()?.number;
+        let is_pending = |scope: &&mut Scope| scope.fired.is_some() && !scope.is_taken;
+        let scope = task.scopes[first..].iter_mut().find(is_pending)?;
+        scope.is_taken = true;
+        let is_own = scope.number == innermost;
+        let kind = if is_own { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
+        let interrupt = Interrupt { kind, scope: scope.number, set_at: Some(scope.site) };
+        Some((interrupt, scope.fired?))
+    }
+
+    pub(super) fn scope(&mut self, id: TaskId, number: u32) -> &mut Scope {
+        let mut scopes = self.task(id).scopes.iter_mut();
+        scopes.find(|scope| scope.number == number).expect("rule: a closed scope has no timer")
+    }
+
+    pub(super) fn innermost(&self, id: TaskId) -> &Scope {
+        self.tasks[&id].scopes.last().expect("rule: a scope is opened before it is closed")
+    }
+}

@@ -1,0 +1,52 @@
+//! Tasks: the kernel's record of each, and the handle of who spawned it.
+
+use std::cell::RefCell;
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use super::*;
+
+/// The future of a task.
+pub(super) type Body = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What the kernel knows of a task.
+pub(super) struct TaskRecord {
+    pub(super) name: String,
+    /// Away while the task runs.
+    pub(super) body: Option<Body>,
+    /// What its next poll finds.
+    pub(super) reply: Option<Reply>,
+    /// Who waits for its end.
+    pub(super) joiners: Vec<TaskId>,
+    /// The line that made it ready; while it runs, its `run` line.
+    pub(super) cause: Seq,
+    /// What the `run` line says of the answered wait.
+    pub(super) answered: String,
+    /// When it left the CPU.
+    pub(super) left: Option<Time>,
+    pub(super) wait: Option<Wait>,
+    /// Its open scopes, the outermost first.
+    pub(super) scopes: Vec<Scope>,
+}
+
+/// A handle to a task.
+pub struct Task<T> {
+    pub(super) id: TaskId,
+    pub(super) output: Rc<RefCell<Option<T>>>,
+}
+
+impl<T> Task<T> {
+    /// Waits for the end of the task, and takes its output.
+    #[track_caller]
+    pub fn join(&mut self) -> impl Future<Output = Result<T, Error>> + '_ {
+        let site = Location::caller();
+        async move {
+            if self.output.borrow().is_none() {
+                call(Trap::Join(self.id), site).await.interrupted()?;
+            }
+            gate(|gate| gate.post(Post::Note("join", self.id.to_string())));
+            Ok(self.output.take().expect("rule: an output is taken once"))
+        }
+    }
+}

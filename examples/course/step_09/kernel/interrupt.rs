@@ -1,0 +1,65 @@
+//! Interrupts: why a wait ended before its time.
+
+use std::fmt;
+
+use super::*;
+
+/// A wait that ended early.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupt {
+    pub(super) kind: Kind,
+    /// The scope whose deadline fired; 0 for a cancellation.
+    pub(super) scope: u32,
+    pub(super) set_at: Option<Site>,
+    /// Who has cancelled.
+    pub(super) by: TaskId,
+}
+
+/// What an interrupt is, from the point of view of a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The deadline of this scope has passed.
+    TaskTimeout,
+    /// The deadline of a scope outside of this one has passed.
+    TimeoutCancellation,
+    /// A scope inside of this one let its timeout out.
+    UncaughtTimeout,
+    Cancelled,
+}
+
+impl Interrupt {
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// With the place of its scope.
+    pub(super) fn in_full(&self) -> String {
+        let place = self.set_at.map(|site| format!(" set-{}", at(site)));
+        format!("{self}{}", place.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.kind {
+            Kind::TaskTimeout => "timeout",
+            Kind::TimeoutCancellation => "timeout-cancellation",
+            Kind::UncaughtTimeout => "uncaught-timeout",
+            Kind::Cancelled => return write!(f, "!cancelled by={}", self.by),
+        };
+        write!(f, "!{word} scope=s{}", self.scope)
+    }
+}
+
+impl std::error::Error for Interrupt {}
+
+/// An error that may hold an interrupt.
+pub trait Interruptible {
+    fn interrupt(&mut self) -> Option<&mut Interrupt>;
+}
+
+impl Interruptible for Interrupt {
+    fn interrupt(&mut self) -> Option<&mut Interrupt> {
+        Some(self)
+    }
+}

@@ -1,0 +1,80 @@
+//! Waits: why a task is not on the CPU, and what brings it back.
+
+use super::*;
+
+/// What a task waits for.
+#[derive(Clone, Copy)]
+pub(super) enum On {
+    Yield,
+    Sleep(Timer),
+    Join(TaskId),
+    Io(HandleId, Direction),
+}
+
+/// One wait of a task. It ends once.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    pub(super) on: On,
+    /// Its number; a wait for a waker has none.
+    pub(super) ticket: u64,
+    /// Its `block` line.
+    pub(super) line: Seq,
+}
+
+impl<M: Machine> Kernel<M> {
+    /// Takes a task off the CPU.
+    pub(super) fn park(&mut self, id: TaskId, on: On, words: &str, reg: &str, site: Site) {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let line = self.log(id, "block", &format!("{words} k={ticket}{reg} {}", at(site)));
+        let now = self.now;
+        let task = self.task(id);
+        (task.wait, task.left) = (Some(Wait { on, ticket, line }), Some(now));
+        if let On::Yield = on {
+            self.wake(id, Reply::Done, line);
+        }
+    }
+
+    /// The wait is over, and the task is ready.
+    pub(super) fn wake(&mut self, id: TaskId, reply: Reply, cause: Seq) {
+        let wait = self.task(id).wait.take().expect("rule: who is woken waits");
+        let on = self.shown(wait.on);
+        let line = self.log(id, "wake", &format!("{on} k={} cause=#{cause:04}", wait.ticket));
+        self.make_ready(id, wait.ticket, reply, line);
+    }
+
+    /// An interrupt ends the wait, and the task is ready.
+    pub(super) fn deliver(&mut self, id: TaskId, interrupt: Interrupt, cause: Seq) {
+        let wait = self.task(id).wait.take().expect("rule: who is interrupted waits");
+        let detail = format!("k={} = {}", wait.ticket, interrupt.in_full());
+        let line = self.log(id, "deliver", &format!("{detail} cause=#{cause:04}"));
+        self.undo(id, wait.on);
+        self.make_ready(id, wait.ticket, Reply::Interrupt(interrupt), line);
+    }
+
+    /// Nobody waits for this any more.
+    fn undo(&mut self, id: TaskId, on: On) {
+        match on {
+            On::Sleep(timer) => self.timers.clear(timer),
+            On::Join(task) => self.task(task).joiners.retain(|joiner| *joiner != id),
+            On::Io(handle, direction) => self.forget_waiter(handle, direction),
+            On::Yield => {}
+        }
+    }
+
+    fn make_ready(&mut self, id: TaskId, ticket: u64, reply: Reply, line: Seq) {
+        let task = self.task(id);
+        task.answered = format!(" k={ticket} = {}", outcome(&reply));
+        (task.reply, task.cause) = (Some(reply), line);
+        self.ready.push_back(id);
+    }
+
+    fn shown(&self, on: On) -> String {
+        match on {
+            On::Yield => "yield".to_owned(),
+            On::Sleep(_) => "sleep".to_owned(),
+            On::Join(task) => format!("join {task}"),
+            On::Io(handle, direction) => format!("io {} {direction}", self.handles[&handle].alias),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Descriptors: who waits for them, and how they are registered.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{TcpListener, TcpStream};
+use std::ops::Deref;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::panic::Location;
+use std::rc::Rc;
+
+use super::*;
+
+/// The number of a handle, from 1. It is not used again, as that of a descriptor is.
+pub type HandleId = u32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Read,
+    Write,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Direction::Read { "read" } else { "write" })
+    }
+}
+
+/// Something with a descriptor in non-blocking mode.
+pub trait Source: 'static {
+    fn descriptor(&self) -> RawFd;
+    /// The letter of its name in the log.
+    fn kind(&self) -> char;
+}
+
+macro_rules! sources {
+    ($($source:ty, $kind:literal;)+) => {$(
+        impl Source for $source {
+            fn descriptor(&self) -> RawFd {
+                self.as_raw_fd()
+            }
+            fn kind(&self) -> char {
+                $kind
+            }
+        }
+    )+};
+}
+
+sources!(TcpListener, 'l'; TcpStream, 'c'; UnixStream, 'p';);
+
+/// A descriptor that becomes ready by the script of a [`Sim`](super::Sim).
+pub struct Scripted(pub u32);
+
+impl Source for Scripted {
+    fn descriptor(&self) -> RawFd {
+        self.0 as RawFd
+    }
+    fn kind(&self) -> char {
+        'f'
+    }
+}
+
+/// A source that a task can wait for.
+pub struct Io<S: Source> {
+    source: Rc<S>,
+    pub(super) handle: HandleId,
+}
+
+impl<S: Source> Io<S> {
+    pub fn new(source: S) -> Io<S> {
+        let source = Rc::new(source);
+        let handle = gate(|gate| {
+            gate.handles.set(gate.handles.get() + 1);
+            gate.post(Post::Opened(gate.handles.get(), source.clone()));
+            gate.handles.get()
+        });
+        Io { source, handle }
+    }
+
+    #[track_caller]
+    pub fn readable(&self) -> impl Future<Output = Result<(), Error>> {
+        self.ready(Direction::Read)
+    }
+
+    /// Waits until the descriptor looks ready.
+    #[track_caller]
+    pub fn ready(&self, direction: Direction) -> impl Future<Output = Result<(), Error>> + use<S> {
+        let (handle, site) = (self.handle, Location::caller());
+        async move {
+            match call(Trap::Io(handle, direction), site).await {
+                Reply::Refused(error) => Err(error.into()),
+                Reply::Interrupt(interrupt) => Err(interrupt.into()),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+impl<S: Source> Deref for Io<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.source
+    }
+}
+
+impl<S: Source> Drop for Io<S> {
+    fn drop(&mut self) {
+        gate(|gate| gate.post(Post::Closed(self.handle)));
+    }
+}
+
+pub(super) type Handles = BTreeMap<HandleId, Handle>;
+
+/// What the kernel knows of a descriptor. It keeps the source, and so the descriptor stays open
+/// until it is unregistered.
+pub(super) struct Handle {
+    source: Rc<dyn Source>,
+    /// Its name in the log.
+    pub(super) alias: String,
+    is_registered: bool,
+    /// Who waits to read, and who waits to write.
+    waiters: [Option<TaskId>; 2],
+    /// It became ready while nobody waited.
+    is_ready: [bool; 2],
+}
+
+impl<M: Machine> Kernel<M> {
+    pub(super) fn add_handle(&mut self, handle: HandleId, source: Rc<dyn Source>) {
+        let kind = source.kind();
+        let number = self.aliases.entry(kind).or_default();
+        *number += 1;
+        let (alias, waiters, is_ready) = (format!("{kind}{number}"), [None; 2], [false; 2]);
+        self.handles
+            .insert(handle, Handle { source, alias, is_registered: false, waiters, is_ready });
+    }
+
+    pub(super) fn wait_for_io(
+        &mut self,
+        id: TaskId,
+        handle: HandleId,
+        direction: Direction,
+    ) -> Verdict {
+        let found = self.handles.get_mut(&handle).expect("rule: a handle is open while it is used");
+        if std::mem::take(&mut found.is_ready[direction as usize]) {
+            return Verdict::Answer(Reply::Done);
+        }
+        let earlier = found.waiters[direction as usize].replace(id);
+        assert!(earlier.is_none(), "rule: one task waits for a direction of a descriptor");
+        if found.is_registered {
+            return Verdict::Block(On::Io(handle, direction), " reg=kept");
+        }
+        if let Err(error) = self.machine.register(found.source.descriptor(), handle) {
+            found.waiters[direction as usize] = None;
+            return Verdict::Answer(Reply::Refused(error));
+        }
+        found.is_registered = true;
+        let detail = format!("{} why=first", found.alias);
+        self.log(id, "register", &detail);
+        Verdict::Block(On::Io(handle, direction), " reg=new")
+    }
+
+    pub(super) fn arrive(&mut self, handle: HandleId, direction: Direction) {
+        // It may have been closed in this turn.
+        let Some(found) = self.handles.get_mut(&handle) else { return };
+        let shown = format!("{} {direction}", found.alias);
+        match found.waiters[direction as usize].take() {
+            Some(id) => {
+                let line = self.log(KERNEL, "arrive", &shown);
+                self.wake(id, Reply::Done, line);
+            }
+            None if !found.is_ready[direction as usize] => {
+                found.is_ready[direction as usize] = true;
+                self.log(KERNEL, "remember", &format!("{shown} n=1"));
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn forget_waiter(&mut self, handle: HandleId, direction: Direction) {
+        if let Some(found) = self.handles.get_mut(&handle) {
+            found.waiters[direction as usize] = None;
+        }
+    }
+
+    /// The only place that unregisters: after a wait the descriptor stays registered, because the
+    /// next wait is often for the same one.
+    pub(super) fn close_handle(&mut self, handle: HandleId) {
+        let Some(found) = self.handles.remove(&handle) else { return };
+        if found.is_registered {
+            self.log(KERNEL, "unregister", &format!("{} why=close", found.alias));
+            // It fails only if the descriptor is closed, and then it is not registered either.
+            _ = self.machine.unregister(found.source.descriptor());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The loop: one turn waits for the machine, fires timers, and runs the ready tasks.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::*;
+
+pub struct Kernel<M> {
+    pub(super) machine: M,
+    /// The last reading of the clock.
+    pub(super) now: Time,
+    pub(super) turn: u64,
+    pub(super) tasks: BTreeMap<TaskId, TaskRecord>,
+    pub(super) next_task: TaskId,
+    pub(super) ready: VecDeque<TaskId>,
+    pub(super) timers: Timers,
+    pub(super) out: Box<dyn Write>,
+    /// The number of the last line.
+    pub(super) seq: Seq,
+    /// How many waits there were.
+    pub(super) tickets: u64,
+    pub(super) handles: Handles,
+    /// How many handles of each kind there were.
+    pub(super) aliases: BTreeMap<char, u32>,
+    /// How many scopes were opened.
+    pub(super) scopes: u32,
+    pub(super) wake_queue: Arc<WakeQueue>,
+    pub(super) jobs: Jobs,
+}
+
+impl<M: Machine> Kernel<M> {
+    /// A kernel on this machine, which writes its log to standard output.
+    pub fn new(machine: M) -> Kernel<M> {
+        let wake_queue = Arc::new(WakeQueue::new(machine.bell()));
+        Kernel {
+            machine,
+            now: Time::ZERO,
+            turn: 0,
+            tasks: BTreeMap::new(),
+            next_task: 1,
+            ready: VecDeque::new(),
+            timers: Timers::default(),
+            out: Box::new(io::stdout()),
+            seq: 0,
+            tickets: 0,
+            handles: Handles::new(),
+            aliases: BTreeMap::new(),
+            scopes: 0,
+            wake_queue,
+            jobs: Jobs::default(),
+        }
+    }
+
+    /// Writes the log to `out`.
+    pub fn trace_to(&mut self, out: impl Write + 'static) {
+        self.out = Box::new(out);
+    }
+
+    /// Runs `main` and all that it spawns, until `main` ends.
+    #[track_caller]
+    pub fn run<T: 'static>(&mut self, main: impl Future<Output = T> + 'static) -> io::Result<T> {
+        let output = Rc::new(RefCell::new(None));
+        let slot = output.clone();
+        let body = Box::pin(async move { *slot.borrow_mut() = Some(main.await) });
+        let site = Location::caller();
+        self.log_head();
+        self.add_wakeup();
+        let main = self.add(NewTask { name: "main".to_owned(), body, site }, None);
+        while self.tasks.contains_key(&main) {
+            self.turn(main)?;
+        }
+        self.log_halt();
+        Ok(output.take().expect("main has ended"))
+    }
+
+    fn turn(&mut self, main: TaskId) -> io::Result<()> {
+        self.turn += 1;
+        self.wait()?;
+        if self.turn == 1 {
+            self.start_wakeup();
+        }
+        self.fire_timers();
+        // A task that becomes ready from here on runs in the next turn.
+        for _ in 0..self.ready.len() {
+            let Some(id) = self.ready.pop_front() else { break };
+            self.run_task(id);
+            if id == main && !self.tasks.contains_key(&main) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let is_busy = !self.ready.is_empty();
+        let until = if is_busy { Some(self.now) } else { self.timers.next() };
+        let mut arrivals = Vec::new();
+        let mut is_rung = false;
+        self.machine.wait(until, self.jobs.running > 0, &mut arrivals)?;
+        self.now = self.machine.now();
+        for arrival in arrivals {
+            match arrival {
+                Arrival::Ready(handle, direction) => self.arrive(handle, direction),
+                Arrival::Bell => is_rung = true,
+            }
+        }
+        if is_rung {
+            self.run_wakeup();
+        }
+        Ok(())
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some((deadline, owner)) = self.timers.pop(self.now) {
+            match owner {
+                Owner::Sleep(id) => {
+                    let wait = self.task(id).wait.as_ref().expect("who sleeps waits");
+                    let (ticket, cause) = (wait.ticket, wait.line);
+                    let line = self.log_fire(&format!("k={ticket}"), deadline, cause);
+                    self.wake(id, Reply::Time(self.now), line);
+                }
+                Owner::Scope(id, scope) => {
+                    let cause = self.scope(id, scope).line;
+                    let line = self.log_fire(&format!("s{scope}"), deadline, cause);
+                    self.fire(id, scope, line);
+                }
+            }
+        }
+    }
+
+    pub(super) fn log_fire(&mut self, timer: &str, deadline: Time, cause: Seq) -> Seq {
+        let deadline = time_of(deadline);
+        self.log(KERNEL, "fire", &format!("{timer} deadline={deadline} cause=#{cause:04}"))
+    }
+
+    fn log_halt(&mut self) {
+        let tasks = self.tasks.len();
+        let tickets = self.tasks.values().filter(|task| task.has_ticket()).count();
+        let timers = self.timers.len();
+        let handles = self.handles.len();
+        let detail = format!("tasks={tasks} tickets={tickets} timers={timers} handles={handles}");
+        self.log(KERNEL, "halt", &detail);
+    }
+
+    /// Takes the messages that a task has left.
+    pub(super) fn take_posts(&mut self, id: TaskId) {
+        for post in gate(|gate| gate.posts.take()) {
+            match post {
+                Post::Note(verb, detail) => _ = self.log(id, verb, &detail),
+                Post::Opened(handle, source) => self.add_handle(handle, source),
+                Post::Closed(handle) => self.close_handle(handle),
+                Post::Moved(handle, direction, count) => {
+                    let detail = format!("{} {direction} = {count}", self.handles[&handle].alias);
+                    self.log(id, "io", &detail);
+                }
+                Post::Accepted(listener, stream) => {
+                    let (listener, stream) = (&self.handles[&listener], &self.handles[&stream]);
+                    let detail = format!("{} = {}", listener.alias, stream.alias);
+                    self.log(id, "accept", &detail);
+                }
+            }
+        }
+    }
+
+    pub(super) fn task(&mut self, id: TaskId) -> &mut TaskRecord {
+        self.tasks.get_mut(&id).expect("rule: a task in a queue is alive")
+    }
+
+    /// A new task is ready.
+    pub(super) fn add(&mut self, new: NewTask, parent: Option<TaskId>) -> TaskId {
+        let id = self.next_task;
+        self.next_task += 1;
+        let waker = Waker::from(Arc::new(TaskWaker { id, queue: self.wake_queue.clone() }));
+        let task = TaskRecord {
+            name: new.name,
+            body: Some(new.body),
+            reply: None,
+            joiners: Vec::new(),
+            cause: 0,
+            answered: String::new(),
+            left: None,
+            wait: None,
+            scopes: Vec::new(),
+            cancel: None,
+            waker,
+        };
+        self.tasks.insert(id, task);
+        let parent = parent.map_or("-".to_owned(), |parent| parent.to_string());
+        let line = self.log(id, "spawn", &format!("parent={parent} {}", at(new.site)));
+        self.task(id).cause = line;
+        self.ready.push_back(id);
+        id
+    }
+}

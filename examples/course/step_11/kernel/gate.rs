@@ -1,0 +1,71 @@
+//! The gate: where a request goes out and its reply comes back. A task never sees the kernel.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::*;
+
+#[derive(Default)]
+pub(super) struct Gate {
+    request: Cell<Option<(Trap, Site)>>,
+    reply: Cell<Option<Reply>>,
+    pub(super) posts: RefCell<Vec<Post>>,
+    /// How many handles were made.
+    pub(super) handles: Cell<u32>,
+    /// The time of the kernel at the beginning of this poll.
+    pub(super) now: Cell<Time>,
+    pub(super) deadlines: RefCell<Deadlines>,
+}
+
+thread_local! {
+    static GATE: Gate = Gate::default();
+}
+
+/// Runs `f` with the gate of this thread.
+pub(super) fn gate<R>(f: impl FnOnce(&Gate) -> R) -> R {
+    GATE.with(f)
+}
+
+impl Gate {
+    /// Kernel side: the reply that the next poll finds.
+    pub(super) fn load(&self, reply: Option<Reply>) {
+        self.reply.set(reply);
+    }
+
+    /// Kernel side: the request of the last poll.
+    pub(super) fn take_request(&self) -> Option<(Trap, Site)> {
+        self.request.take()
+    }
+
+    /// Task side: leaves a message.
+    pub(super) fn post(&self, post: Post) {
+        self.posts.borrow_mut().push(post);
+    }
+}
+
+/// The one future that traps. Its first poll makes the request, a later one takes the reply.
+pub(super) struct Call {
+    trap: Option<Trap>,
+    site: Site,
+}
+
+pub(super) fn call(trap: Trap, site: Site) -> Call {
+    Call { trap: Some(trap), site }
+}
+
+impl Future for Call {
+    type Output = Reply;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Reply> {
+        gate(|gate| match self.trap.take() {
+            Some(trap) => {
+                let earlier = gate.request.replace(Some((trap, self.site)));
+                assert!(earlier.is_none(), "rule: a poll makes one request");
+                Poll::Pending
+            }
+            None => gate.reply.take().map_or(Poll::Pending, Poll::Ready),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! The protocol: what a task can ask of the kernel, and what it gets.
+
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::*;
+
+/// The number of a task, from 1.
+pub type TaskId = u32;
+/// A place in the source of the program.
+pub type Site = &'static Location<'static>;
+
+/// A request of a task.
+pub enum Trap {
+    /// *Answers* with the time.
+    Clock,
+    /// *Blocks* until every task that is ready now has run.
+    Yield,
+    /// *Blocks* until this span has passed.
+    Sleep(Duration),
+    /// *Answers* with the number of the new task.
+    Spawn(NewTask),
+    /// *Blocks* until this task has ended.
+    Join(TaskId),
+    /// *Blocks* until the descriptor looks ready.
+    Io(HandleId, Direction),
+    /// *Answers* with the number of a new scope, inside the scopes that the task has opened.
+    Open(ScopeKind),
+    /// *Answers*: closes the innermost scope, which this interrupt leaves, if any.
+    Close(u32, Option<Interrupt>),
+    /// *Answers*: interrupts this task, now or at its next blocking trap.
+    Cancel(TaskId),
+    /// *Blocks* until this job has run on a thread of its own.
+    Offload(Job),
+    /// *Answers* with the number of a new entry in the deadline table.
+    ConnectionDeadline,
+}
+
+/// What is to be spawned.
+pub struct NewTask {
+    pub name: String,
+    pub body: Pin<Box<dyn Future<Output = ()>>>,
+    pub site: Site,
+}
+
+/// What a scope is for.
+#[derive(Clone, Copy)]
+pub enum ScopeKind {
+    /// It interrupts its task when the span has passed.
+    Timeout(Duration),
+    /// It holds back interrupts from outside.
+    Shield,
+    /// It interrupts its task when this connection deadline passes.
+    Guard(u32),
+}
+
+/// An answer of the kernel.
+#[derive(Debug)]
+pub enum Reply {
+    Done,
+    Time(Time),
+    /// The new task.
+    Task(TaskId),
+    /// The new scope.
+    Scope(u32),
+    /// The new connection deadline.
+    Deadline(u32),
+    /// The machine refused.
+    Refused(std::io::Error),
+    Interrupt(Interrupt),
+}
+
+impl Reply {
+    /// The interrupt, if it is one.
+    pub fn interrupted(self) -> Result<Reply, Interrupt> {
+        match self {
+            Reply::Interrupt(interrupt) => Err(interrupt),
+            reply => Ok(reply),
+        }
+    }
+}
+
+/// A message of a task: the kernel needs not answer it.
+pub enum Post {
+    /// A verb of the log, with its detail.
+    Note(&'static str, String),
+    Opened(HandleId, Rc<dyn Source>),
+    Closed(HandleId),
+    /// A task has read or written so many bytes.
+    Moved(HandleId, Direction, usize),
+    /// A listener has accepted a connection.
+    Accepted(HandleId, HandleId),
+    Armed(u32, Time),
+    Disarmed(u32),
+}

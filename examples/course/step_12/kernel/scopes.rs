@@ -1,0 +1,145 @@
+//! Scopes: what surrounds a wait. A task's scopes nest; each closes before the one around it.
+
+use super::*;
+
+/// An open scope of a task.
+pub(super) struct Scope {
+    pub(super) number: u32,
+    kind: ScopeKind,
+    timer: Option<Timer>,
+    /// The `fire` line of its deadline.
+    fired: Option<Seq>,
+    /// Its timeout was delivered. That happens once.
+    is_taken: bool,
+    site: Site,
+    /// The line that opened it.
+    pub(super) line: Seq,
+}
+
+/// A cancellation of a task. There is one at most.
+pub(super) struct Cancel {
+    by: TaskId,
+    /// Its `cancel` line.
+    line: Seq,
+    pub(super) is_taken: bool,
+}
+
+impl Scope {
+    /// The verb that closes it.
+    pub(super) fn closes(&self) -> &'static str {
+        match self.kind {
+            ScopeKind::Timeout(_) => "unset_timeout",
+            ScopeKind::Shield => "unshield",
+            ScopeKind::Guard(_) => "unguard",
+        }
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    pub(super) fn open(&mut self, id: TaskId, kind: ScopeKind, words: &str, site: Site) {
+        self.scopes += 1;
+        let number = self.scopes;
+        let timer = match kind {
+            ScopeKind::Timeout(span) => {
+                Some(self.timers.set(self.now + span, Owner::Scope(id, number)))
+            }
+            ScopeKind::Shield | ScopeKind::Guard(_) => None,
+        };
+        if let ScopeKind::Guard(deadline) = kind {
+            self.deadlines(|table| table.guard(deadline, Some((id, number))));
+        }
+        let line = self.answer(id, words, Reply::Scope(number), &format!(" {}", at(site)));
+        let scope = Scope { number, kind, timer, fired: None, is_taken: false, site, line };
+        self.task(id).scopes.push(scope);
+    }
+
+    /// Closes the innermost scope. Gives the interrupt that leaves it the name that it has here.
+    pub(super) fn close(&mut self, id: TaskId, number: u32, left: Option<Interrupt>) -> Reply {
+        let task = self.task(id);
+        let scope = task.scopes.pop().filter(|scope| scope.number == number);
+        let scope = scope.expect("rule: scopes close in order, the innermost first");
+        let is_open = |other: u32| task.scopes.iter().any(|scope| scope.number == other);
+        let kind = match left {
+            None => None,
+            Some(left) if left.kind == Kind::Cancelled => Some(Kind::Cancelled),
+            Some(left) if left.scope == number => Some(Kind::TaskTimeout),
+            Some(left) if is_open(left.scope) => Some(Kind::TimeoutCancellation),
+            Some(_) => Some(Kind::UncaughtTimeout),
+        };
+        if let Some(timer) = scope.timer {
+            self.timers.clear(timer);
+        }
+        if let ScopeKind::Guard(deadline) = scope.kind {
+            self.deadlines(|table| table.guard(deadline, None));
+        }
+        match (left, kind) {
+            (Some(left), Some(kind)) => Reply::Interrupt(Interrupt { kind, ..left }),
+            _ => Reply::Done,
+        }
+    }
+
+    /// The deadline of a scope has passed.
+    pub(super) fn fire(&mut self, id: TaskId, number: u32, line: Seq) {
+        self.scope(id, number).fired = Some(line);
+        self.interrupt(id);
+    }
+
+    /// Cancels a task on behalf of `by`.
+    pub(super) fn cancel(&mut self, by: TaskId, id: TaskId) {
+        let cause = self.tasks[&by].cause;
+        let Some(task) = self.tasks.get(&id) else { return };
+        let effect = match &task.cancel {
+            Some(_) => "again",
+            None if task.has_ticket() && shielded(&task.scopes) == 0 => "delivered",
+            None => "pending",
+        };
+        let line = self.log(id, "cancel", &format!("by={by} cause=#{cause:04} = {effect}"));
+        self.task(id).cancel.get_or_insert(Cancel { by, line, is_taken: false });
+        self.interrupt(id);
+    }
+
+    /// Ends the wait of a task, if it waits and something is pending that can reach it.
+    fn interrupt(&mut self, id: TaskId) {
+        let waits = self.task(id).has_ticket();
+        if waits && let Some((interrupt, cause)) = self.take_pending(id) {
+            self.deliver(id, interrupt, cause);
+        }
+    }
+
+    /// What is to interrupt the next wait of a task, and its line.
+    pub(super) fn take_pending(&mut self, id: TaskId) -> Option<(Interrupt, Seq)> {
+        let task = self.task(id);
+        let first = shielded(&task.scopes);
+        if first == 0
+            && let Some(cancel) = task.cancel.as_mut().filter(|cancel| !cancel.is_taken)
+        {
+            cancel.is_taken = true;
+            let kind = Kind::Cancelled;
+            return Some((Interrupt { kind, scope: 0, set_at: None, by: cancel.by }, cancel.line));
+        }
+        let innermost = task.scopes.last()?.number;
+        let is_pending = |scope: &&mut Scope| scope.fired.is_some() && !scope.is_taken;
+        let scope = task.scopes[first..].iter_mut().find(is_pending)?;
+        scope.is_taken = true;
+        let is_own = scope.number == innermost;
+        let kind = if is_own { Kind::TaskTimeout } else { Kind::TimeoutCancellation };
+        let interrupt = Interrupt { kind, scope: scope.number, set_at: Some(scope.site), by: 0 };
+        Some((interrupt, scope.fired?))
+    }
+
+    pub(super) fn scope(&mut self, id: TaskId, number: u32) -> &mut Scope {
+        let mut scopes = self.task(id).scopes.iter_mut();
+        scopes.find(|scope| scope.number == number).expect("rule: a closed scope has no timer")
+    }
+
+    pub(super) fn innermost(&self, id: TaskId) -> &Scope {
+        self.tasks[&id].scopes.last().expect("rule: a scope is opened before it is closed")
+    }
+}
+
+/// How many scopes, counted from outside, the innermost shield and those around it are. What
+/// comes from them is held back.
+fn shielded(scopes: &[Scope]) -> usize {
+    let shield = scopes.iter().rposition(|scope| matches!(scope.kind, ScopeKind::Shield));
+    shield.map_or(0, |index| index + 1)
+}

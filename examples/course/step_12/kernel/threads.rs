@@ -1,0 +1,83 @@
+//! Jobs on other threads.
+
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::sync::{Arc, Mutex};
+
+use super::*;
+
+/// What a thread is to run. It leaves its result where its caller looks for it.
+pub struct Job(Box<dyn FnOnce() + Send>);
+
+/// Runs `f` on a thread of its own, and waits for its result. A thread cannot be stopped: after an
+/// interrupt it runs on, and its result is dropped.
+#[track_caller]
+pub fn run_in_thread<T: Send + 'static>(
+    f: impl FnOnce() -> T + Send + 'static,
+) -> impl Future<Output = Result<T, Interrupt>> {
+    let site = Location::caller();
+    async move {
+        let result = Arc::new(Mutex::new(None));
+        let slot = result.clone();
+        let work = move || {
+            let value = f();
+            *slot.lock().expect("nobody panics here") = Some(value);
+        };
+        call(Trap::Offload(Job(Box::new(work))), site).await.interrupted()?;
+        let value = result.lock().expect("nobody panics here").take();
+        Ok(value.expect("the job has panicked"))
+    }
+}
+
+/// The jobs of a kernel.
+#[derive(Default)]
+pub(super) struct Jobs {
+    pub(super) started: u32,
+    /// Threads that have not ended.
+    pub(super) running: u32,
+    /// Who waits for which job.
+    callers: BTreeMap<u32, TaskId>,
+}
+
+/// Says that a job has ended, also if it has panicked.
+struct Ending(Arc<WakeQueue>, u32);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.push(Message::Done(self.1));
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    pub(super) fn offload(&mut self, id: TaskId, job: Job, words: &str, site: Site) {
+        self.jobs.started += 1;
+        self.jobs.running += 1;
+        let (number, running) = (self.jobs.started, self.jobs.running);
+        self.jobs.callers.insert(number, id);
+        self.park(id, On::Job(number), words, "", site);
+        self.log(id, "offload", &format!("o{number} running={running} queued=0"));
+        let ending = Ending(self.wake_queue.clone(), number);
+        std::thread::spawn(move || {
+            let _ending = ending;
+            (job.0)();
+        });
+    }
+
+    /// A thread has said that its job ended.
+    pub(super) fn end_job(&mut self, job: u32, by: TaskId) {
+        self.jobs.running -= 1;
+        match self.jobs.callers.remove(&job) {
+            Some(id) => {
+                let line = self.log(by, "done", &format!("o{job}"));
+                self.wake(id, Reply::Done, line);
+            }
+            None => _ = self.log(by, "orphan", &format!("o{job}")),
+        }
+    }
+
+    /// The caller of a job waits no longer.
+    pub(super) fn abandon(&mut self, id: TaskId, job: u32) {
+        self.jobs.callers.remove(&job);
+        self.log(id, "abandon", &format!("o{job}"));
+    }
+}

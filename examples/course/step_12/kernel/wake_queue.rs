@@ -1,0 +1,95 @@
+//! The wake queue: the one door through which other threads reach the kernel.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Wake;
+
+use super::*;
+
+/// The kernel's own task, which takes the messages.
+const WAKEUP: TaskId = 1;
+
+/// What another thread has to say.
+pub(super) enum Message {
+    /// This job has ended.
+    Done(u32),
+    /// This task was woken.
+    Woken(TaskId),
+}
+
+pub(super) struct WakeQueue {
+    messages: Mutex<Vec<Message>>,
+    bell: Bell,
+}
+
+impl WakeQueue {
+    pub(super) fn new(bell: Bell) -> WakeQueue {
+        WakeQueue { messages: Mutex::default(), bell }
+    }
+
+    /// Any thread: leaves a message. It rings after that, because the kernel may look as soon as
+    /// it hears the bell.
+    pub(super) fn push(&self, message: Message) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        (self.bell)();
+    }
+
+    fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The waker of a task is a message too.
+pub(super) struct TaskWaker {
+    pub(super) id: TaskId,
+    pub(super) queue: Arc<WakeQueue>,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.queue.push(Message::Woken(self.id));
+    }
+}
+
+impl<M: Machine> Kernel<M> {
+    /// The kernel's own task. It is in no table: it runs whenever the bell has rung.
+    pub(super) fn add_wakeup(&mut self) {
+        self.next_task = WAKEUP + 1;
+        self.log(WAKEUP, "spawn", "parent=-");
+    }
+
+    /// It runs for the first time, and waits for the bell.
+    pub(super) fn start_wakeup(&mut self) {
+        self.log(WAKEUP, "run", "cause=#0001");
+        self.log(WAKEUP, "block", "io e1 read");
+    }
+
+    /// The bell has rung: the kernel's own task runs, before all others.
+    pub(super) fn run_wakeup(&mut self) {
+        let messages = self.wake_queue.take();
+        // An earlier ring may have announced them all.
+        if messages.is_empty() {
+            return;
+        }
+        let arrive = self.log(KERNEL, "arrive", "e1 read");
+        let wake = self.log(WAKEUP, "wake", &format!("io e1 read cause=#{arrive:04}"));
+        let run = self.log(WAKEUP, "run", &format!("cause=#{wake:04}"));
+        for message in messages {
+            match message {
+                Message::Done(job) => self.end_job(job, WAKEUP),
+                Message::Woken(id) => self.wake_by_waker(id, run),
+            }
+        }
+        self.log(WAKEUP, "block", "io e1 read");
+    }
+
+    fn wake_by_waker(&mut self, id: TaskId, cause: u64) {
+        let waits = |task: &TaskRecord| task.wait.is_some_and(|wait| matches!(wait.on, On::Waker));
+        // Who is not parked on its waker is polled soon, or waits for something else.
+        if self.tasks.get(&id).is_some_and(waits) {
+            let line = self.log(id, "wake", &format!("waker cause=#{cause:04}"));
+            let task = self.task(id);
+            (task.wait, task.cause) = (None, line);
+            self.ready.push_back(id);
+        }
+    }
+}

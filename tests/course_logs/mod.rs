@@ -1,0 +1,74 @@
+//! The logs that labs show are those of the programs beside them.
+
+#[path = "../../examples/course/labs/14_order/given/program.rs"]
+mod bakery;
+#[path = "../../examples/course/labs/15_blocked/given/program.rs"]
+mod library;
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use kernel::{Kernel, Options, Sim};
+
+use crate::labs;
+
+/// A log as a student sees it: the places are in `program.rs`, and `main` is spawned at none.
+fn as_shown(log: &str, folder: &str) -> String {
+    let log = log.replace(&format!("examples/course/labs/{folder}/given/"), "");
+    let log = log.replace("at=tests/course_logs/../../program.rs", "at=program.rs");
+    log.lines().map(|line| line.split(" at=tests/").next().unwrap().to_owned() + "\n").collect()
+}
+
+/// In the order of the solution, the letters are the numbers of the lines.
+#[test]
+fn the_log_of_lab_14_is_that_of_its_program() {
+    let log = as_shown(&testing::run(bakery::bakery()).trace, "14_order");
+    let lines = testing::trace::trace(&log).unwrap();
+    let lines = lines.iter().filter(|line| line.name() != "wakeup" && line.verb != "halt");
+    let lab = labs::find(14).unwrap();
+    let (solution, shuffled) = (lab.text("solution.txt"), lab.text("given/shuffled.log"));
+    let letters = solution.split_whitespace().skip(1);
+    let letters: Vec<_> = lines.zip(letters).collect();
+    assert_eq!(letters.len(), 26);
+    for (line, letter) in &letters {
+        let mut event = line.event().to_owned();
+        if let Some(cause) = line.cause {
+            let (_, of_cause) = letters.iter().find(|(line, _)| line.seq == cause).unwrap();
+            event = event.replace(&format!("cause=#{cause:04}"), &format!("cause={of_cause}"));
+        }
+        let shown = format!("{letter}  {:>3} {:<8} {event}", line.task, line.name());
+        assert!(shuffled.lines().any(|other| other == shown), "{shown}");
+    }
+}
+
+/// Where a kernel writes its trace.
+#[derive(Clone, Default)]
+struct Text(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_log_of_lab_15_is_that_of_its_program() {
+    let (mut options, sim, text) = (Options::new(), Sim::new(), Text::default());
+    options.longrun = None;
+    let cpu = sim.clock();
+    let mut kernel = Kernel::with_options(sim, options);
+    kernel.time_the_trace();
+    kernel.trace_to(text.clone());
+    kernel.run(library::library(cpu)).unwrap().unwrap();
+    kernel.shutdown().unwrap();
+    let log = as_shown(&String::from_utf8(text.0.take()).unwrap(), "15_blocked");
+    // Without what is about the machine.
+    let (before, rest) = log.split_once(" 0.000000       0  #0000").unwrap();
+    let log = before.to_owned() + rest.split_once('\n').unwrap().1;
+    assert_eq!(log, labs::find(15).unwrap().text("given/library.trace"));
+}

@@ -1,0 +1,403 @@
+//! The steps of the course: each stands alone, prints its golden log, and its page shows the code,
+//! the change from the step before, and the log as they are. `BLESS=1` writes them into the page.
+
+mod example;
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+
+use similar::TextDiff;
+use testing::trace;
+
+const STEPS: u32 = 12;
+/// The first step whose log has the format of the real kernel.
+const FIRST_TRACE: u32 = 6;
+/// Lines of code of each step, and lines of code that it adds to the step before.
+const BUDGETS: [(usize, usize); STEPS as usize] = [
+    (134, 134),
+    (227, 107),
+    (281, 92),
+    (377, 232),
+    (443, 88),
+    (607, 236),
+    (943, 367),
+    (1189, 291),
+    (1256, 95),
+    (1507, 289),
+    (1649, 190),
+    (1883, 260),
+];
+/// Lines of code in a file.
+const FILE: usize = 180;
+
+/// The program of a step. All are built at the first call.
+fn program(step: u32) -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let name = |step| format!("step_{step:02}");
+    let folder = BUILT.get_or_init(|| {
+        let names: Vec<String> = (1..=STEPS).map(name).collect();
+        example::build_all(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    });
+    folder.join(name(step))
+}
+
+fn folder(step: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/course/step_{step:02}"))
+}
+
+/// The sources of a step, by their paths in its folder. Before the first step there is nothing.
+fn sources(step: u32) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for part in ["", "kernel/"] {
+        let Ok(entries) = fs::read_dir(folder(step).join(part)) else { continue };
+        for entry in entries {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".rs") {
+                let path = format!("{part}{name}");
+                let text = fs::read_to_string(folder(step).join(&path)).unwrap();
+                found.insert(path, text);
+            }
+        }
+    }
+    found
+}
+
+fn code(text: &str) -> Vec<&str> {
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    text.lines().filter(is_code).collect()
+}
+
+/// What changed from the step before, as a unified diff.
+fn change(step: u32) -> String {
+    let (before, after) = (sources(step - 1), sources(step));
+    let mut text = String::new();
+    let mut paths: Vec<&String> = before.keys().chain(after.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    for path in paths {
+        let old = before.get(path).map_or("", String::as_str);
+        let new = after.get(path).map_or("", String::as_str);
+        if old != new {
+            let (old_name, new_name) = (format!("a/{path}"), format!("b/{path}"));
+            let diff = TextDiff::from_lines(old, new);
+            text += &diff.unified_diff().context_radius(2).header(&old_name, &new_name).to_string();
+        }
+    }
+    text
+}
+
+/// What a step prints on the virtual clock. Step 2 has the real one: its times are masked.
+fn log(step: u32) -> String {
+    let ran = Command::new(program(step)).output().unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && errors.is_empty(), "step {step}: {errors}");
+    let text = String::from_utf8(ran.stdout).unwrap();
+    if step != 2 {
+        return text;
+    }
+    let masked = text.lines().map(|line| match line.split_once(' ') {
+        Some(("", rest)) => match rest.split_once('.') {
+            Some((seconds, rest)) if seconds.trim().parse::<u32>().is_ok() => {
+                let (micros, rest) = rest.split_at(6);
+                format!(" {seconds}.{}*****{rest}\n", &micros[..1])
+            }
+            _ => format!("{line}\n"),
+        },
+        _ => format!("{line}\n"),
+    });
+    masked.collect()
+}
+
+/// Replaces what stands between `<!-- NAME -->` and `<!-- /NAME -->`.
+fn with_part(page: &str, name: &str, part: &str) -> Option<String> {
+    let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+    let (before, rest) = page.split_once(&open)?;
+    let (_, after) = rest.split_once(&close)?;
+    Some(format!("{before}{open}\n{part}\n{close}{after}"))
+}
+
+/// All the code of a step, file by file.
+fn code_in_full(step: u32) -> String {
+    let mut text = String::new();
+    for (path, source) in sources(step) {
+        let count = code(&source).len();
+        text += &format!(
+            "<details><summary><code>{path}</code>, {count} lines of code</summary>\n\n\
+             ```rust\n{source}```\n\n</details>\n"
+        );
+    }
+    text
+}
+
+fn has_fixed_log(step: u32) -> bool {
+    step != 7 && step != 12
+}
+
+#[test]
+fn each_page_shows_the_code_the_change_and_the_log_of_its_step() {
+    for step in 1..=STEPS {
+        let path = folder(step).join("README.md");
+        let Ok(page) = fs::read_to_string(&path) else { continue };
+        let mut wanted = page.clone();
+        let mut set = |name: &str, part: String| {
+            wanted = with_part(&wanted, name, &part)
+                .unwrap_or_else(|| panic!("the page of step {step} has no place for: {name}"));
+        };
+        set("code", code_in_full(step));
+        if step > 1 {
+            set("change", format!("```diff\n{}```\n", change(step)));
+        }
+        if has_fixed_log(step) {
+            set("log", format!("```text\n{}```\n", log(step)));
+        }
+        if support::is_blessing() {
+            fs::write(&path, &wanted).unwrap();
+        } else if page != wanted {
+            panic!("the page of step {step} is not up to date: run this test with BLESS=1");
+        }
+    }
+}
+
+#[test]
+fn the_logs_from_the_sixth_step_on_keep_the_promises_of_the_real_kernel() {
+    for step in (FIRST_TRACE..=STEPS).filter(|step| has_fixed_log(*step)) {
+        assert_checks(&log(step));
+    }
+}
+
+fn assert_checks(text: &str) {
+    let lines = trace::trace(text).unwrap_or_else(|(line, error)| {
+        panic!("line {line} does not parse: {error}\n{text}");
+    });
+    trace::check(&lines).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
+}
+
+#[test]
+fn each_step_keeps_its_budget_and_has_no_unsafe_code() {
+    for (step, (budget, added_budget)) in (1..).zip(BUDGETS) {
+        let (before, now) = (sources(step - 1), sources(step));
+        let mut added = 0;
+        for (path, text) in &now {
+            let lines = code(text);
+            assert!(lines.len() <= FILE, "{path} of step {step}: {} lines", lines.len());
+            assert!(!text.contains("unsafe"), "{path} of step {step}");
+            let earlier = before.get(path).map(|text| code(text)).unwrap_or_default();
+            let diff = TextDiff::from_slices(&earlier, &lines);
+            let is_new =
+                |change: &similar::Change<&str>| change.tag() == similar::ChangeTag::Insert;
+            added += diff.iter_all_changes().filter(is_new).count();
+        }
+        let total: usize = now.values().map(|text| code(text).len()).sum();
+        assert!(total <= budget, "step {step} has {total} lines of code");
+        assert!(added <= added_budget, "step {step} adds {added} lines of code");
+    }
+}
+
+/// A server of the course. It ends with the test.
+struct Server {
+    child: Child,
+    address: SocketAddr,
+    log: thread::JoinHandle<String>,
+}
+
+impl Server {
+    fn start(step: u32, args: &[&str]) -> Server {
+        let mut command = Command::new(program(step));
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        let address = said.trim().strip_prefix("listening on ").expect(&said).parse().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let log = thread::spawn(move || {
+            let mut log = String::new();
+            out.read_to_string(&mut log).unwrap();
+            log
+        });
+        Server { child, address, log }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).unwrap()
+    }
+
+    /// Ctrl-C.
+    fn interrupt(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    }
+
+    /// Waits for its end. Gives its log, which keeps its promises.
+    fn end(mut self) -> String {
+        let status = self.child.wait().unwrap();
+        let log = self.log.join().unwrap();
+        assert!(status.success(), "{log}");
+        assert_checks(&log);
+        log
+    }
+}
+
+/// Sends so many messages, one after the other, and reads each back.
+fn echo(mut stream: TcpStream, count: usize) {
+    for number in 0..count {
+        let sent = format!("message {number:05}\n");
+        stream.write_all(sent.as_bytes()).unwrap();
+        let mut read = vec![0; sent.len()];
+        stream.read_exact(&mut read).unwrap();
+        assert_eq!(read, sent.as_bytes());
+    }
+}
+
+fn count(log: &str, words: &str) -> usize {
+    log.lines().filter(|line| line.contains(words)).count()
+}
+
+#[test]
+fn the_seventh_step_registers_each_descriptor_once() {
+    let server = Server::start(7, &["2"]);
+    let (one, other) = (server.connect(), server.connect());
+    thread::scope(|scope| {
+        scope.spawn(|| echo(one, 20));
+        scope.spawn(|| echo(other, 20));
+    });
+    let log = server.end();
+    for alias in ["l1", "c1", "c2"] {
+        assert!(count(&log, &format!(" register {alias} ")) <= 1, "{log}");
+    }
+    assert_eq!(count(&log, "write = 14"), 40);
+}
+
+#[test]
+fn the_last_step_echoes_ten_thousand_messages() {
+    let server = Server::start(12, &["echo", "127.0.0.1:0"]);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let stream = server.connect();
+            scope.spawn(move || echo(stream, 2500));
+        }
+    });
+    server.interrupt();
+    let log = server.end();
+    assert_eq!(count(&log, "write = 14"), 10_000);
+}
+
+/// Reads one answer with a body of known length.
+fn answer(reader: &mut BufReader<TcpStream>) -> (String, String) {
+    let (mut status, mut length) = (String::new(), 0);
+    reader.read_line(&mut status).unwrap();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (status.trim().to_owned(), String::from_utf8(body).unwrap())
+}
+
+#[test]
+fn the_last_step_answers_a_thousand_requests_and_drains() {
+    let server = Server::start(12, &["http", "127.0.0.1:0"]);
+    let mut readers: Vec<_> = (0..4).map(|_| BufReader::new(server.connect())).collect();
+    for number in 0..1000 {
+        let reader = &mut readers[number % 4];
+        reader.get_mut().write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let (status, body) = answer(reader);
+        assert_eq!((&*status, &*body), ("HTTP/1.1 200 OK", "Hello from the course.\n"));
+    }
+    server.interrupt();
+    let log = server.end();
+    assert_eq!(count(&log, "phase drain"), 1, "{log}");
+    assert_eq!(count(&log, "read = 0"), 0, "what is idle is closed by the server");
+}
+
+#[test]
+fn the_last_step_refuses_what_it_does_not_understand() {
+    let server = Server::start(12, &["http", "127.0.0.1:0"]);
+    let cases = [
+        ("GET /x HTTP/1.1\r\nHost: a\r\n\r\n", "404 Not Found"),
+        ("GET / HTTP/1.1\r\n\r\n", "400 Bad Request"),
+        ("nonsense\r\n\r\n", "400 Bad Request"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", "413 Content Too Large"),
+        ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", "501 Not Implemented"),
+    ];
+    for (request, status) in cases {
+        let mut reader = BufReader::new(server.connect());
+        reader.get_mut().write_all(request.as_bytes()).unwrap();
+        assert_eq!(answer(&mut reader).0, format!("HTTP/1.1 {status}"), "{request}");
+    }
+    server.interrupt();
+    server.end();
+}
+
+/// The sources of three lessons, unchanged, are compiled with the kernel of the last step in the
+/// place of the real one, and print the same bytes.
+#[test]
+fn three_lessons_print_the_same_bytes_on_the_last_step_as_on_the_real_kernel() {
+    if std::env::var_os("COURSE").is_none_or(|value| value != "all") {
+        return; // It builds a crate: `.ci/run` asks for it.
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("course_shared");
+    let part =
+        |name: &str| fs::read_to_string(root.join("tests/course_shared").join(name)).unwrap();
+    let write = |path: &str, text: &str| {
+        let path = place.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let package = |name: &str, rest: &str| {
+        format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{rest}")
+    };
+    write("Cargo.toml", &package("shared", "
+[workspace]
+[dependencies]
+traps = { path = \"traps\" }
+kernel = { path = \"kernel\" }
+clap = { version = \"4.6\", default-features = false, features = [\"derive\", \"help\", \"std\", \"usage\"] }
+"));
+    write("src/lib.rs", "");
+    write(
+        "traps/Cargo.toml",
+        &package(
+            "traps",
+            "[lib]\npath = \"lib.rs\"\n[dependencies]\nmio = { version = \"1.2\", default-features = false, features = [\"os-poll\", \"os-ext\"] }\n",
+        ),
+    );
+    write("traps/lib.rs", &part("traps.rs").replace("STEP", folder(STEPS).to_str().unwrap()));
+    write(
+        "kernel/Cargo.toml",
+        &package(
+            "kernel",
+            "[lib]\npath = \"lib.rs\"\n[dependencies]\ntraps = { path = \"../traps\" }\n",
+        ),
+    );
+    write("kernel/lib.rs", &part("kernel.rs"));
+    write("examples/common/mod.rs", &part("common.rs"));
+    fs::copy(root.join("Cargo.lock"), place.join("Cargo.lock")).unwrap();
+    for name in ["hello", "nested", "linger"] {
+        let source = fs::read_to_string(root.join(format!("examples/{name}.rs"))).unwrap();
+        write(&format!("examples/{name}.rs"), &source);
+    }
+    for name in ["hello", "nested", "linger"] {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let mut run = Command::new(cargo);
+        run.current_dir(&place).env("CARGO_TARGET_DIR", place.join("target"));
+        run.args(["run", "--quiet", "--offline", "--example", name, "--", "--virtual"]);
+        let ran = run.output().unwrap();
+        assert!(ran.status.success(), "{name}: {}", String::from_utf8_lossy(&ran.stderr));
+        support::compare(name, &String::from_utf8(ran.stdout).unwrap());
+    }
+}
