@@ -14,7 +14,7 @@ use net::pipe::duplex;
 use planted::*;
 use testing::{Case, Found, Setup, explore};
 use traps::io::{Direction, Io, Scripted};
-use traps::liberty::Liberty;
+use traps::liberty::{Liberty, is_explored};
 use traps::{Time, clock, run_in_thread, sleep, spawn};
 
 /// Explores both versions of a program. Gives what is found in the broken one.
@@ -190,6 +190,16 @@ fn a_program_that_fails_as_it_is_needs_no_seed() {
         (0, "seed=0 liberties=none decisions=0".into())
     );
     assert!(found.to_string().starts_with("the program fails as it is: every task is blocked"));
+}
+
+#[test]
+fn an_exploration_that_panics_is_over() {
+    let program = || -> (Sim, std::future::Ready<()>) {
+        assert!(is_explored());
+        panic!("it cannot be made")
+    };
+    let explored = std::panic::catch_unwind(|| drop(explore(1..=10, program).find()));
+    assert!(explored.is_err() && !is_explored());
 }
 
 #[test]
