@@ -772,3 +772,16 @@ fn a_program_that_is_interrupted_anywhere_hangs_only_in_a_shield_and_leaves_noth
     }
     assert!(swept > 40, "most programs come through: {swept}");
 }
+
+#[test]
+fn whatever_the_world_does_nothing_is_left_and_the_trace_is_sound() {
+    for seed in 0..60 {
+        let program = || {
+            let machine = machine();
+            let clock = machine.clock();
+            let world = World { takes_all: false, ..world(seed, clock) };
+            (testing::Setup::new().sim(machine).options(options(seed)), program(world).map(drop))
+        };
+        testing::explore(1..=10, program).run();
+    }
+}

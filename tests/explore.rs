@@ -4,15 +4,17 @@
 mod planted;
 
 use std::cell::Cell;
+use std::io;
 use std::rc::Rc;
 
 use kernel::Sim;
-use net::Stream as _;
+use net::Stream;
+use net::http::{Handler, Request, Response, serve_connection};
 use net::pipe::duplex;
 use planted::*;
 use testing::{Case, Found, Setup, explore};
 use traps::io::{Direction, Io, Scripted};
-use traps::liberty::Liberty;
+use traps::liberty::{Liberty, is_explored};
 use traps::{Time, clock, run_in_thread, sleep, spawn};
 
 /// Explores both versions of a program. Gives what is found in the broken one.
@@ -191,6 +193,16 @@ fn a_program_that_fails_as_it_is_needs_no_seed() {
 }
 
 #[test]
+fn an_exploration_that_panics_is_over() {
+    let program = || -> (Sim, std::future::Ready<()>) {
+        assert!(is_explored());
+        panic!("it cannot be made")
+    };
+    let explored = std::panic::catch_unwind(|| drop(explore(1..=10, program).find()));
+    assert!(explored.is_err() && !is_explored());
+}
+
+#[test]
 fn a_program_that_changes_is_found_out() {
     let runs = Cell::new(0);
     let program = || {
@@ -228,4 +240,38 @@ fn the_checker_knows_of_another_order() {
     let mut told = testing::trace::Checker::default();
     found.trace.lines().filter(|line| line.starts_with('#')).for_each(|line| told.remark(line));
     assert!(rules(told).is_empty());
+}
+
+struct App;
+
+impl Handler for App {
+    async fn handle<S: Stream>(&self, request: &mut Request<'_, S>) -> io::Result<Response> {
+        let path = request.path().to_owned();
+        Ok(Response::text(run_in_thread(move || path).await?))
+    }
+}
+
+/// Two requests in one piece, and their answers, byte for byte, however the pieces come.
+#[test]
+fn an_http_connection_lives_with_every_liberty() {
+    let answers = || async {
+        let (server, mut client) = duplex(256);
+        let serve = async move { serve_connection(server, &App, &Rc::default()).await };
+        let mut connection = spawn("connection", serve).await;
+        let requests = b"GET /one HTTP/1.1\r\nHost: a\r\n\r\n\
+            GET /two HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        client.write_all(requests).await.unwrap();
+        let (mut answers, mut buf) = (Vec::new(), [0; 100]);
+        loop {
+            match client.read(&mut buf).await.unwrap() {
+                0 => break,
+                n => answers.extend_from_slice(&buf[..n]),
+            }
+        }
+        connection.join().await.unwrap().unwrap();
+        let answers = String::from_utf8(answers).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200").count(), 2, "{answers}");
+        assert!(answers.contains("/one") && answers.ends_with("/two"), "{answers}");
+    };
+    explore(1..=100, || (Sim::new(), answers())).run();
 }

@@ -36,6 +36,10 @@ type JobSpans = dyn FnMut(&JobView) -> Option<Duration>;
 
 /// A virtual clock and a script. The crate `testing` explains how to write tests with it.
 ///
+/// Under an explorer (`testing::explore`) it takes every [liberty](traps::liberty) that a machine
+/// has, besides those that the script asks for: time passes unnoticed, descriptors look ready,
+/// jobs take longer.
+///
 /// ```
 /// use std::time::{Duration, SystemTime};
 /// use kernel::{Kernel, Sim};

@@ -31,8 +31,10 @@ pub use case::Case;
 ///
 /// The first run that fails is shrunk: to the fewest liberties with which this seed still fails,
 /// then to the first decisions of the seed, as few as are enough; then those of them are left out
-/// that are of no account. All else goes its usual way. What is left is a [`Case`].
-/// Its text is in the message and in the log, and [`Explore::replay`] makes its run again.
+/// that are of no account. All else goes its usual way. What is left is a [`Case`], which may fail
+/// in another way than the whole run did. Its text is in the message and in the log, and
+/// [`Explore::replay`] makes its run again: the same bytes, if `explore` is called in the same
+/// place, which is that of main in the log.
 ///
 /// ```
 /// use std::time::Duration;

@@ -64,18 +64,26 @@ where
 
     /// Ends a case at its first decision that is enough. A decision that is the usual makes no
     /// difference, and a case without any is the plain run, which does not fail. Then leaves out
-    /// those before it that are of no account, one by one.
+    /// those before it that are of no account, one by one, until each is needed.
     fn fewest_decisions(&mut self, mut case: Case, unusual: &[(u64, Liberty)]) -> Case {
         let places = || unusual.iter().map(|(place, _)| *place);
         let enough = places().find(|place| self.fails(&Case { decisions: *place, ..case.clone() }));
         case.decisions = enough.unwrap_or(case.decisions);
-        let before = places().filter(|place| *place < case.decisions);
-        for place in before.take(TRIED) {
-            case.usual.push(place);
-            if !self.fails(&case) {
-                case.usual.pop();
+        let mut before: Vec<u64> = places().filter(|it| *it < case.decisions).take(TRIED).collect();
+        loop {
+            let kept = before.len();
+            before.retain(|place| {
+                case.usual.push(*place);
+                let fails = self.fails(&case);
+                if !fails {
+                    case.usual.pop();
+                }
+                !fails
+            });
+            if before.len() == kept {
+                case.usual.sort_unstable();
+                return case;
             }
         }
-        case
     }
 }
