@@ -11,9 +11,9 @@ pub(super) const KERNEL: TaskId = 0;
 impl<M: Machine> Kernel<M> {
     /// Writes a line.
     pub(super) fn log(&mut self, task: TaskId, verb: &str, detail: &str) {
-        let (now, turn, out) = (self.now, self.turn, &mut self.out);
+        let line = format!("{} {:>4} {task:>3} {verb:<8} {detail}", self.now, self.turn);
         // A reader that went away is no error.
-        _ = writeln!(out, "{now} {turn:>4} {task:>3} {verb:<8} {detail}");
+        _ = writeln!(self.out, "{}", line.trim_end());
     }
 }
 
