@@ -6,6 +6,10 @@
 
 macro_rules! labs {
     ($each:ident) => {
+        $each! { lab_05 "labs/05_together" "../../step_05/kernel/mod.rs" }
+        $each! { lab_06 "labs/06_why" "../../step_06/kernel/mod.rs", wrong_4 "wrong_4.rs" }
+        $each! { lab_07 "labs/07_pieces" "../../step_07/kernel/mod.rs", wrong_4 "wrong_4.rs" }
+        $each! { lab_08 "labs/08_attempts" "../../step_08/kernel/mod.rs" }
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_14 "labs/14_order" answer }
         $each! { lab_15 "labs/15_blocked" answer }

@@ -1,0 +1,23 @@
+// says: why 27: behind #0027, a `note`, your chain has #0002; it names no cause, so its task did it: go on at the last `run` line of the task, #0025
+//! Yours: why did this happen?
+
+use super::given::Line;
+
+/// The chain of causes from the line `seq` to something from outside, both included.
+pub fn why(lines: &[Line], seq: u64) -> Vec<u64> {
+    let (mut chain, mut next) = (Vec::new(), Some(seq));
+    while let Some(line) = next.and_then(|seq| lines.iter().find(|line| line.seq == seq)) {
+        chain.push(line.seq);
+        let first_run = |task| {
+            let mut runs = lines.iter().filter(|line| line.task == task && line.verb == "run");
+            runs.next().map(|run| run.seq).filter(|run| *run < line.seq)
+        };
+        next = match (line.verb.as_str(), line.cause) {
+            ("fire", _) => None,
+            (_, Some(cause)) => Some(cause),
+            ("spawn", None) => line.parent.and_then(first_run),
+            (_, None) => first_run(line.task),
+        };
+    }
+    chain
+}

@@ -1,0 +1,16 @@
+//! Yours: a message that comes in pieces.
+
+use super::given::Wire;
+use super::kernel::Error;
+
+/// Reads pieces until one ends with a full stop. Gives the message.
+pub async fn message(wire: &Wire) -> Result<String, Error> {
+    let mut message = String::new();
+    while !message.ends_with('.') {
+        match wire.try_read().await {
+            Some(piece) => message += piece,
+            None => wire.io.readable().await?,
+        }
+    }
+    Ok(message)
+}

@@ -1,0 +1,16 @@
+// says: at 4.000000 the deadline of the caller has passed, and attempt 3 begins all the same; a `timeout-cancellation` is not yours: return it
+//! Yours: three attempts, each with a timeout of its own.
+
+use super::given::{SECOND, fetch};
+use super::kernel::{Interrupt, timeout_after};
+
+/// Makes up to three attempts, each under a timeout of 1 s. Gives the first value.
+pub async fn attempts() -> Result<u32, Interrupt> {
+    let mut n = 1;
+    loop {
+        match timeout_after(SECOND, fetch(n)).await {
+            Err(_) if n < 3 => n += 1,
+            result => return result,
+        }
+    }
+}

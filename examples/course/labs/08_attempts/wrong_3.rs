@@ -1,0 +1,16 @@
+// says: the first call ends after attempt 1; a timeout of your own is handled where it belongs: try again
+//! Yours: three attempts, each with a timeout of its own.
+
+use super::given::{SECOND, fetch};
+use super::kernel::{Interrupt, timeout_after};
+
+/// Makes up to three attempts, each under a timeout of 1 s. Gives the first value.
+pub async fn attempts() -> Result<u32, Interrupt> {
+    for n in 1..3 {
+        let value = timeout_after(SECOND, fetch(n)).await?;
+        if value > 0 {
+            return Ok(value);
+        }
+    }
+    timeout_after(SECOND, fetch(3)).await
+}
