@@ -29,21 +29,7 @@ pub struct Ended {
 
 /// What is wrong with any program: it does not end, it panics, or it prints no right log.
 pub fn judge(ended: &Ended, work: &Work) -> Result<(), String> {
-    // What is missing comes first: it may be why the program does not end.
-    if let Some(missing) = missing(&ended.stderr).or_else(|| missing(&work.log)) {
-        return Err(format!("still missing: {missing}"));
-    }
-    if let Some(limit) = ended.killed_after {
-        let log = if work.log.trim().is_empty() { &ended.stderr } else { &work.log };
-        let last = log.lines().rev().find(|line| trace::line(line).is_ok());
-        let last = last.map_or("it printed no line of its log".to_owned(), |line| {
-            format!("the last line of its log is `{}`", line.trim())
-        });
-        return Err(format!("your program did not end in {} s; {last}", limit.as_secs()));
-    }
-    if !ended.is_success {
-        return Err(failure(ended));
-    }
+    judge_end(ended, work)?;
     let lines = parsed(&work.log)?;
     panic_of_a_task(&lines, &ended.stderr, &work.golden)?;
     trace::check(&lines).map_err(|violations| {
@@ -53,6 +39,34 @@ pub fn judge(ended: &Ended, work: &Work) -> Result<(), String> {
         let (seq, rule, what) = (first.seq, first.rule, &first.what);
         format!("line #{seq:04} of your log breaks the rule `{rule}`: {what}{line}")
     })
+}
+
+/// What is wrong with a program whose log has a form of its own: it does not end, or it panics.
+pub fn judge_end(ended: &Ended, work: &Work) -> Result<(), String> {
+    // What is missing comes first: it may be why the program does not end.
+    if let Some(missing) = missing(&ended.stderr).or_else(|| missing(&work.log)) {
+        return Err(format!("still missing: {missing}"));
+    }
+    if let Some(limit) = ended.killed_after {
+        let log = if work.log.trim().is_empty() { &ended.stderr } else { &work.log };
+        let last = last_line(log).map_or("it printed no line of its log".to_owned(), |line| {
+            format!("the last line of its log is `{}`", line.trim())
+        });
+        return Err(format!("your program did not end in {} s; {last}", limit.as_secs()));
+    }
+    if ended.is_success { Ok(()) } else { Err(failure(ended)) }
+}
+
+/// The last line of a log. What follows it was said by others, or is the half of a line.
+fn last_line(log: &str) -> Option<&str> {
+    let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let is_plain = |line: &&str| line.split_whitespace().next().is_some_and(is_column);
+    whole.lines().rev().find(|line| trace::line(line).is_ok() || is_plain(line))
+}
+
+/// Whether a line of the first steps can begin so: with a time or a turn.
+fn is_column(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// The text of the first `todo!` that was reached.
