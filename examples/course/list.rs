@@ -6,6 +6,13 @@
 
 macro_rules! labs {
     ($each:ident) => {
+        $each! { lab_01 "labs/01_turns" "../../step_01/kernel/mod.rs", wrong_4 "wrong_4.rs" }
+        $each! { lab_02 "labs/02_timers" "../../step_02/kernel/mod.rs",
+        wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
+        $each! { lab_03 "labs/03_clock" "../../step_03/kernel/mod.rs",
+        wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
+        $each! { lab_04 "labs/04_every" "../../step_04/kernel/mod.rs",
+        wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs" }
     };
