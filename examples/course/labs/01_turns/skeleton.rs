@@ -1,0 +1,27 @@
+//! Yours: a future that gives way a number of times.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Gives way so many times; then it is ready.
+pub fn give_way(times: u32) -> GiveWay {
+    GiveWay { left: times }
+}
+
+pub struct GiveWay {
+    /// How often it has still to give way.
+    left: u32,
+}
+
+impl Future for GiveWay {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.left == 0 {
+            return Poll::Ready(());
+        }
+        self.left -= 1;
+        let _waker = cx.waker();
+        todo!("what makes the task ready again, and what `poll` returns then")
+    }
+}

@@ -1,0 +1,28 @@
+// says: line 17: task 1 gave way 2 times and ended in turn 3; with `give_way(3)` it gives way 3 times and ends in turn 4
+//! Yours: a future that gives way a number of times.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Gives way so many times; then it is ready.
+pub fn give_way(times: u32) -> GiveWay {
+    GiveWay { left: times }
+}
+
+pub struct GiveWay {
+    /// How often it has still to give way.
+    left: u32,
+}
+
+impl Future for GiveWay {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.left <= 1 {
+            return Poll::Ready(());
+        }
+        self.left -= 1;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

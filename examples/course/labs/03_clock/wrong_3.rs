@@ -1,0 +1,29 @@
+// says: line 36: the clock went back from 0.300000 to 0.200000, because 0.200000 was past already; time does not go back
+//! Yours: a virtual clock.
+
+use std::io;
+
+use super::kernel::{Machine, Time};
+
+/// A clock that moves only in `wait`.
+pub struct Clock {
+    now: Time,
+}
+
+impl Clock {
+    pub fn new() -> Clock {
+        Clock { now: Time::ZERO }
+    }
+}
+
+impl Machine for Clock {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn wait(&mut self, until: Option<Time>) -> io::Result<()> {
+        let until = until.ok_or_else(|| io::Error::other("nothing will come"))?;
+        self.now = until;
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! Yours: a verb.
+
+use std::time::Duration;
+
+use super::kernel::{clock, sleep};
+
+/// Awaits `work(1)` to `work(times)`, each a period after the time of the one before.
+pub async fn every(period: Duration, times: u32, work: impl AsyncFn(u32)) {
+    let _start = clock().await;
+    for nth in 1..=times {
+        work(nth).await;
+        sleep(period).await;
+        todo!("a wait until the time of the next beat, in place of this sleep")
+    }
+}
