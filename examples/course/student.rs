@@ -67,7 +67,7 @@ pub fn write_crate(lab: &Lab, folder: &Path, package: &str) -> Result<(), String
     let mut others = String::new();
     if let Kind::Step(step) = lab.kind {
         others = copy_step(step, folder)?;
-        modules += "#[allow(dead_code)]\nmod kernel;\n";
+        modules += "#[allow(dead_code, unused_imports)]\nmod kernel;\n";
     }
     if lab.folder.join("skeleton.rs").exists() {
         modules += "mod lab;\n";

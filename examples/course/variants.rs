@@ -42,12 +42,12 @@ macro_rules! module {
     };
     (@modules $name:ident $folder:literal { $($kernel:tt)* } $($variant:ident $file:literal,)*) => {
         #[path = $folder]
-        #[allow(dead_code, reason = "each lab uses a part of the kernel")]
+        #[allow(dead_code, unused_imports, reason = "each lab uses a part of the kernel")]
         mod $name {
             $($kernel)*
             $(#[path = ""]
             pub mod $variant {
-                pub use super::kernel;
+                use super::kernel;
                 pub mod given;
                 #[path = $file]
                 pub mod lab;
