@@ -10,6 +10,9 @@ macro_rules! labs {
             lab_09 "labs/09_transfer" "../../step_09/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs"
         }
+        $each! {
+            lab_10 "labs/10_oneshot" "../../step_10/kernel/mod.rs", wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs"
+        }
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs" }
     };
