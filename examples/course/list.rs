@@ -13,6 +13,10 @@ macro_rules! labs {
         $each! {
             lab_10 "labs/10_oneshot" "../../step_10/kernel/mod.rs", wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs"
         }
+        $each! {
+            lab_11 "labs/11_phases" "../../step_11/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs"
+        }
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs" }
     };
