@@ -17,6 +17,10 @@ macro_rules! labs {
             lab_11 "labs/11_phases" "../../step_11/kernel/mod.rs",
             wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs"
         }
+        $each! {
+            lab_12 "labs/12_drain" "../../step_12/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs"
+        }
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_16 "labs/16_fair" program, wrong_4 "wrong_4.rs" }
     };
