@@ -17,6 +17,22 @@ macro_rules! labs {
         $each! { lab_06 "labs/06_why" "../../step_06/kernel/mod.rs", wrong_4 "wrong_4.rs" }
         $each! { lab_07 "labs/07_pieces" "../../step_07/kernel/mod.rs", wrong_4 "wrong_4.rs" }
         $each! { lab_08 "labs/08_attempts" "../../step_08/kernel/mod.rs" }
+        $each! {
+            lab_09 "labs/09_transfer" "../../step_09/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs"
+        }
+        $each! {
+            lab_10 "labs/10_oneshot" "../../step_10/kernel/mod.rs", wrong_4 "wrong_4.rs",
+            wrong_5 "wrong_5.rs"
+        }
+        $each! {
+            lab_11 "labs/11_phases" "../../step_11/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs"
+        }
+        $each! {
+            lab_12 "labs/12_drain" "../../step_12/kernel/mod.rs",
+            wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs", wrong_6 "wrong_6.rs"
+        }
         $each! { lab_13 "labs/13_predict" answer }
         $each! { lab_14 "labs/14_order" answer }
         $each! { lab_15 "labs/15_blocked" answer }

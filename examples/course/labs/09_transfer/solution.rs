@@ -1,0 +1,22 @@
+//! Yours: a transfer that is never half done.
+
+use super::given::Bank;
+use super::kernel::{Interrupt, shield};
+
+/// Locks the accounts, looks up, takes, gives, and unlocks.
+pub async fn transfer(bank: Bank) -> Result<(), Interrupt> {
+    bank.lock();
+    let result = work(bank).await;
+    // What a shield has held back is pending here.
+    shield(bank.unlock()).await?;
+    result
+}
+
+async fn work(bank: Bank) -> Result<(), Interrupt> {
+    bank.look_up().await?;
+    shield(async {
+        bank.take().await?;
+        bank.give().await
+    })
+    .await
+}

@@ -1,0 +1,20 @@
+// says: line #0103: the cancellation of `late` ended its wait while it gave; the money was taken in line #0086, and is lost
+//! Yours: a transfer that is never half done.
+
+use super::given::Bank;
+use super::kernel::{Interrupt, shield};
+
+/// Locks the accounts, looks up, takes, gives, and unlocks.
+pub async fn transfer(bank: Bank) -> Result<(), Interrupt> {
+    bank.lock();
+    let result = work(bank).await;
+    // What a shield has held back is pending here.
+    shield(bank.unlock()).await?;
+    result
+}
+
+async fn work(bank: Bank) -> Result<(), Interrupt> {
+    bank.look_up().await?;
+    bank.take().await?;
+    bank.give().await
+}

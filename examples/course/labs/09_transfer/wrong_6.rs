@@ -1,0 +1,22 @@
+// says: line #0068: the transfer of `early` was given up, and `transfer` gives `Ok`; its caller takes it for done
+//! Yours: a transfer that is never half done.
+
+use super::given::Bank;
+use super::kernel::{Interrupt, shield};
+
+/// Locks the accounts, looks up, takes, gives, and unlocks.
+pub async fn transfer(bank: Bank) -> Result<(), Interrupt> {
+    bank.lock();
+    // Cancelled or not, the accounts are to be unlocked.
+    _ = work(bank).await;
+    shield(bank.unlock()).await
+}
+
+async fn work(bank: Bank) -> Result<(), Interrupt> {
+    bank.look_up().await?;
+    shield(async {
+        bank.take().await?;
+        bank.give().await
+    })
+    .await
+}

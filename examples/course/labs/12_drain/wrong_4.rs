@@ -1,0 +1,32 @@
+// says: line #0090: `late-2` is accepted at 3.400000, and the shutdown began at 2.000000; who drains first and closes then is never done
+//! Yours: a shutdown in phases.
+
+use super::given::{Connections, DRAIN};
+use super::kernel::{Error, Interrupt, Task, timeout_after};
+
+/// Ends the server. Requests that have begun are answered, if that takes at most `DRAIN`.
+pub async fn shut_down(
+    acceptor: Task<Result<(), Interrupt>>,
+    connections: Connections,
+) -> Result<(), Error> {
+    let mut open = connections.take();
+    for (task, state) in &open {
+        state.is_closing.set(true);
+        if state.is_idle.get() {
+            task.cancel().await?;
+        }
+    }
+    let drained = timeout_after(DRAIN, async {
+        for (task, _) in &mut open {
+            task.join().await?;
+        }
+        Ok::<_, Error>(())
+    });
+    if drained.await.is_err() {
+        for (task, _) in &open {
+            task.cancel().await?;
+        }
+    }
+    acceptor.cancel().await?;
+    Ok(())
+}
