@@ -31,15 +31,7 @@ impl Kind {
             Kind::Patched => "a change of the kernel".to_owned(),
         }
     }
-
-    /// Whether its program prints a log that the library can read.
-    pub fn writes_a_trace(self) -> bool {
-        !matches!(self, Kind::Step(step) if step < FIRST_TRACE)
-    }
 }
-
-/// From this step on the log of the mini-kernel has the form of a trace.
-const FIRST_TRACE: u32 = 6;
 
 /// A folder of `labs/`.
 #[derive(Clone, Debug)]
