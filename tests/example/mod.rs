@@ -1,5 +1,7 @@
 //! The examples as a user runs them.
 
+#![allow(dead_code, reason = "each user takes a part")]
+
 use std::path::PathBuf;
 use std::process::Command;
 

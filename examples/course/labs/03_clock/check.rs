@@ -48,8 +48,8 @@ fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
     }
     if old > 0 && soonest > 0 && new == old + soonest {
         return Err(format!(
-            "the clock went from {before} to {after}, which is {until} later; `until` is a point on \
-             the clock, not a span"
+            "the clock went from {before} to {after}, which is {until} later; `until` is a point \
+             on the clock, not a span"
         ));
     }
     if soonest <= old && new > old {
