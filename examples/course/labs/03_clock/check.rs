@@ -54,8 +54,8 @@ fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
     }
     if soonest <= old && new > old {
         return Err(format!(
-            "the clock went from {before} to {after}, although {until} is not in the future: a task \
-             is ready, and no time passes while it waits for its turn"
+            "the clock went from {before} to {after}, although {until} is not in the future: a \
+             task is ready, and no time passes while it waits for its turn"
         ));
     }
     if new > soonest.max(old) {

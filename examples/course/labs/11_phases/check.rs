@@ -34,8 +34,8 @@ fn one_deadline(peer: &str, own: &[&Line<'_>]) -> Result<(), String> {
     if let Some(line) = traps("set_timeout").next() {
         let seq = line.seq;
         return Err(format!(
-            "line #{seq:04}: `{peer}` opens a timeout: that is a timer to set and to clear for each \
-             phase; arm a connection deadline, which is a store"
+            "line #{seq:04}: `{peer}` opens a timeout: that is a timer to set and to clear for \
+             each phase; arm a connection deadline, which is a store"
         ));
     }
     let mut made = traps("connection_deadline");
@@ -66,13 +66,13 @@ fn ends(peer: &str, end: &str, latest: Time, own: &[&Line<'_>]) -> Result<(), St
              each phase"
         }
         ("patient", "answered 408") => {
-            "it was slow, but in time in each phase; each phase has a time of its own, which begins \
-             with it"
+            "it was slow, but in time in each phase; each phase has a time of its own, which \
+             begins with it"
         }
         ("trickle", "closed") => "a head that is too slow is answered with 408",
         ("trickle", "answered 200") => {
-            "it sent a line every 3 s, and the head took a minute; the time of the head begins with \
-             its first byte, and no line gives it more"
+            "it sent a line every 3 s, and the head took a minute; the time of the head begins \
+             with its first byte, and no line gives it more"
         }
         ("greedy", _) => {
             "its head ended at 2 s, and there are 4 s from there to take the answer; arm the \

@@ -109,16 +109,16 @@ fn stuck(shutdown: &Shutdown<'_>) -> Result<(), String> {
             line.seq, line.at
         )),
         _ if at > seconds(14) => Err(format!(
-            "line #{seq:04}: the shutdown is over at {at}: it has waited for `stuck`, which needs a \
-             minute; a drain has a limit, which is 10 s here"
+            "line #{seq:04}: the shutdown is over at {at}: it has waited for `stuck`, which needs \
+             a minute; a drain has a limit, which is 10 s here"
         )),
         None => Err(format!(
-            "line #{seq:04}: the shutdown is over, and `stuck` was never told; its task is dropped, \
-             and does not clean up"
+            "line #{seq:04}: the shutdown is over, and `stuck` was never told; its task is \
+             dropped, and does not clean up"
         )),
         Some(_) if shutdown.note("stuck", "cleaned up").is_none() => Err(format!(
-            "line #{seq:04}: the shutdown is over at {at}, and `stuck` has not cleaned up; wait for \
-             the end of who is cancelled"
+            "line #{seq:04}: the shutdown is over at {at}, and `stuck` has not cleaned up; wait \
+             for the end of who is cancelled"
         )),
         Some(_) => Ok(()),
     }
