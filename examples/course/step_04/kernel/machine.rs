@@ -6,6 +6,7 @@ use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use super::*;
+
 /// A point on the clock of the kernel: the time since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
@@ -28,9 +29,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Something came from outside.
 pub trait Machine {
-    /// What the head of the log calls it.
     fn now(&self) -> Time;
     /// Waits until this time.
     fn wait(&mut self, until: Option<Time>) -> io::Result<()>;
@@ -59,7 +58,6 @@ impl Machine for Real {
     }
 }
 
-/// A clock that jumps to whatever is due next, and a script of what arrives.
 /// A clock that jumps to whatever is due next.
 #[derive(Default)]
 pub struct Sim {

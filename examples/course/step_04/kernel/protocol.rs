@@ -17,8 +17,6 @@ pub enum Trap {
     Sleep(Duration),
 }
 
-/// What is to be spawned.
-/// What a scope is for.
 /// An answer of the kernel.
 #[derive(Debug)]
 pub enum Reply {

@@ -1,4 +1,4 @@
-//! Tasks: the kernel's record of each, and the handle of who spawned it.
+//! Tasks: the kernel's record of each.
 
 use std::pin::Pin;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// What a timer ends.
 /// A timer: when, and the how manyth that was set. Equal times fire in the order of setting.
 pub(super) type Timer = (Time, u64);
 

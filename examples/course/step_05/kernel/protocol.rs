@@ -28,7 +28,6 @@ pub struct NewTask {
     pub body: Pin<Box<dyn Future<Output = ()>>>,
 }
 
-/// What a scope is for.
 /// An answer of the kernel.
 #[derive(Debug)]
 pub enum Reply {

@@ -6,6 +6,7 @@ use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use super::*;
+
 /// A point on the clock of the kernel: the time since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
@@ -35,7 +36,6 @@ impl fmt::Display for Time {
     }
 }
 
-/// Something came from outside.
 pub trait Machine {
     /// What the head of the log calls it.
     fn name(&self) -> &'static str;
@@ -71,7 +71,6 @@ impl Machine for Real {
     }
 }
 
-/// A clock that jumps to whatever is due next, and a script of what arrives.
 /// A clock that jumps to whatever is due next.
 #[derive(Default)]
 pub struct Sim {

@@ -32,7 +32,6 @@ pub struct NewTask {
     pub site: Site,
 }
 
-/// What a scope is for.
 /// An answer of the kernel.
 #[derive(Debug)]
 pub enum Reply {

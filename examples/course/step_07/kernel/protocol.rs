@@ -35,7 +35,6 @@ pub struct NewTask {
     pub site: Site,
 }
 
-/// What a scope is for.
 /// An answer of the kernel.
 #[derive(Debug)]
 pub enum Reply {
@@ -43,8 +42,6 @@ pub enum Reply {
     Time(Time),
     /// The new task.
     Task(TaskId),
-    /// The new scope.
-    /// The new connection deadline.
     /// The machine refused.
     Refused(std::io::Error),
 }

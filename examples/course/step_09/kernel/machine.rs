@@ -11,6 +11,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use super::*;
+
 /// A point on the clock of the kernel: the time since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
@@ -49,7 +50,6 @@ pub trait Machine {
     /// What the head of the log calls it.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
-    /// Waits until this time.
     /// Waits until this time, or until something arrives. Without a time, for arrivals alone.
     fn wait(&mut self, until: Option<Time>, arrivals: &mut Vec<Arrival>) -> io::Result<()>;
     /// From here it reports when the descriptor becomes ready, for both directions.

@@ -59,7 +59,6 @@ pub enum Reply {
     Task(TaskId),
     /// The new scope.
     Scope(u32),
-    /// The new connection deadline.
     /// The machine refused.
     Refused(std::io::Error),
     Interrupt(Interrupt),

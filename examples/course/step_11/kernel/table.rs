@@ -6,7 +6,6 @@ use super::*;
 pub(super) enum Verdict {
     /// It runs on with this reply.
     Answer(Reply),
-    /// It leaves the CPU.
     /// It leaves the CPU; the log says how its descriptor is registered.
     Block(On, &'static str),
 }

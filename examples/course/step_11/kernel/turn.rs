@@ -69,6 +69,7 @@ impl<M: Machine> Kernel<M> {
         let body = Box::pin(async move { *slot.borrow_mut() = Some(main.await) });
         let site = Location::caller();
         self.log_head();
+        self.deadlines(|table| *table = Deadlines::default());
         self.add_wakeup();
         let main = self.add(NewTask { name: "main".to_owned(), body, site }, None);
         while self.tasks.contains_key(&main) {

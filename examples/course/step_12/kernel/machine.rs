@@ -13,6 +13,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use super::*;
+
 /// Ends the wait of a machine, from any thread.
 pub(super) type Bell = Arc<dyn Fn() + Send + Sync>;
 /// No handle has this number.
@@ -60,7 +61,6 @@ pub trait Machine {
     /// What the head of the log calls it.
     fn name(&self) -> &'static str;
     fn now(&self) -> Time;
-    /// Waits until this time.
     /// Waits until this time, or until something arrives. Without a time, for arrivals alone.
     fn wait(
         &mut self,
