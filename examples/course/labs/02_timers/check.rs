@@ -81,9 +81,9 @@ fn pop(timers: &[Timer], now: u64, got: &str, later: &[&str]) -> Option<String> 
     let due = due?;
     let (name, at) = (&due.name, due.at);
     let comes = later.iter().any(|line| line.starts_with("pop") && line.ends_with(name));
-    let equals = timers.iter().filter(|timer| timer.at == at && timer.name != *name);
+    let mut equals = timers.iter().filter(|timer| timer.at == at && timer.name != *name);
     let cleared = equals.clone().find(|timer| matches!(timer.gone, Some((_, "clear"))));
-    Some(match (given, cleared, equals.last()) {
+    Some(match (given, cleared, equals.next_back()) {
         (_, Some(other), _) if !comes => format!(
             "`{name}` is lost: `clear` took back `{}`, and `{name}`, for {at} ms too, went with it",
             other.name
