@@ -38,8 +38,8 @@ fn task(log: &str, task: u32, times: u32) -> Result<(), String> {
     for Row { number, turn, .. } in rows(log, task).filter(|row| row.verb == "run") {
         if last == Some(turn) {
             return Err(format!(
-                "line {number}: task {task} runs a second time in turn {turn}, because it was twice \
-                 in the ready queue; call the waker once for each `Pending`"
+                "line {number}: task {task} runs a second time in turn {turn}, because it was \
+                 twice in the ready queue; call the waker once for each `Pending`"
             ));
         }
         last = Some(turn);
@@ -48,8 +48,8 @@ fn task(log: &str, task: u32, times: u32) -> Result<(), String> {
     let Some(Row { number, turn, .. }) = rows(log, task).find(|row| row.verb == "exit") else {
         let number = rows(log, task).last().map_or(0, |row| row.number);
         return Err(format!(
-            "line {number}: task {task} left the CPU here, and nothing makes it ready again; whoever \
-             returns `Pending` sees to it first that the waker is called"
+            "line {number}: task {task} left the CPU here, and nothing makes it ready again; \
+             whoever returns `Pending` sees to it first that the waker is called"
         ));
     };
     match gave {

@@ -48,14 +48,14 @@ fn wait(until: &str, before: &str, after: &str) -> Result<(), String> {
     }
     if old > 0 && soonest > 0 && new == old + soonest {
         return Err(format!(
-            "the clock went from {before} to {after}, which is {until} later; `until` is a point on \
-             the clock, not a span"
+            "the clock went from {before} to {after}, which is {until} later; `until` is a point \
+             on the clock, not a span"
         ));
     }
     if soonest <= old && new > old {
         return Err(format!(
-            "the clock went from {before} to {after}, although {until} is not in the future: a task \
-             is ready, and no time passes while it waits for its turn"
+            "the clock went from {before} to {after}, although {until} is not in the future: a \
+             task is ready, and no time passes while it waits for its turn"
         ));
     }
     if new > soonest.max(old) {
