@@ -1,0 +1,44 @@
+//! A reader of requests, which no client can hold for ever.
+
+use std::io;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::{ConnectionDeadline, connection_deadline};
+
+use super::given::{LIMIT, answer};
+
+/// Answers one request after the other until the client closes.
+pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+    let deadline = connection_deadline().await;
+    while let Some(request) = next_request(&deadline, &mut stream).await? {
+        answer(&mut stream, &request).await?;
+    }
+    Ok(())
+}
+
+/// The next request of this connection, within `LIMIT`.
+async fn next_request(
+    deadline: &ConnectionDeadline,
+    stream: &mut PipeEnd,
+) -> io::Result<Option<String>> {
+    // These are what it works with.
+    let _ = (deadline, LIMIT);
+    let _line = read_line(stream);
+    todo!("the deadline within which `read_line` must end")
+}
+
+/// The bytes up to the end of a line; `None` if the client has closed.
+async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(None);
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with('\n') {
+            return Ok(Some(line.trim_end().to_owned()));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// says: line #0016: this timeout is for one read, and #0037 is the next for another: each read ended in time, and the loris held its connection until 31.500000; the deadline must span all the reads of a request
+//! A timeout around each read: whoever sends a byte now and then never meets it.
+
+use std::io;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::timeout_after;
+
+use super::given::{LIMIT, answer};
+
+pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+    while let Some(request) = read_line(&mut stream).await? {
+        answer(&mut stream, &request).await?;
+    }
+    Ok(())
+}
+
+/// The bytes up to the end of a line; `None` if the client has closed.
+async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        let n = timeout_after(LIMIT, stream.read(&mut buf)).await?;
+        if n == 0 {
+            return Ok(None);
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with('\n') {
+            return Ok(Some(line.trim_end().to_owned()));
+        }
+    }
+}

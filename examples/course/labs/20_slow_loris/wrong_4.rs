@@ -1,0 +1,34 @@
+// says: line #0131: d2 was set in #0021, at 0.000000, and fires while the honest client is at a later request; the limit of 10 s is for a request, so each request begins with a deadline of its own
+//! One deadline for the whole connection, however many requests it makes.
+
+use std::io;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::connection_deadline;
+
+use super::given::{LIMIT, answer};
+
+pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+    let deadline = connection_deadline().await;
+    deadline.arm(LIMIT);
+    while let Some(request) = read_line(&mut stream).await? {
+        answer(&mut stream, &request).await?;
+    }
+    Ok(())
+}
+
+/// The bytes up to the end of a line; `None` if the client has closed.
+async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(None);
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with('\n') {
+            return Ok(Some(line.trim_end().to_owned()));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// says: line #0135: the deadline of `conn-1` fires, and yet the loris held its connection until 31.500000: `serve` read on after the timeout; a request that took too long is the end of its connection
+//! The timeout is noticed, and the connection is kept.
+
+use std::io;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::connection_deadline;
+
+use super::given::{LIMIT, answer};
+
+pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+    let deadline = connection_deadline().await;
+    loop {
+        match deadline.guard(LIMIT, read_line(&mut stream)).await {
+            Ok(Some(request)) => answer(&mut stream, &request).await?,
+            Ok(None) => return Ok(()),
+            Err(_) if deadline.fired() => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The bytes up to the end of a line; `None` if the client has closed.
+async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(None);
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with('\n') {
+            return Ok(Some(line.trim_end().to_owned()));
+        }
+    }
+}

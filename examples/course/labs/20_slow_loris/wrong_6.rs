@@ -1,0 +1,33 @@
+// says: line #0016: the deadline of `conn-1` is made here and never armed, so it cannot fire: the loris held its connection until 31.500000
+//! The deadline is made, and nobody arms it.
+
+use std::io;
+
+use net::Stream;
+use net::pipe::PipeEnd;
+use traps::connection_deadline;
+
+use super::given::answer;
+
+pub async fn serve(mut stream: PipeEnd) -> io::Result<()> {
+    let _deadline = connection_deadline().await;
+    while let Some(request) = read_line(&mut stream).await? {
+        answer(&mut stream, &request).await?;
+    }
+    Ok(())
+}
+
+/// The bytes up to the end of a line; `None` if the client has closed.
+async fn read_line(stream: &mut PipeEnd) -> io::Result<Option<String>> {
+    let (mut line, mut buf) = (String::new(), [0; 16]);
+    loop {
+        let n = stream.read(&mut buf).await?;
+        if n == 0 {
+            return Ok(None);
+        }
+        line.push_str(&String::from_utf8_lossy(&buf[..n]));
+        if line.ends_with('\n') {
+            return Ok(Some(line.trim_end().to_owned()));
+        }
+    }
+}
