@@ -1,4 +1,4 @@
-//! The guide's excerpts are what the golden traces say.
+//! The guide's excerpts are what the golden traces say, and each stands behind its program.
 
 mod support;
 
@@ -10,6 +10,8 @@ use support::golden;
 
 /// The pages, and the test file of those blocks that are no lines of a trace.
 const PAGES: [&str; 2] = ["time", "outside"];
+/// The pages that show the program of each trace.
+const WITH_PROGRAMS: [&str; 2] = ["kernel/src/guide/time.md", "kernel/src/guide/outside.md"];
 const SAID: &str = include_str!("outside_world.rs");
 
 fn path_of(page: &str) -> PathBuf {
@@ -28,6 +30,77 @@ fn every_excerpt_of_the_guide_stands_in_its_golden_trace() {
         if support::is_blessing() {
             fs::write(path_of(name), compared).unwrap();
         }
+    }
+}
+
+/// `BLESS=1` puts the programs into the pages. A remark names the trace, the file and the text that
+/// begins the program: that line is `test:1`. Without such a text it is the whole file.
+#[test]
+fn every_trace_of_the_guide_stands_behind_its_program() {
+    for name in WITH_PROGRAMS {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let page = fs::read_to_string(&path).unwrap();
+        let mut parts = page.split("<!-- source: ");
+        let mut text = parts.next().unwrap().to_owned();
+        let mut shown = BTreeSet::new();
+        assert_eq!(without_program(&text, &shown), None, "{name}: a trace without its program");
+        for part in parts {
+            let (remark, rest) = part.split_once(" -->\n```rust,ignore\n").expect("a program");
+            let (block, after) = rest.split_once("```").expect("a block ends");
+            let program = program(remark);
+            assert!(block == program || support::is_blessing(), "{name}: {remark}\n{program}");
+            text += &format!("<!-- source: {remark} -->\n```rust,ignore\n{program}```{after}");
+            shown.insert(remark.split(' ').next().unwrap());
+            assert_eq!(without_program(after, &shown), None, "{name}: a trace without its program");
+        }
+        if support::is_blessing() {
+            fs::write(path, text).unwrap();
+        }
+    }
+}
+
+/// The first trace in a part of a page whose program was not shown above it.
+fn without_program<'a>(part: &'a str, shown: &BTreeSet<&str>) -> Option<&'a str> {
+    let heads = ["<!-- golden: ", "<!-- trace: ", "<!-- said: "];
+    let blocks = heads.into_iter().flat_map(|head| part.split(head).skip(1));
+    // A message that names no line of a test needs no program.
+    let cites =
+        |block: &&str| block.split("```").nth(1).is_some_and(|text| text.contains(" test:"));
+    let traced = |block: &&str| block.split("```").nth(1).is_some_and(|text| text.contains("  #0"));
+    let blocks = blocks.filter(|block| cites(block) || traced(block));
+    blocks.filter_map(|block| block.split(" -->").next()).find(|name| !shown.contains(name))
+}
+
+/// What a remark names: in the test of the trace's name, if the file has one. A line that opens a
+/// block goes up to the line that closes it, any other up to the end of the block that it is in.
+fn program(remark: &str) -> String {
+    let mut words = remark.splitn(3, ' ');
+    let (name, file) = (words.next().unwrap(), words.next().expect("a name, then a file"));
+    let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let Some(start) = words.next() else { return source };
+    let lines: Vec<&str> = source.lines().collect();
+    let test = format!("fn {name}()");
+    let test = lines.iter().position(|line| line.contains(&test)).unwrap_or_default();
+    let top = (test..lines.len()).find(|at| lines[*at].contains(start));
+    let top = top.unwrap_or_else(|| panic!("{file} has no {start}"));
+    if start.starts_with("check") {
+        let main =
+            golden(name).lines().any(|line| line.ends_with("main     spawn    parent=- at=test:1"));
+        assert!(main, "{name}: the program does not begin where its lines are counted from");
+    }
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let margin = indent(lines[top]);
+    let end =
+        (top + 1..lines.len()).find(|at| !lines[*at].is_empty() && indent(lines[*at]) <= margin);
+    let end = match lines[top].ends_with(['{', '(']) {
+        true => end.expect("a block closes"),
+        false => (top..).find(|at| indent(lines[at + 1]) < margin).unwrap(),
+    };
+    let lines = lines[top..=end].iter().map(|line| line.get(margin..).unwrap_or_default());
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    match file.starts_with("examples/") {
+        true => format!("// {file}, from line {}\n{text}", top + 1),
+        false => text,
     }
 }
 
