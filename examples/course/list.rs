@@ -50,6 +50,11 @@ macro_rules! labs {
             lab_20 "labs/20_slow_loris" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
             wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs"
         }
+        $each! {
+            lab_21 "labs/21_drain" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs",
+            wrong_6 "wrong_6.rs", wrong_7 "wrong_7.rs", wrong_8 "wrong_8.rs",
+            wrong_9 "wrong_9.rs", wrong_10 "wrong_10.rs"
+        }
         $each! { lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs" }
         $each! { lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
     };

@@ -1,0 +1,152 @@
+//! After the shutdown has begun no order is taken, each that was begun is done, and the drain ends
+//! by itself.
+
+use testing::trace::{Line, trace};
+
+use crate::work::Work;
+
+pub fn check(work: &Work) -> Result<(), String> {
+    let lines = trace(&work.log).map_err(|(line, error)| format!("line {line}: {error}"))?;
+    let lines = &lines[..];
+    let close = phase(lines, "close").filter(|line| line.key("reason") == Some("SIGTERM"));
+    let Some(close) = close else {
+        return Err("the log has no `phase close reason=SIGTERM`: `serve` returned before the \
+                    shutdown began; it is to take orders until then"
+            .to_owned());
+    };
+    let taken_late = said(lines, "begins").find(|(line, _)| line.seq > close.seq);
+    if let Some((begins, order)) = taken_late {
+        return Err(too_late(lines, close, begins, order));
+    }
+    let is_done = |order| said(lines, "is done").any(|(_, done)| done == order);
+    if let Some((begins, order)) = said(lines, "begins").find(|(_, order)| !is_done(*order)) {
+        return Err(not_done(work, lines, close, begins, order));
+    }
+    has_drained(lines)?;
+    if let Some((sent, order)) = said(lines, "is sent").find(|(_, order)| !is_done(*order)) {
+        return Err(format!(
+            "line #{:04}: order {order} is sent at {} and neither served nor refused, so its \
+             customer waits for ever: after the beginning of the shutdown, in #{:04}, the \
+             receiver was still there; drop it before you wait for what has begun",
+            sent.seq, sent.at, close.seq
+        ));
+    }
+    match said(lines, "is refused").next() {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "line #{:04}: the shutdown begins here, and no order is refused after it",
+            close.seq
+        )),
+    }
+}
+
+/// The first line of that phase.
+fn phase<'l>(lines: &'l [Line<'l>], name: &str) -> Option<&'l Line<'l>> {
+    lines.iter().find(|line| line.verb == "phase" && line.word(0) == name)
+}
+
+/// The notes that say this of an order, and its number.
+fn said<'l>(lines: &'l [Line<'l>], what: &'l str) -> impl Iterator<Item = (&'l Line<'l>, u32)> {
+    lines.iter().filter(|line| line.verb == "note").filter_map(move |line| {
+        let order = line.detail().strip_prefix("order ")?.strip_suffix(what)?;
+        Some((line, order.trim().parse().ok()?))
+    })
+}
+
+/// An order begins after the beginning of the shutdown.
+fn too_late(lines: &[Line<'_>], close: &Line<'_>, begins: &Line<'_>, order: u32) -> String {
+    let (seq, at, closed) = (begins.seq, begins.at, close.seq);
+    match said(lines, "is sent").find(|(line, sent)| *sent == order && line.seq < closed) {
+        Some((sent, _)) => format!(
+            "line #{seq:04}: order {order}, sent at {} in #{:04}, begins only at {at}, in the \
+             drain, because the one before kept the server busy; each order is served in a task \
+             of its own",
+            sent.at, sent.seq
+        ),
+        None => format!(
+            "line #{seq:04}: order {order} begins at {at}, and the shutdown has begun at {}, in \
+             #{closed:04}; the wait for the next order must end there: a server that takes orders on is never done",
+            close.at
+        ),
+    }
+}
+
+/// An order was begun, and its customer has not got it.
+fn not_done(
+    work: &Work,
+    lines: &[Line<'_>],
+    close: &Line<'_>,
+    begins: &Line<'_>,
+    order: u32,
+) -> String {
+    let of_task = |verb: &str| {
+        let is_it = |line: &&Line<'_>| line.verb == verb && line.task == begins.task;
+        lines.iter().find(is_it)
+    };
+    let begun = format!("order {order}, begun in #{:04},", begins.seq);
+    match (of_task("cancel"), of_task("exit")) {
+        (Some(cancel), _) if cancel.key("by") != Some("-") => format!(
+            "line #{:04}: {begun} is cancelled by your task {}; a drain waits for what has \
+             begun, and does not cancel it",
+            cancel.seq,
+            cancel.key("by").unwrap_or_default()
+        ),
+        (Some(cancel), _) => not_held(work, lines, cancel, &begun),
+        (None, Some(exit)) => format!(
+            "line #{:04}: the task of {begun} ends and the order is not done: its work was given \
+             up when the shutdown began, in #{:04}; only the wait for the next order ends then",
+            exit.seq, close.seq
+        ),
+        (None, None) => format!("line #{:04}: order {order} begins and is never done", begins.seq),
+    }
+}
+
+/// The kernel cancelled a task that had work to do.
+fn not_held(work: &Work, lines: &[Line<'_>], cancel: &Line<'_>, begun: &str) -> String {
+    let seq = cancel.seq;
+    let after = phase(lines, "cancel").and_then(|line| line.key("after")).unwrap_or_default();
+    let holds = phase(lines, "drain").and_then(|line| line.number("holds")).unwrap_or(0);
+    if after == "limit" {
+        return format!(
+            "line #{seq:04}: {begun} is cancelled, because the drain has reached its limit"
+        );
+    }
+    let held = match (work.source.contains("hold()"), holds) {
+        (false, _) => {
+            "nothing was held, so the drain was over at once; a task that is to be finished has a \
+             `hold`"
+        }
+        (true, 0) => {
+            "no hold was there when the drain began (`holds=0`), so it was over at once; a hold in \
+             a variable is dropped at the end of its block, and `let _ = hold();` drops it in that \
+             statement; move it into the task of the order"
+        }
+        (true, _) => {
+            "what was held was dropped before the order was done, and then the drain was over; the \
+             hold belongs into the task of the order"
+        }
+    };
+    format!("line #{seq:04}: {begun} is cancelled by the kernel: {held}")
+}
+
+/// The drain was over by itself: nothing was held any more, and the server had returned.
+fn has_drained(lines: &[Line<'_>]) -> Result<(), String> {
+    let cancel = phase(lines, "cancel");
+    let Some(cancel) = cancel.filter(|line| line.key("after") == Some("limit")) else {
+        return Ok(());
+    };
+    let is_left = |line: &&Line<'_>| line.verb == "cancel" && line.seq > cancel.seq;
+    let left: Vec<&str> = lines.iter().filter(is_left).map(Line::name).collect();
+    let why = if left.contains(&"main") {
+        "`serve` has not returned, and the drain lasts as long as main; whoever takes no more \
+         orders has nothing to wait for"
+            .to_owned()
+    } else {
+        format!("a hold was not dropped; left were `{}`", left.join("`, `"))
+    };
+    let (seq, at) = (cancel.seq, cancel.at);
+    Err(format!(
+        "line #{seq:04}: at {at} the drain has reached its limit, though every order was done \
+         before: {why}"
+    ))
+}
