@@ -103,8 +103,8 @@ fn still_there(lines: &[Line<'_>], end: &Line<'_>) -> String {
     let held = format!("the loris held its connection until {}", end.at);
     if let Some((fire, _)) = fired(lines, "conn-1") {
         return format!(
-            "line #{:04}: the deadline of `conn-1` fires, and yet {held}: `serve` read on after the \
-             timeout; a request that took too long is the end of its connection",
+            "line #{:04}: the deadline of `conn-1` fires, and yet {held}: `serve` read on after \
+             the timeout; a request that took too long is the end of its connection",
             fire.seq
         );
     }

@@ -1,0 +1,50 @@
+//! Given: the test of `traps::ready_tasks`, a trap that your kernel is to have.
+
+use std::time::Duration;
+
+use kernel::{Kernel, Sim};
+use traps::{Error, note, ready_tasks, sleep, spawn, yield_now};
+
+/// Asks, and says what came of it.
+async fn ask() {
+    note("asks");
+    let count = ready_tasks().await;
+    note(format!("the answer is {count}"));
+}
+
+async fn program() -> Result<(), Error> {
+    let sleeper = async { sleep(Duration::from_millis(10)).await };
+    spawn("sleeper", sleeper).detached().await;
+    let walker = async {
+        for _ in 0..3 {
+            yield_now().await?;
+        }
+        Ok::<_, Error>(())
+    };
+    spawn("walker", walker).detached().await;
+    // Both are ready, and neither has run.
+    ask().await;
+    yield_now().await?;
+    // The sleeper sleeps, and the walker has given way.
+    ask().await;
+    let asker = spawn("asker", async {
+        ask().await;
+        sleep(Duration::from_secs(1)).await
+    });
+    let mut asker = asker.await;
+    // It has not run. Its first trap that can be interrupted gets the cancellation.
+    asker.cancel_now("test");
+    yield_now().await?;
+    // The cancellation is to end its sleep; the log says whether it did.
+    let _ = asker.join().await?;
+    ask().await;
+    Ok(())
+}
+
+pub fn main() {
+    let mut kernel = Kernel::new(Sim::new());
+    kernel.trace_to(std::io::stdout());
+    let ran = kernel.run(program()).unwrap_or_else(|error| panic!("{error}"));
+    ran.unwrap_or_else(|error| panic!("{error}"));
+    kernel.shutdown().unwrap_or_else(|error| panic!("in the shutdown, {error}"));
+}
