@@ -65,7 +65,8 @@ fn too_late(lines: &[Line<'_>], close: &Line<'_>, begins: &Line<'_>, order: u32)
         ),
         None => format!(
             "line #{seq:04}: order {order} begins at {at}, and the shutdown has begun at {}, in \
-             #{closed:04}; the wait for the next order must end there: a server that takes orders on is never done",
+             #{closed:04}; the wait for the next order must end there: a server that \
+             takes orders on is never done",
             close.at
         ),
     }
