@@ -11,7 +11,12 @@ use support::golden;
 /// The pages, and the test file of those blocks that are no lines of a trace.
 const PAGES: [&str; 2] = ["time", "outside"];
 /// The pages that show the program of each trace.
-const WITH_PROGRAMS: [&str; 2] = ["kernel/src/guide/time.md", "kernel/src/guide/outside.md"];
+const WITH_PROGRAMS: [&str; 4] = [
+    "README.md",
+    "kernel/src/guide/reading.md",
+    "kernel/src/guide/time.md",
+    "kernel/src/guide/outside.md",
+];
 const SAID: &str = include_str!("outside_world.rs");
 
 fn path_of(page: &str) -> PathBuf {

@@ -489,7 +489,7 @@ fn an_echo_server_with_two_clients() {
 
 /// Its blocks: what it says they are, and the text.
 fn blocks(page: &str) -> Vec<(String, String)> {
-    let parts = page.split("<!-- ").skip(1);
+    let parts = page.split("<!-- ").skip(1).filter(|part| !part.starts_with("source: "));
     parts
         .map(|part| {
             let (what, rest) = part.split_once(" -->\n```text\n").expect("a remark, then a block");

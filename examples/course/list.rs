@@ -57,6 +57,7 @@ macro_rules! labs {
         }
         $each! { lab_22 "labs/22_determinism" program, wrong_4 "wrong_4.rs" }
         $each! { lab_23 "labs/23_trap" patched }
+        $each! { lab_24 "labs/24_policy" patched }
         $each! { lab_25 "labs/25_lost_wake" program, wrong_4 "wrong_4.rs", wrong_5 "wrong_5.rs" }
     };
 }
