@@ -25,7 +25,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A timer: when, and the how manyth that was set. Equal times fire in the order of setting.
+/// A timer: when, and its number in the order of setting. Equal times fire in that order.
 type Timer = (Time, u64);
 
 /// An ordered map does what a heap does, and a timer can also be cleared before its time.

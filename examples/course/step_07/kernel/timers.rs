@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// A timer: when, and the how manyth that was set. Equal times fire in the order of setting.
+/// A timer: when, and its number in the order of setting. Equal times fire in that order.
 pub(super) type Timer = (Time, u64);
 
 /// An ordered map, because a timer can also be cleared before its time.
