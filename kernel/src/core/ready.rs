@@ -7,7 +7,7 @@ use std::mem;
 #[derive(Default)]
 pub(crate) struct ReadyQueue {
     /// The tasks of this turn; the first `taken` of them have run.
-    now: Vec<u32>,
+    pub(super) now: Vec<u32>,
     taken: usize,
     /// The tasks of the next turn.
     next: Vec<u32>,
@@ -19,8 +19,8 @@ impl ReadyQueue {
         self.next.push(task);
     }
 
-    /// Starts a turn, in which all tasks that are ready now will run. Gives them.
-    pub(crate) fn begin_turn(&mut self) -> &mut [u32] {
+    /// Starts a turn, in which all tasks that are ready now will run.
+    pub(crate) fn begin_turn(&mut self) {
         self.now.drain(..mem::take(&mut self.taken));
         if self.now.is_empty() {
             mem::swap(&mut self.now, &mut self.next);
@@ -28,7 +28,6 @@ impl ReadyQueue {
             // Main ended during the last turn.
             self.now.append(&mut self.next);
         }
-        &mut self.now
     }
 
     /// The next task of this turn.

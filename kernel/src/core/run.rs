@@ -24,7 +24,8 @@ impl<M: Machine> Core<M> {
     /// Runs each task that is ready *now* once. Tasks that become ready meanwhile wait for the next
     /// turn, so that no chain of wakes can starve I/O.
     pub(super) fn run_ready(&mut self, services: &mut impl Services<M>, main: MainPoll<'_>) {
-        self.machine.order(self.ready.begin_turn());
+        self.ready.begin_turn();
+        self.machine.order(&mut self.ready.now);
         loop {
             // One `catch_unwind` for the whole turn is cheaper than one for each poll.
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_until_panic(services, main)));
