@@ -61,4 +61,10 @@ pub fn main() {
     breakfast.next();
     breakfast.pop(60, 4);
     breakfast.next();
+    for name in ["rye", "oat", "fig"] {
+        breakfast.set(70, name);
+    }
+    breakfast.pop(70, 1);
+    breakfast.set(70, "plum");
+    breakfast.pop(80, 4);
 }

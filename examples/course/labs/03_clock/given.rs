@@ -6,8 +6,11 @@ use std::time::Duration;
 use super::kernel::{Kernel, Machine, Time, sleep, yield_now};
 use super::lab::Clock;
 
-/// Your clock, watched.
-struct Watched(Clock);
+/// More calls of `wait` than a right clock gets.
+const MOST: u32 = 50;
+
+/// Your clock, watched, and how often it was asked to wait.
+struct Watched(Clock, u32);
 
 impl Machine for Watched {
     fn now(&self) -> Time {
@@ -15,6 +18,12 @@ impl Machine for Watched {
     }
 
     fn wait(&mut self, until: Option<Time>) -> io::Result<()> {
+        self.1 += 1;
+        if self.1 > MOST {
+            return Err(io::Error::other(format!(
+                "`wait` was called {MOST} times; that is enough"
+            )));
+        }
         let before = shown(self.0.now());
         let waited = self.0.wait(until);
         let after = waited.as_ref().map_or("error".to_owned(), |()| shown(self.0.now()));
@@ -41,15 +50,17 @@ fn asked_by_hand(mut clock: Watched) {
     // The kernel is late.
     drop(clock.wait(Some(Time(200 * MS))));
     drop(clock.wait(None));
+    println!("an hour, which a virtual clock passes at once");
+    drop(clock.wait(Some(Time(3600 * 1000 * MS))));
 }
 
 pub fn main() {
-    let mut kernel = Kernel::new(Watched(Clock::new()));
+    let mut kernel = Kernel::new(Watched(Clock::new(), 0));
     kernel.add(nap(100, 200));
     kernel.add(nap(50, 100));
     kernel.add(yield_now());
     if let Err(error) = kernel.run() {
         println!("{error}");
     }
-    asked_by_hand(Watched(Clock::new()));
+    asked_by_hand(Watched(Clock::new(), 0));
 }

@@ -6,6 +6,9 @@ use crate::work::Work;
 const BEATS: [(u64, u64); 8] =
     [(7, 7), (107, 107), (207, 207), (307, 457), (407, 487), (507, 517), (607, 607), (707, 707)];
 
+/// When the last is over, in milliseconds.
+const END: u64 = 737;
+
 /// The time at the beginning of a line of the log, in milliseconds.
 fn millis(line: &str) -> Option<u64> {
     let (seconds, rest) = line.split_whitespace().next()?.split_once('.')?;
@@ -32,8 +35,15 @@ pub fn check(work: &Work) -> Result<(), String> {
         let began = lines[..at].iter().rev().find_map(|line| millis(line)).unwrap_or_default();
         moment(nth, began, *due, *begin).map_err(|wrong| format!("line {}: {wrong}", at + 1))?;
     }
-    match nth {
-        8 => Ok(()),
+    let end = lines.iter().rev().find_map(|line| millis(line)).unwrap_or_default();
+    match (nth, end) {
+        (8, END) => Ok(()),
+        (8, _) => Err(format!(
+            "the last beat was over at {}, and `every` at {}; after the last beat there is nothing \
+             to wait for",
+            shown(END),
+            shown(end)
+        )),
         _ => Err(format!("there were {nth} beats; expected 8")),
     }
 }

@@ -1,0 +1,39 @@
+// says: line 31: `fig` is lost: `plum` was set for 70 ms too, and took its place; two timers with equal times are two timers
+//! Yours: the timers, the soonest first.
+
+use std::collections::BTreeMap;
+
+use super::kernel::Time;
+
+/// What names a timer.
+pub type Timer = (Time, u64);
+
+#[derive(Default)]
+pub struct Timers {
+    entries: BTreeMap<Timer, &'static str>,
+}
+
+impl Timers {
+    /// Sets a timer, and gives its key.
+    pub fn set(&mut self, at: Time, name: &'static str) -> Timer {
+        let timer = (at, self.entries.len() as u64);
+        self.entries.insert(timer, name);
+        timer
+    }
+
+    /// Takes back that timer, and no other.
+    pub fn clear(&mut self, timer: Timer) {
+        self.entries.remove(&timer);
+    }
+
+    /// When the soonest is due.
+    pub fn next(&self) -> Option<Time> {
+        self.entries.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Removes the soonest if it is due, and gives its name.
+    pub fn pop(&mut self, now: Time) -> Option<&'static str> {
+        let entry = self.entries.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(entry.remove())
+    }
+}
