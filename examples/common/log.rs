@@ -1,10 +1,10 @@
 //! The log of a server: lines on standard error, all of one form.
 //!
 //! `[TIME ][worker-N: ][warning: |error: ]MESSAGE`. The time is there on a terminal, or with
-//! `--log-time`. A kernel's events are messages too, see `message.rs`; with `RUST_LOG` at `debug` or
-//! `trace` they are lines of its trace. The lines of an access log have their message alone: their
-//! form is that of other servers. Nobody waits for the reader of the log; `stderr.rs` says what
-//! happens to lines that are not read.
+//! `--log-time`. A kernel's events are messages too, see `message.rs`; with `RUST_LOG` at `debug`
+//! or `trace` they are lines of its trace. The lines of an access log have their message alone:
+//! their form is that of other servers. Nobody waits for the reader of the log; `stderr.rs` says
+//! what happens to lines that are not read.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Display, Write as _};
