@@ -14,6 +14,7 @@ use common::access;
 use common::http_flags::HttpFlags;
 use common::kernel_page;
 use common::log::{ACCESS, access_time};
+use common::message;
 use common::server::{self, Place, Server};
 use net::Stream;
 use net::http::serve;
@@ -231,7 +232,7 @@ async fn main_task(place: Place, flags: HttpFlags, gate: Limit) -> io::Result<()
         });
     }
     let config = Rc::new(config);
-    log::info!("{:?} {:?}", config.limits, config.deadlines);
+    message::in_force(&config).iter().for_each(|line| log::info!("{line}"));
     serve(listener, Rc::new(app), config).await
 }
 

@@ -3,6 +3,8 @@
 
 #[path = "../examples/common/access.rs"]
 mod access;
+#[path = "../examples/common/message.rs"]
+mod message;
 
 mod example;
 
@@ -20,7 +22,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 
-use net::http::Exchange;
+use net::http::{Config, Exchange};
 use testing::trace;
 
 use example::build;
@@ -87,7 +89,7 @@ impl Server {
         let trace = self.trace.clone();
         let log = self.log();
         // A machine that stands still for a while makes long runs of short ones.
-        let said = log.lines().filter(|line| !line.contains(" longrun "));
+        let said = log.lines().filter(|line| !line.contains(" the CPU was held for "));
         assert!(said.count() < 10, "{log}");
         assert_sound(&trace);
     }
@@ -147,7 +149,7 @@ fn a_hangup_shuts_a_server_down_as_sigterm_does() {
         // With one worker the request is read by then.
         server.ask(&get("/"));
         let log = server.end("HUP");
-        assert!(log.contains("phase    close reason=SIGHUP "), "{log}");
+        assert!(log.contains("shutting down (SIGHUP): "), "{log}");
         let mut answer = String::new();
         busy.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
@@ -160,13 +162,12 @@ fn a_server_that_was_told_to_ignore_hangups_goes_on_after_one() {
     server.send("HUP");
     assert!(server.ask(&get("/plaintext")).ends_with("\r\n\r\nHello, World!"));
     let log = server.end("TERM");
-    assert!(log.contains("phase    close reason=SIGTERM "), "{log}");
+    assert!(log.contains("shutting down (SIGTERM): "), "{log}");
 }
 
 #[test]
 fn the_length_of_the_drain_is_an_option() {
-    let micros = |time: &str| time.trim().replace('.', "").parse::<u64>().unwrap();
-    for (args, span) in [(&[][..], 10_000_000), (&["--drain", "1"], 1_000)] {
+    for (args, span) in [(&[][..], "10s"), (&["--drain", "1"], "1ms")] {
         let server = start_with("http", "drain", args);
         let mut busy = server.connect();
         busy.write_all(get("/sleep?ms=60000").as_bytes()).unwrap();
@@ -178,18 +179,19 @@ fn the_length_of_the_drain_is_an_option() {
             server.send("TERM");
         }
         let log = server.log();
-        let drain = log.lines().find(|line| line.contains(" phase    drain holds=")).unwrap();
-        let (begun, until) =
-            (drain.split_once(" #").unwrap().0, drain.split_once("until=").unwrap().1);
-        let begun = begun.trim().split(' ').next().unwrap();
-        assert_eq!(micros(until) - micros(begun), span, "{log}");
-        let after = if args.is_empty() { "signal" } else { "limit" };
-        let cancel = log.lines().find(|line| line.contains(" phase    cancel tasks=")).unwrap();
-        assert!(cancel.ends_with(&format!(" after={after}")), "{log}");
+        let left = |rest: &str| rest.ends_with(&format!(" left, at most {span}"));
+        let mut drains = log.lines().filter_map(|line| line.strip_prefix("finishing work "));
+        assert!(drains.next().is_some_and(left) && drains.next().is_none(), "{log}");
+        let why =
+            if args.is_empty() { "a second signal came" } else { "the time for this is over" };
+        assert!(log.contains(&format!("{why}: cancelling ")), "{log}");
     }
     let server = start_with("http", "drain_off", &["--drain", "off"]);
+    let mut busy = server.connect();
+    busy.write_all(get("/sleep?ms=200").as_bytes()).unwrap();
+    server.ask(&get("/"));
     let log = server.end("TERM");
-    assert!(log.contains(" phase    cancel tasks=0 after=drained"), "{log}");
+    assert!(log.contains("finishing work in progress: 1 left\nstopped\n"), "{log}");
 }
 
 #[test]
@@ -269,7 +271,7 @@ fn f26_each_worker_says_whose_its_lines_are() {
     for line in log {
         let (worker, rest) = line.split_once(": ").expect("a worker says it");
         assert!(["worker-1", "worker-2"].contains(&worker), "{line}");
-        logged += usize::from(rest.starts_with("Limits { head: "));
+        logged += usize::from(rest.starts_with("limits: 64 connections, "));
         if rest.starts_with("id ") {
             heads.push(worker.to_owned());
         }
@@ -290,7 +292,8 @@ fn f15_the_backlog_is_an_option_and_what_came_of_it_is_logged() {
     for asked in [7, most.saturating_add(1).min(1 << 30)] {
         let test = format!("backlog_{asked}");
         let log = start_with("echo", &test, &["--backlog", &asked.to_string()]).end("TERM");
-        let wanted = format!(" backlog={} asked={asked}", asked.min(most));
+        let cut = if asked > most { format!(", not {asked}: somaxconn") } else { String::new() };
+        let wanted = format!(", backlog {}{cut}\n", asked.min(most));
         assert_eq!(log.matches(&wanted).count(), 1, "{log}");
     }
 }
@@ -422,6 +425,49 @@ fn each_answer_has_a_line_in_the_access_log_also_one_that_refuses() {
     assert!(found[4].starts_with(r#"127.0.0.1 "GET /%22\\ HTTP/1.1" 404 "#), "{log}");
 }
 
+/// One that a deadline made, one without a body, and one that has no end.
+#[test]
+fn an_answer_of_any_kind_has_peer_status_and_length_in_the_access_log() {
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("access_kinds");
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("ten.txt"), "0123456789").unwrap();
+    let files = ["--files", home.to_str().unwrap()];
+    let not_modified = get("/files/ten.txt").replace("\r\n\r\n", "\r\nIf-None-Match: *\r\n\r\n");
+    let no_body = "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\n".to_owned();
+    for (args, request, answer, wanted) in [
+        (&files[..], not_modified, "304", r#""GET /files/ten.txt HTTP/1.1" 304 -"#),
+        (
+            &files,
+            get("/files/ten.txt").replace("GET", "HEAD"),
+            "200",
+            r#""HEAD /files/ten.txt HTTP/1.1" 200 -"#,
+        ),
+        (&["--deadline-body", "1"], no_body, "408", r#""POST /echo HTTP/1.1" 408 "#),
+        (
+            &["--deadline-handler", "1"],
+            get("/sleep?ms=60000"),
+            "503",
+            r#""GET /sleep?ms=60000 HTTP/1.1" 503 "#,
+        ),
+        (&["--limit-body", "3"], get("/events"), "200", r#""GET /events HTTP/1.1" 200 "#),
+    ] {
+        let server = start_with("http", "access_kinds", &[&["--access-log"], args].concat());
+        let mut stream = server.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        assert_eq!(&head[9..], answer.as_bytes(), "{request}");
+        server.send("TERM");
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        let log = server.log();
+        let found = access_lines(&log);
+        let [line] = &found[..] else { panic!("{request}: {log}") };
+        assert!(line.starts_with(&format!("127.0.0.1 {wanted}")), "{log}");
+        let length = line.rsplit(' ').next().unwrap();
+        assert!(length == "-" || length.parse::<u64>().is_ok_and(|length| length > 0), "{log}");
+    }
+}
+
 #[test]
 fn a_line_of_the_access_log_has_no_prefix_with_workers_either() {
     let server = start_with("http", "access_workers", &["--access-log", "--workers", "2"]);
@@ -477,7 +523,8 @@ fn each_line_of_the_log_begins_with_the_time_if_it_is_asked_for() {
     let server = start_with("http", "log_time", &["--log-time", "--limit-request-line", "14"]);
     assert!(server.ask(&get("/plaintext")).starts_with("HTTP/1.1 414 "));
     let log = server.end("TERM");
-    assert!(log.contains(" cap      name=request_line_bytes limit=14 "), "{log}");
+    let hit = "Z warning: limit reached: request_line_bytes, limit 14, conn 1, peer 127.0.0.1:";
+    assert!(log.contains(hit), "{log}");
     for line in log.lines() {
         assert!(line.starts_with("20") && line.as_bytes()[19] == b'Z', "{line}");
     }
@@ -612,7 +659,7 @@ fn f18_sigterm_under_load_answers_or_refuses_and_lets_the_idle_go() {
 }
 
 #[test]
-fn f20_the_phases_of_a_server_that_is_told_to_end_are_in_its_log() {
+fn f20_a_server_that_is_told_to_end_says_what_it_does_in_plain_words() {
     let mut server = start("http", "phases");
     let mut idle = server.connect();
     assert_eq!(ask_on(&mut idle, "/"), Came::Answer { status: 200, more: true });
@@ -620,13 +667,76 @@ fn f20_the_phases_of_a_server_that_is_told_to_end_are_in_its_log() {
     let mut log = String::new();
     server.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(server.process.wait().unwrap().success(), "{log}");
-    let phases: Vec<&str> = log.lines().filter_map(|line| line.split("phase    ").nth(1)).collect();
-    let first = |line: &&str| line.split(' ').next().unwrap().to_owned();
-    let names: Vec<String> = phases.iter().map(first).collect();
-    assert_eq!(names, ["close", "drain", "cancel", "cleanup"], "{log}");
-    assert!(log.contains("Limits { head: 65536, request_line: 8192, "), "{log}");
-    assert!(phases[0].contains("reason=SIGINT tasks=2") && phases[1].contains("holds=1"), "{log}");
-    assert!(phases[2].contains("tasks=0 after=drained"), "{log}");
+    let lines: Vec<&str> = log.lines().collect();
+    let [listening, limits, deadlines, close, drain, stopped] = lines[..] else { panic!("{log}") };
+    assert!(listening.starts_with(&format!("listening on {}, backlog ", server.addr)), "{log}");
+    assert!(limits.starts_with("limits: 16384 connections, ") && limits.contains("head 64 KiB"));
+    assert!(deadlines.starts_with("deadlines: head 10s, body 30s and 240 bytes/s, "), "{log}");
+    assert_eq!(close, "shutting down (SIGINT): 2 tasks");
+    assert_eq!((drain, stopped), ("finishing work in progress: 1 left, at most 10s", "stopped"));
+}
+
+/// The lines of a trace are there for whoever asks for them.
+#[test]
+fn a_log_of_events_has_them_in_the_form_of_a_trace() {
+    let mut command = Command::new(build("echo"));
+    let log = start_by(command.env("RUST_LOG", "kernel=debug"), PathBuf::new()).end("INT");
+    let verb = |line: &str| trace::line(line).ok().map(|line| line.verb);
+    let verbs: Vec<_> = log.lines().filter_map(verb).collect();
+    assert!(verbs.contains(&"spawn") && verbs.ends_with(&["phase", "phase", "halt"]), "{log}");
+}
+
+/// What the kernel says of importance, and the words for it.
+#[test]
+fn each_event_of_importance_has_a_message() {
+    let said = |event: &str| message::of(&format!(" 1.500000       6  #0004 {event}"));
+    for (event, wanted) in [
+        ("  0 kernel   boot     clock=real policy=lazy", None),
+        (
+            "  0 kernel   phase    close reason=another_worker_ended tasks=1",
+            Some("shutting down (another worker ended): 1 task"),
+        ),
+        ("  0 kernel   phase    drain holds=0 until=11.500000", None),
+        ("  0 kernel   phase    cancel tasks=0 after=drained", None),
+        (
+            "  0 kernel   phase    cancel tasks=2 after=drained",
+            Some("no work is in progress: cancelling 2 tasks"),
+        ),
+        (
+            "  0 kernel   phase    cancel tasks=1 after=failure",
+            Some("the system failed: cancelling 1 task"),
+        ),
+        (
+            "  0 kernel   phase    cleanup tasks=1 until=6.500000",
+            Some("cleaning up: 1 task left, at most 5s"),
+        ),
+        ("  0 kernel   phase    drop tasks=3", Some("the time for this is over: dropping 3 tasks")),
+        (
+            "  0 kernel   halt     tasks=0 tickets=0 timers=0 handles=0 threads=1",
+            Some("stopped; 1 thread with a job that goes on"),
+        ),
+        ("  4 conn-2   panic    left == right", Some("panic: left == right (task 4 conn-2)")),
+        (
+            "  4 conn-2   longrun  ran=0.060000 from=read@a.rs:1 to=exit",
+            Some("the CPU was held for 60ms, from read@a.rs:1 to exit (task 4 conn-2)"),
+        ),
+        (
+            "  4 conn-2   refuse   c2 no space left",
+            Some("cannot wait for c2: no space left (task 4 conn-2)"),
+        ),
+        (
+            "  4 conn-2   cap      name=gate limit=5 refused=7",
+            Some("limit reached: gate, limit 5, refused 7 (task 4 conn-2)"),
+        ),
+        ("  4 conn-2   cap      my own words", Some("limit reached: my own words (task 4 conn-2)")),
+        ("  0 kernel   warn     jobs find threads again", Some("jobs find threads again")),
+    ] {
+        assert_eq!(said(event).as_deref(), wanted, "{event}");
+    }
+    assert_eq!(message::of("listening").as_deref(), Some("listening"));
+    let mut config = Config::default();
+    config.deadlines.handler = Duration::MAX;
+    assert!(message::in_force(&config)[1].contains(", handler off, "));
 }
 
 #[test]
@@ -1058,7 +1168,7 @@ fn more_connections_than_descriptors_are_left_have_a_line_at_the_start() {
         let server = command.args(args).args(["--limit-connections", seats]);
         let log = start_by(server, PathBuf::new()).end("TERM");
         let warned = log.lines().filter(|line| {
-            line.starts_with("the limit of 100 open files leaves ")
+            line.starts_with("warning: the limit of 100 open files leaves ")
                 && line.contains(&format!(" --limit-connections {seats} times --workers "))
         });
         assert_eq!(warned.count(), usize::from(wanted), "{args:?} {seats}: {log}");

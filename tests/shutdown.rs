@@ -607,7 +607,7 @@ fn r9_what_outlives_the_grace_is_named_and_left_alone() {
     let (mut kernel, open) = with_an_abandoned_job(Options::new().grace(secs(0)));
     kernel.shutdown().unwrap();
     let trace = kernel.text();
-    assert_lines(&trace, "warn     left alone, for their grace is over: o1", 1);
+    assert_lines(&trace, "warn     threads still run jobs, and are left alone: o1", 1);
     assert!(trace.ends_with("handles=0 threads=1\n"), "{trace}");
     common_kernel::assert_sound(&trace);
     open.send(()).unwrap();

@@ -524,3 +524,14 @@ fn the_page_says_what_the_traces_and_the_tool_say() {
         assert!(said.contains(block.trim_end()), "{what}:\n{block}\nnot in\n{said}");
     }
 }
+
+#[test]
+fn the_answer_in_the_readme_is_that_of_the_tool() {
+    let readme = include_str!("../README.md");
+    let (what, rest) =
+        readme.split_once("<!-- why ").expect("a question").1.split_once(" -->\n").unwrap();
+    let (number, name) = what.split_once(' ').unwrap();
+    let quoted: Vec<&str> = rest.lines().map_while(|line| line.strip_prefix("> ")).collect();
+    let said = why(&named(name), number.parse().unwrap());
+    assert_eq!(said.lines().next(), Some(quoted.join(" ").as_str()));
+}

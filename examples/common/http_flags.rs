@@ -34,7 +34,7 @@ pub struct HttpFlags {
     /// Requests in /gate, of all workers; others are refused
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
     pub gate: u64,
-    /// Log each answer in the common log format; 499: left before
+    /// Log answers: PEER - - [TIME] "REQUEST" STATUS LENGTH; 499: left before
     #[arg(long)]
     pub access_log: bool,
     /// Serve /kernel, a page that shows what the kernel does

@@ -1,8 +1,10 @@
 //! The log of a server: lines on standard error, all of one form.
 //!
-//! `[TIME ][worker-N: ]MESSAGE`. The time is there on a terminal, or with `--log-time`. The lines
-//! of an access log have neither: their form is that of other servers. Nobody waits for the reader
-//! of the log; `stderr.rs` says what happens to lines that are not read.
+//! `[TIME ][worker-N: ][warning: |error: ]MESSAGE`. The time is there on a terminal, or with
+//! `--log-time`. A kernel's events are messages too, see `message.rs`; with `RUST_LOG` at `debug`
+//! or `trace` they are lines of its trace. The lines of an access log have their message alone:
+//! their form is that of other servers. Nobody waits for the reader of the log; `stderr.rs` says
+//! what happens to lines that are not read.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Display, Write as _};
@@ -12,9 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
+use ::log::{Level, log_enabled};
 use env_logger::Target;
 
-use super::stderr;
+use super::{message, stderr};
 
 /// The target of the lines of an access log, which begin with the peer and have their own time.
 pub const ACCESS: &str = "access";
@@ -44,10 +47,20 @@ pub fn start() {
         if thread::current().name() == Some("trapline-watchdog") {
             return Ok(());
         }
-        match record.target() {
-            ACCESS => writeln!(out, "{}", record.args()),
-            _ => writeln!(out, "{}{}{}", now(), worker(), record.args()),
+        if record.target() == ACCESS {
+            return writeln!(out, "{}", record.args());
         }
+        // Whoever asks for a target's events gets all of them in one form.
+        if log_enabled!(target: record.target(), Level::Debug) {
+            return writeln!(out, "{}{}{}", now(), worker(), record.args());
+        }
+        let Some(message) = message::of(&record.args().to_string()) else { return Ok(()) };
+        let level = match record.level() {
+            Level::Error => "error: ",
+            Level::Warn => "warning: ",
+            _ => "",
+        };
+        writeln!(out, "{}{}{level}{message}", now(), worker())
     });
     // It fails if the log has started.
     let _ = builder.try_init();

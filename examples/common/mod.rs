@@ -8,6 +8,7 @@ pub mod access;
 pub mod http_flags;
 pub mod kernel_page;
 pub mod log;
+pub mod message;
 pub mod server;
 pub mod stderr;
 pub mod values;
@@ -125,13 +126,16 @@ impl Common {
     /// example that serves, and is not one of the [`server`]s.
     pub fn until_signal(&self) -> io::Result<Kernel<Real>> {
         self.print_default_lists();
-        let options = self.options().shutdown_on(&[Signal::Interrupt, Signal::Terminate]);
+        log::prepare(false);
+        let options = self.options().shutdown_on(server::signals());
         self.kernel(Real::new()?, options)
     }
 
-    /// Says where it listens on standard output, unless that is the trace's. A closed standard
-    /// output is no error.
+    /// Starts the log, and says where it listens on standard output, unless that is the trace's. A
+    /// closed standard output is no error.
     pub fn say_where(&self, place: impl Display) {
+        log::start();
+        ::log::info!("listening on {place}");
         if self.trace.as_deref() != Some("-") {
             let _ = writeln!(io::stdout(), "listening on {place}");
         }

@@ -79,9 +79,7 @@ impl Server {
     fn options(&self) -> kernel::Options {
         let options = self.common.options().policy(self.policy).drain(self.drain.0);
         let threads = self.threads.max(options.threads);
-        let signals = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
-        let signals = if is_hangup_ignored() { &signals[..2] } else { &signals };
-        options.threads(threads).shutdown_on(signals)
+        options.threads(threads).shutdown_on(signals())
     }
 
     fn listener(&self) -> Options {
@@ -132,6 +130,12 @@ impl Server {
         worker.common.trace = self.common.trace.as_ref().map(|path| format!("{path}.{number}"));
         worker
     }
+}
+
+/// What shuts a server down.
+pub fn signals() -> &'static [Signal] {
+    const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
+    if is_hangup_ignored() { &SIGNALS[..2] } else { &SIGNALS }
 }
 
 /// Whether this process was started to survive its terminal, as by `nohup`.
@@ -202,7 +206,8 @@ impl Place {
         let addr = listener.local_addr()?;
         let (asked, backlog) = (self.options.backlog, listener.backlog());
         log::start();
-        ::log::info!("listening on {addr} backlog={backlog} asked={asked}");
+        let cut = if backlog < asked { format!(", not {asked}: somaxconn") } else { String::new() };
+        ::log::info!("listening on {addr}, backlog {backlog}{cut}");
         match self.told {
             Told::User(greeting) => greeting.say(addr),
             Told::Main(news, remote) => news.send(News::Listening(remote)).unwrap_or(()),

@@ -1,0 +1,125 @@
+//! What the kernel says of importance, in plain words.
+//!
+//! A kernel logs its events as lines of a trace. Whoever runs a server has not asked for a trace:
+//! the events of level `info` and above become short messages here.
+
+use std::time::Duration;
+
+use kernel::trace::Span;
+use net::http::{Config, Deadlines, Limits};
+use testing::trace::{self, Line};
+use traps::Time;
+
+/// The message of a line of the kernel's log, if there is anything to say. What is no such line is
+/// a message already.
+pub fn of(text: &str) -> Option<String> {
+    match trace::line(text) {
+        Ok(line) => of_event(&line),
+        Err(_) => Some(text.to_owned()),
+    }
+}
+
+fn of_event(line: &Line<'_>) -> Option<String> {
+    // A phase with nothing to wait for ends as it begins.
+    let is_empty = ["holds=0", "tasks=0"].contains(&line.word(1));
+    let said = match line.verb {
+        "phase" if is_empty => return None,
+        "phase" => of_phase(line),
+        // What it was started with is in `--print-limits`.
+        "boot" => return None,
+        "halt" => match line.number("threads") {
+            None => "stopped".to_owned(),
+            Some(threads) => {
+                format!("stopped; {} with a job that goes on", counted(threads, "thread"))
+            }
+        },
+        "panic" => format!("panic: {}", line.detail()),
+        "refuse" => format!("cannot wait for {}", line.detail().replacen(' ', ": ", 1)),
+        "cap" => format!("limit reached: {}", listed(line.detail())),
+        "longrun" => {
+            let [from, to] = ["from", "to"].map(|key| line.key(key).unwrap_or_default());
+            format!("the CPU was held for {}, from {from} to {to}", span(line, "ran", Time::ZERO))
+        }
+        "warn" => line.detail().to_owned(),
+        _ => line.event().to_owned(),
+    };
+    let who = (line.task > 0).then(|| format!(" (task {} {})", line.task, line.name()));
+    Some(said + &who.unwrap_or_default())
+}
+
+fn of_phase(line: &Line<'_>) -> String {
+    let tasks = counted(line.number("tasks").unwrap_or_default(), "task");
+    let holds = line.number("holds").unwrap_or_default();
+    let most = match line.key("until") {
+        Some("never") => String::new(),
+        _ => format!(", at most {}", span(line, "until", line.at)),
+    };
+    match line.word(0) {
+        "close" => {
+            let reason = line.key("reason").unwrap_or_default().replace('_', " ");
+            format!("shutting down ({reason}): {tasks}")
+        }
+        "drain" => format!("finishing work in progress: {holds} left{most}"),
+        "cancel" => {
+            let why = match line.key("after") {
+                Some("limit") => "the time for this is over",
+                Some("signal") => "a second signal came",
+                Some("failure") => "the system failed",
+                _ => "no work is in progress",
+            };
+            format!("{why}: cancelling {tasks}")
+        }
+        "cleanup" => format!("cleaning up: {tasks} left{most}"),
+        _ => format!("the time for this is over: dropping {tasks}"),
+    }
+}
+
+/// The time from then to that of a key.
+fn span(line: &Line<'_>, key: &str, then: Time) -> Span {
+    let at = line.key(key).and_then(|time| time.parse::<Time>().ok());
+    Span(at.map_or(Duration::ZERO, |at| at.since(then)))
+}
+
+/// `name=body limit=8 conn=1` as `body, limit 8, conn 1`; other text as it is.
+fn listed(text: &str) -> String {
+    match text.strip_prefix("name=") {
+        Some(words) => words.replace(' ', ", ").replace('=', " "),
+        None => text.to_owned(),
+    }
+}
+
+/// `1 task`, `2 tasks`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The limits and deadlines that an HTTP server goes by, in two lines; `--print-limits` has the
+/// rest.
+pub fn in_force(config: &Config) -> [String; 2] {
+    let Config { limits, deadlines, .. } = config;
+    let Limits { head, request_line, fields, body, memory, connections, requests, .. } = limits;
+    let Deadlines { body_rate, write_rate, .. } = deadlines;
+    let [head, line] = [*head, *request_line].map(|size| bytes(size as u64));
+    let [body, memory] = [*body, *memory].map(bytes);
+    let limits = format!(
+        "limits: {connections} connections, {requests} requests on each, head {head} (line {line}, \
+         {fields} fields), body {body}, bodies together {memory}"
+    );
+    let span = |span| if span == Duration::MAX { "off".to_owned() } else { Span(span).to_string() };
+    let [head, body, handler] = [deadlines.head, deadlines.body, deadlines.handler].map(span);
+    let [write, idle, linger] = [deadlines.write, deadlines.idle, deadlines.linger].map(span);
+    let deadlines = format!(
+        "deadlines: head {head}, body {body} and {body_rate} bytes/s, handler {handler}, \
+         write {write} and {write_rate} bytes/s, idle {idle}, linger {linger}"
+    );
+    [limits, deadlines]
+}
+
+/// `8 MiB`, `64 KiB`, `14 bytes`.
+fn bytes(size: u64) -> String {
+    match size {
+        _ if size >= 1 << 20 && size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
+        _ if size >= 1 << 10 && size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
+        _ => counted(size, "byte"),
+    }
+}
