@@ -31,7 +31,7 @@ table! {
             cause " cause=": Seq = SEQ,
             /// Since it left the CPU; none if it never had it.
             parked " parked=": Option<Duration> = Opt(Own),
-            answered: Cow<'a, [Answered<'a>]> = Answers,
+            answered: Cow<'a, [Answered<'a>]>,
         },
         /// A trap was answered at once. There is a cause if the answer is an interrupt that was
         /// pending. Posts have no place.
@@ -186,18 +186,12 @@ pub struct Answered<'a> {
 }
 
 /// The form of a list of answers: ` k=3 = ok, k=4 = !busy`, or nothing.
-pub(super) struct Answers;
-
-impl<'a> Form<Cow<'a, [Answered<'a>]>> for Answers {
-    fn absent(&self) -> Option<Cow<'a, [Answered<'a>]>> {
-        Some(Cow::Borrowed(&[]))
-    }
-
-    fn write(&self, answers: &Cow<'a, [Answered<'a>]>, f: &mut Formatter<'_>) -> fmt::Result {
+impl<'a> Form<Cow<'a, [Answered<'a>]>> for Own {
+    fn put(&self, before: &str, answers: &Cow<'a, [Answered<'a>]>, out: &mut Out) {
         for (nth, Answered { ticket, outcome }) in answers.iter().enumerate() {
-            write!(f, "{}k={ticket} = {outcome}", if nth == 0 { "" } else { ", " })?;
+            TICKET.put(if nth == 0 { before } else { ", " }, ticket, out);
+            Own.put(" = ", outcome, out);
         }
-        Ok(())
     }
 }
 

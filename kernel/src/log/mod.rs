@@ -25,15 +25,14 @@ mod text_tests;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
-use std::time::Duration;
 
 use log::{Level, LevelFilter};
 use traps::core::names::{self, Ticket};
 use traps::core::protocol::{Left, Reply};
 use traps::{Interrupt, Time};
 
+use self::form::{Form, Out, Own};
 use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
 
 /// Gets every event, in order, as a typed [`Line`].
@@ -58,20 +57,21 @@ impl<F: FnMut(&Line<'_>)> Activation for F {
 pub(crate) struct Writer<W> {
     out: W,
     /// Used again for each line, so that none allocates.
-    line: String,
+    line: Out,
 }
 
 impl<W> Writer<W> {
     pub(crate) fn new(out: W) -> Writer<W> {
-        Writer { out, line: String::new() }
+        Writer { out, line: Out::default() }
     }
 }
 
 impl<W: io::Write> Activation for Writer<W> {
     fn event(&mut self, line: &Line<'_>) {
-        self.line.clear();
-        let _ = writeln!(self.line, "{line}");
-        let _ = self.out.write_all(self.line.as_bytes());
+        self.line.0.clear();
+        Own.put("", line, &mut self.line);
+        self.line.text("\n");
+        let _ = self.out.write_all(&self.line.0);
         if matches!(line.event, Event::Halt { .. } | Event::Panic { .. }) {
             self.idle();
         }
@@ -321,17 +321,14 @@ pub(crate) fn outcome(reply: &Reply) -> Outcome<'static> {
 }
 
 /// An outcome for a `run` line, without its places: the `deliver` line before it has them.
-pub(crate) fn without_place(outcome: Outcome<'static>) -> Outcome<'static> {
-    match outcome {
-        Outcome::Interrupt { kind, scope, by, reason, .. } => {
-            Outcome::Interrupt { kind, scope, set_at: None, by, reason }
-        }
-        other => other,
+pub(crate) fn without_place(mut outcome: Outcome<'static>) -> Outcome<'static> {
+    if let Outcome::Interrupt { set_at, .. } = &mut outcome {
+        *set_at = None;
     }
+    outcome
 }
 
 /// How late something is, for a timed trace.
 pub(crate) fn late(deadline: Time, now: Time) -> Option<Timed> {
-    let late: Duration = now.since(deadline);
-    Some(Timed { late: Some(late), ..Timed::default() })
+    Some(Timed { late: Some(now.since(deadline)), ..Timed::default() })
 }

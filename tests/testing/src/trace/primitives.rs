@@ -19,8 +19,7 @@ pub(super) struct Primitives {
 
 impl Primitives {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
-        let ticket = line.number("k");
-        match (line.verb, ticket) {
+        match (line.verb, line.ticket) {
             ("spawn", _) => drop(self.tasks.insert(line.task)),
             ("exit", _) => drop(self.tasks.remove(&line.task)),
             ("block", Some(ticket)) if !OTHERS.contains(&line.word(0)) => {
