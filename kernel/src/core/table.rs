@@ -96,13 +96,16 @@ impl<M: Machine> Core<M> {
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         let site = wait.site;
         let waker = wait.waker.take();
-        let outcome = op.is_some().then(|| log::outcome(&reply));
-        wait.state = WaitState::Done(reply);
-        drop(records);
-        if let (Some(op), Some(outcome)) = (op, outcome) {
+        if let (Some(op), true) = (op, self.log.listening) {
+            let outcome = log::outcome(&reply);
             let fails = cause.is_some() || matches!(outcome, Outcome::Error(_));
+            wait.state = WaitState::Done(reply);
+            drop(records);
             let at = fails.then(|| log::site(site));
             emit!(self, task, Event::Trap { op, outcome, cause, at });
+        } else {
+            wait.state = WaitState::Done(reply);
+            drop(records);
         }
         self.run.again = true;
         call(waker);
