@@ -139,6 +139,7 @@ impl<M: Machine> Core<M> {
         let answers = |queue: &Queue| queue.over.get() || queue.permits.get() > 0;
         let goes_on = self.run.goes_on
             || self.run.again
+            || self.gate.has_filed()
             || matches!(&wait.state, WaitState::Parked(On::Queue(queue, _)) if answers(queue));
         let leaves = !goes_on && records.is_only(self.tasks[task].root.index, ticket);
         let (at, op) = (Some(log::site(wait.site)), op.expect("somebody listens"));
