@@ -118,7 +118,7 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     Some(match line.verb {
         "spawn" => (task(line), &[New], Open),
         "exit" => (task(line), &[Open], Ended),
-        "block" => (ticket(line.ticket?), &[New], Open),
+        "block" | "await" => (ticket(line.ticket?), &[New], Open),
         "wake" => (ticket(line.ticket?), &[Open], Ended),
         "deliver" | "withdraw" => (ticket(line.ticket.unwrap_or(0)), &[Open], Ended),
         "trap" => return scope_step(line),
@@ -210,7 +210,7 @@ impl Lives {
                     self.go(answered, Answered);
                 }
             }
-            "block" => {
+            "block" | "await" => {
                 self.must_be(report, "life", &task(line), &[Open]);
                 self.block(report, line);
             }
