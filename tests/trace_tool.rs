@@ -16,11 +16,18 @@ use kernel::{Error, Kernel, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
 use testing::trace::{Behind, Line, check};
-use tool::life::{Order, Shares};
-use tool::model::{State, Trace};
-use tool::stuck::Stuck;
+use tool::idle::Idle;
+use tool::life::Shares;
+use tool::look::{Look, Writer, time};
+use tool::model::{Read, State, Trace, read_lines};
+use tool::now::Now;
+use tool::slow::Slow;
+use tool::stuck;
 use tool::style::Paint;
-use tool::{chain, diff, lanes, life, page, perfetto, tables};
+use tool::summary::Summary;
+use tool::tally::{ENDED, Order, Tally};
+use tool::tree::Tree;
+use tool::{chain, diff, lanes, life, page, perfetto};
 use traps::core::names::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
 use traps::{Interrupt, Time, WaitQueue, join, note, sleep, span, spawn, timeout_after, yield_now};
@@ -37,6 +44,46 @@ fn named(name: &str) -> Trace {
 
 fn why(trace: &Trace, seq: u64) -> String {
     chain::why(trace, trace.place(seq).unwrap(), false, PLAIN)
+}
+
+/// Shows a command each line.
+fn each<T>(text: &str, mut command: T, mut line: impl FnMut(&mut T, &Line<'_>)) -> T {
+    let seen = |read: Read<'_>| match read {
+        Read::Line(each, _) => line(&mut command, &each),
+        Read::Remark(_) => {}
+        Read::Bad(bad) => panic!("{bad}"),
+    };
+    read_lines(text.as_bytes(), seen).unwrap();
+    command
+}
+
+fn idle(text: &str, look: Look, most: usize) -> Result<String, String> {
+    each(text, Idle::new(look, most), Idle::line).show(PLAIN)
+}
+
+fn tree(text: &str, look: Look, most: usize) -> Result<String, String> {
+    each(text, Tree::new(look, most), Tree::line).show(PLAIN)
+}
+
+fn at(text: &str) -> Look {
+    Look::new(Some(time(text).unwrap()), None)
+}
+
+fn slow(text: &str, most: usize) -> String {
+    let header = text.lines().next().filter(|line| line.starts_with("#trace "));
+    each(text, Slow::new(most), Slow::line).show(header, PLAIN)
+}
+
+fn summary(text: &str) -> String {
+    each(text, Summary::default(), Summary::line).show(PLAIN)
+}
+
+fn tally(text: &str) -> Tally {
+    each(text, Tally::default(), |tally, line| tally.line(line))
+}
+
+fn circles(text: &str) -> String {
+    stuck::circles(&each(text, Now::default(), |now, line| drop(now.line(line))))
 }
 
 #[test]
@@ -100,14 +147,20 @@ fn run_ready_and_blocked_are_a_hundred_percent_of_each_task() {
             let last = &trace.lines[task.pieces[task.pieces.len() - 1].to];
             assert_eq!(shares.total(), last.at.since(first.at), "{name}: nothing is left out");
         }
-        let said = tables::summary(&trace, PLAIN);
+        let rows = tally(&golden(&name)).rows();
+        let found: Vec<_> = rows.iter().map(|row| (row.id, &*row.name, row.shares)).collect();
+        let whole = trace.tasks.values();
+        let whole: Vec<_> =
+            whole.map(|task| (task.id, &*task.name, Shares::of(&trace, task))).collect();
+        assert_eq!(found, whole, "{name}: line by line, and whole");
+        let said = summary(&golden(&name));
         assert!(said.contains("turns with an event"), "{name}\n{said}");
     }
 }
 
 #[test]
 fn a_summary_counts_what_the_lines_say() {
-    let said = tables::summary(&named("nested"), PLAIN);
+    let said = summary(&golden("nested"));
     let row = |start: &str| {
         let found = said.lines().find(|line| line.trim_start().starts_with(start));
         found.unwrap_or_default().split_whitespace().last().unwrap_or_default().to_owned()
@@ -128,7 +181,7 @@ fn tasks_are_found_by_number_and_by_name_and_sorted() {
     assert!(trace.find("nobody").is_empty());
     let said = life::task(&trace, trace.find("main")[0], PLAIN);
     assert!(said.starts_with("task 2 `main`: ended\n  run"), "{said}");
-    let by_name = life::tasks(&trace, Order::Name, PLAIN);
+    let by_name = tally(&golden("phases")).tasks(Order::Name, PLAIN);
     let names: Vec<_> =
         by_name.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
     assert!(names.is_sorted(), "{by_name}");
@@ -143,14 +196,14 @@ fn idle_names_who_has_waited_longest_and_for_what() {
         .take_while(|line| !line.contains("#0022"))
         .map(|line| format!("{line}\n"))
         .collect();
-    let said = life::idle(&read(&cut), 5, PLAIN);
+    let said = idle(&cut, Look::default(), 5).unwrap();
     assert!(said.contains("conn") && said.contains("a wake in queue q2"), "{said}");
-    let said = life::slow(&named("c34_a_long_run_names_its_task_and_both_its_traps"), 3, PLAIN);
-    assert!(said.starts_with("Longest runs"), "{said}");
+    let said = slow(&golden("c34_a_long_run_names_its_task_and_both_its_traps"), 3);
+    assert!(said.contains("\n\nLongest runs"), "{said}");
 }
 
 /// The trace of a program that hangs, up to there, and the circles that the kernel reports.
-fn hang<T: Debug>(main: impl Future<Output = T>) -> (Trace, String) {
+fn hang<T: Debug>(main: impl Future<Output = T>) -> (String, String) {
     let (lines, mut kernel) = (Rc::<RefCell<String>>::default(), Kernel::new(Sim::new()));
     let theirs = lines.clone();
     kernel.observe(move |line: &kernel::trace::Line<'_>| {
@@ -161,11 +214,12 @@ fn hang<T: Debug>(main: impl Future<Output = T>) -> (Trace, String) {
         other => panic!("{other:?}"),
     };
     let lines = lines.take();
-    let end = lines.lines().position(|line| line.ends_with("drop     its_run_failed")).unwrap();
-    let trace = read(&lines.lines().take(end).map(|line| format!("{line}\n")).collect::<String>());
-    assert_eq!(check(&trace.lines), Ok(()));
+    assert_eq!(check(&read(&lines).lines), Ok(()));
+    // What follows is the end of the tasks that nothing could wake.
+    let end = lines.find("drop     its_run_failed").and_then(|end| lines[..end].rfind('\n'));
+    let lines = lines[..=end.unwrap()].to_owned();
     let circles = said.find("deadlock of").map_or(String::new(), |at| format!("{}\n", &said[at..]));
-    (trace, circles)
+    (lines, circles)
 }
 
 fn lock(name: &'static str) -> WaitQueue {
@@ -195,11 +249,11 @@ fn idle_names_a_circle_as_the_kernel_does() {
         }
         last.unwrap().join().await
     };
-    let (trace, circles) = hang(philosophers);
-    assert_eq!(Stuck::of(&trace).circles(), circles);
-    let said = life::idle(&trace, 9, PLAIN);
-    assert!(said.contains(" lock fork, held by task 4 ") && said.contains(&circles), "{said}");
-    assert!(circles.starts_with("deadlock of 5 tasks:\n"), "{circles}");
+    let (lines, said) = hang(philosophers);
+    assert_eq!(circles(&lines), said);
+    assert!(said.starts_with("deadlock of 5 tasks:\n"), "{said}");
+    let idle = idle(&lines, Look::default(), 9).unwrap();
+    assert!(idle.contains(" lock fork, held by task 4 ") && idle.contains(&said), "{idle}");
     let a_join = async {
         let door = lock("door");
         take(&door).await.unwrap();
@@ -209,9 +263,9 @@ fn idle_names_a_circle_as_the_kernel_does() {
         let out = child.join().await;
         (out, beside)
     };
-    let (trace, circles) = hang(a_join);
-    assert_eq!(Stuck::of(&trace).circles(), circles);
-    assert!(circles.contains("\n 2 main waits for join 3, held by 3 child\n"), "{circles}");
+    let (lines, said) = hang(a_join);
+    assert_eq!(circles(&lines), said);
+    assert!(said.contains("\n 2 main waits for join 3, held by 3 child\n"), "{said}");
 }
 
 #[test]
@@ -237,12 +291,13 @@ fn idle_follows_a_lock_from_hand_to_hand() {
         left.give_permit();
         next.join().await
     };
-    let (trace, circles) = hang(main);
+    let (lines, said) = hang(main);
+    let trace = read(&lines);
     let block = trace.lines.iter().rfind(|line| line.op() == "lock left" && line.verb == "block");
     assert_eq!(block.unwrap().key("held-by"), Some("2"));
-    assert_eq!(Stuck::of(&trace).circles(), circles);
-    assert!(circles.contains("\n 4 last waits for lock left, held by 3 next\n"), "{circles}");
-    let said = life::idle(&trace, 9, PLAIN);
+    assert_eq!(circles(&lines), said);
+    assert!(said.contains("\n 4 last waits for lock left, held by 3 next\n"), "{said}");
+    let said = idle(&lines, Look::default(), 9).unwrap();
     assert!(said.contains(" last  lock left, held by task 3 "), "{said}");
 }
 
@@ -255,9 +310,9 @@ fn who_has_a_deadline_is_in_no_circle_of_idle() {
     });
     let end = ran.trace.find("   0 kernel   fire ").and_then(|at| ran.trace[..at].rfind('\n'));
     let waits = &ran.trace[..=end.unwrap()];
-    assert_eq!(Stuck::of(&read(waits)).circles(), "");
+    assert_eq!(circles(waits), "");
     let for_ever = waits.replace(" until=", " was=");
-    assert!(Stuck::of(&read(&for_ever)).circles().starts_with("deadlock of 1 task:"), "{waits}");
+    assert!(circles(&for_ever).starts_with("deadlock of 1 task:"), "{waits}");
 }
 
 #[test]
@@ -514,7 +569,7 @@ fn the_page_says_what_the_traces_and_the_tool_say() {
             }
             "why" => why(&trace, words[1].parse().unwrap()),
             "lanes" => lanes::lanes(&trace, 100),
-            "idle" => life::idle(&trace, 3, PLAIN),
+            "idle" => idle(&golden(name), Look::default(), 3).unwrap(),
             "task" => life::task(&trace, trace.find(words[1])[0], PLAIN),
             other => panic!("`{other}` is no command of this page"),
         };
