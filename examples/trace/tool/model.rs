@@ -241,11 +241,9 @@ impl Trace {
         }
     }
 
-    /// The line that opened a ticket, a `block` or an `await`, the last before that place.
+    /// The `block` or `await` line of a ticket, the last before that place.
     pub fn block_of(&self, ticket: u64, before: usize) -> Option<&Line<'static>> {
-        let opens = ["block", "await"];
-        let is_it =
-            |line: &&Line<'_>| opens.contains(&line.verb) && line.number("k") == Some(ticket);
+        let is_it = |line: &&Line<'_>| opens(line) && line.number("k") == Some(ticket);
         self.lines[..before].iter().rev().find(is_it)
     }
 
@@ -253,6 +251,11 @@ impl Trace {
     pub fn length(&self, piece: &Piece) -> std::time::Duration {
         self.lines[piece.to].at.since(self.lines[piece.from].at)
     }
+}
+
+/// Whether a line begins a wait.
+pub fn opens(line: &Line<'_>) -> bool {
+    ["block", "await"].contains(&line.verb)
 }
 
 /// What a `block` or `await` line waits for, in words: `bytes on c1`.
@@ -275,7 +278,7 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
         ("waker" | "foreign", _) => "a waker".to_owned(),
         ("outside", _) => format!("`{second}` from outside"),
         ("parked", _) => {
-            format!("any of {} earlier waits", block.key("n").unwrap_or_default())
+            format!("any of {} waits", block.key("n").unwrap_or_default())
         }
         _ => match block.key("held-by") {
             Some(holders) => format!("{first} {second}, held by {}", tasks_in_words(holders)),
@@ -284,13 +287,13 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
     }
 }
 
-/// Whether a `block` or `await` line waits for a primitive, whose holders a trace may know.
+/// Whether such a line waits for a primitive, whose holders a trace may know.
 pub fn is_primitive(block: &Line<'_>) -> bool {
     let others = [
         "io", "sleep", "join", "wait", "offload", "signal", "yield", "waker", "foreign", "outside",
         "parked",
     ];
-    ["block", "await"].contains(&block.verb) && !others.contains(&block.word(0))
+    opens(block) && !others.contains(&block.word(0))
 }
 
 /// Numbers of tasks as the log has them, in words: `tasks 3, 4 and others`.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
+use kernel::trace::Seq;
 use testing::trace::Line;
 
 use super::living::{Living, SHOWN};
@@ -35,8 +36,8 @@ pub struct Holders {
     by_op: BTreeMap<Box<str>, Vec<Wait>>,
     /// What each of these tickets is for.
     ops: BTreeMap<u64, Box<str>>,
-    /// Whose the last lines were.
-    tasks: VecDeque<u64>,
+    /// The last lines: their numbers, and whose they were.
+    tasks: VecDeque<(Seq, u64)>,
 }
 
 impl Holders {
@@ -48,10 +49,9 @@ impl Holders {
                 ticket.into_iter().for_each(|ticket| self.close(ticket));
                 // Most waits are for nothing that a task holds.
                 if let Some(waits) = self.by_op.get_mut(line.op()) {
-                    let back = line.cause.map_or(0, |cause| line.seq.saturating_sub(cause));
-                    let place = self.tasks.len().checked_sub(back as usize);
-                    let by = place.and_then(|place| self.tasks.get(place)).copied();
-                    let by = by.unwrap_or(0);
+                    let cause = line.cause.unwrap_or_default();
+                    let place = self.tasks.binary_search_by_key(&cause, |(seq, _)| *seq);
+                    let by = place.map_or(0, |place| self.tasks[place].1);
                     waits.iter_mut().for_each(|wait| wait.hand_over(by, line.task));
                 }
             }
@@ -59,7 +59,7 @@ impl Holders {
             ("block" | "await", Some(ticket)) => self.open(ticket, line),
             _ => {}
         }
-        self.tasks.push_back(line.task);
+        self.tasks.push_back((line.seq, line.task));
         if self.tasks.len() > LINES {
             self.tasks.pop_front();
         }
