@@ -16,6 +16,7 @@ use input::{open, say};
 use tool::idle::Idle;
 use tool::look::{Look, time};
 use tool::model::Trace;
+use tool::now::Now;
 use tool::slow::Slow;
 use tool::style::Paint;
 use tool::summary::Summary;
@@ -232,7 +233,8 @@ fn tell_task(trace: &Trace, task: &str, paint: Paint) -> io::Result<ExitCode> {
     if found.is_empty() {
         return Err(wrong(format!("there is no task `{task}`; `trace tasks` lists them")));
     }
-    let lives: Vec<_> = found.iter().map(|task| life::task(trace, task, paint)).collect();
+    let now = Now::of(trace);
+    let lives: Vec<_> = found.iter().map(|task| life::task(trace, &now, task, paint)).collect();
     print(&lives.join("\n"))
 }
 

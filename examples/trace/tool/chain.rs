@@ -186,7 +186,7 @@ fn did(line: &Line<'_>, who: &str) -> String {
             format!("{who} left the CPU to wait for {}{}", wait_in_words(line), at(line))
         }
         ("await", _) => {
-            format!("{who} began to wait for {}, beside others{}", wait_in_words(line), at(line))
+            format!("{who} began to wait for {}{} and ran on", wait_in_words(line), at(line))
         }
         ("io", "read") if outcome == "0" => format!("{who} read the end of {first}"),
         ("io", "read") => format!("{who} read {outcome} bytes on {first}"),

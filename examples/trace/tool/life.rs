@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kernel::trace::Span;
 
-use super::model::{State, Task, Trace, is_primitive, wait_in_words};
+use super::model::{State, Task, Trace};
+use super::now::Now;
 use super::style::Paint;
 
 /// How long a task ran, was ready and was blocked.
@@ -71,27 +72,13 @@ pub fn percent(permille: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
 }
 
-/// What a task does at the end of the trace.
-fn state(trace: &Trace, task: &Task) -> String {
-    if task.ended {
-        return "ended".to_owned();
-    }
-    match task.pieces.last() {
-        Some(piece) if piece.state == State::Blocked => {
-            let block = &trace.lines[piece.from];
-            let words = is_primitive(block).then(|| wait_in_words(block));
-            format!("in {}", words.as_deref().unwrap_or(block.word(0)))
-        }
-        Some(piece) if piece.state == State::Ready => "ready".to_owned(),
-        _ => "running".to_owned(),
-    }
-}
-
-/// One task's life: the shares of its time, and its lines.
-pub fn task(trace: &Trace, task: &Task, paint: Paint) -> String {
+/// One task's life: the shares of its time, and its lines; with the end of the trace.
+pub fn task(trace: &Trace, now: &Now, task: &Task, paint: Paint) -> String {
+    let state = now.tasks.get(&task.id).map(|task| now.state_in_words(task));
+    let state = state.as_deref().unwrap_or("ended");
     let shares = Shares::of(trace, task);
     let [run, ready, blocked] = shares.permille().map(percent);
-    let head = format!("task {} `{}`: {}", task.id, task.name, state(trace, task));
+    let head = format!("task {} `{}`: {state}", task.id, task.name);
     let mut text = paint.strong(&head) + "\n";
     let times = [
         ("run", shares.run, run),

@@ -277,6 +277,8 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
         ("yield", _) => "its next turn".to_owned(),
         ("waker" | "foreign", _) => "a waker".to_owned(),
         ("outside", _) => format!("`{second}` from outside"),
+        ("queue_get", _) => format!("an item of queue {second}"),
+        ("queue_put", _) => format!("room in queue {second}"),
         ("parked", _) => {
             format!("any of {} waits", block.key("n").unwrap_or_default())
         }

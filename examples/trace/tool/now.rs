@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use testing::trace::Line;
 
-use super::living::{Kind, Living, Mark, Piece, Scope, next};
+use super::living::{Kind, Living, Mark, Piece, SHOWN, Scope, next};
+use super::model::{State, Trace, is_primitive};
 use super::stuck::Holders;
 
 /// A connection deadline.
@@ -39,6 +40,13 @@ fn number(word: &str, letter: char) -> Option<u64> {
 }
 
 impl Now {
+    /// At the end of a trace.
+    pub fn of(trace: &Trace) -> Now {
+        let mut now = Now::default();
+        trace.lines.iter().for_each(|line| drop(now.line(line)));
+        now
+    }
+
     /// The piece of a life that the line ends, before [`Now::line`] follows the line.
     pub fn ends(&self, line: &Line<'_>) -> Option<Piece<'_>> {
         let task = self.tasks.get(&line.task)?;
@@ -146,7 +154,7 @@ impl Now {
     }
 
     fn accept(&mut self, line: &Line<'_>) {
-        let connection = line.outcome().and_then(|alias| number(alias, 'c'));
+        let connection = number(line.word(2), 'c');
         if let (Some(connection), Some(peer)) = (connection, line.key("peer")) {
             self.peers.insert(connection, peer.into());
             if self.peers.len() > UNUSED {
@@ -178,6 +186,26 @@ impl Now {
         match self.phase(task) {
             Some(phase) => format!("{phase}: {words}"),
             None => words,
+        }
+    }
+
+    /// What a task does, in a word or two.
+    pub fn state_in_words(&self, task: &Living) -> String {
+        let state = match task.state {
+            Some(State::Blocked) => {
+                let words = task.open_waits().into_iter().map(|wait| match wait.word(0) {
+                    "queue_get" | "queue_put" => wait.op().to_owned(),
+                    _ if is_primitive(wait) => self.holders.in_words(wait),
+                    word => word.to_owned(),
+                });
+                format!("in {}", words.take(SHOWN).collect::<Vec<_>>().join(" or "))
+            }
+            Some(State::Ready) => "ready".to_owned(),
+            _ => "running".to_owned(),
+        };
+        match self.phase(task) {
+            Some(phase) => format!("{state} ({phase})"),
+            None => state,
         }
     }
 

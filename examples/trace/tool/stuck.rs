@@ -21,7 +21,7 @@ struct Wait {
 }
 
 /// So many lines back it is known whose a line was.
-const LINES: usize = 1 << 16;
+const LINES: usize = 1 << 12;
 
 /// The open waits for what tasks hold.
 ///

@@ -8,8 +8,7 @@ use kernel::trace::Span;
 use testing::trace::Line;
 
 use super::life::Shares;
-use super::living::{Living, SHOWN};
-use super::model::{State, is_primitive};
+use super::living::Living;
 use super::now::Now;
 use super::style::Paint;
 use super::tables::Table;
@@ -138,32 +137,13 @@ impl Tally {
     pub fn rows(&self) -> Vec<Row> {
         let end = self.now.last.at;
         let alive = self.now.tasks.values().map(|task| {
-            let state = self.state(task);
+            let state = self.now.state_in_words(task);
             let shares = task.shares_until(end);
             Row::of(Living { shares, waits: Vec::new(), ..task.clone() }, &state)
         });
         let mut rows: Vec<_> = alive.chain(self.ended.each.iter().cloned()).collect();
         rows.sort_by_key(|row| row.id);
         rows
-    }
-
-    /// What a task does at the end of the log.
-    fn state(&self, task: &Living) -> String {
-        let state = match task.state {
-            Some(State::Blocked) => {
-                let words = task.open_waits().into_iter().map(|wait| match is_primitive(wait) {
-                    true => self.now.holders.in_words(wait),
-                    false => wait.word(0).to_owned(),
-                });
-                format!("in {}", words.take(SHOWN).collect::<Vec<_>>().join(" or "))
-            }
-            Some(State::Ready) => "ready".to_owned(),
-            _ => "running".to_owned(),
-        };
-        match self.now.phase(task) {
-            Some(phase) => format!("{state} ({phase})"),
-            None => state,
-        }
     }
 
     /// All tasks, a row each.
