@@ -657,7 +657,7 @@ fn connections(count: u64, mut line: impl FnMut(&Line<'_>)) {
         say(n, "block parked n=2");
         if n > 100 {
             let old = n - 100;
-            say(old, &format!("wake mutex m k={old}2 cause=#{:04}", 1));
+            say(old, &format!("wake sleep k={old}1 cause=#0001"));
             say(old, "run cause=#0001");
             say(old, "exit ok cause=#0001");
         }
