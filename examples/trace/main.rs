@@ -103,8 +103,8 @@ enum Command {
     },
     /// Which tasks have waited longest, for what, and which wait for each other
     ///
-    /// At the end of the trace, or now: if a process that you may look at is still writing the
-    /// file, it counts on to now. The answer says which.
+    /// At the end of the trace; if a process is still writing FILE, now. The first line says which.
+    /// A process of another user is not seen.
     Idle {
         #[command(flatten)]
         look: Looked,
@@ -114,8 +114,8 @@ enum Command {
     },
     /// All tasks that have not ended, below those that spawned them, and what each does
     ///
-    /// At the end of the trace, or now: if a process that you may look at is still writing the
-    /// file, it counts on to now. The answer says which.
+    /// At the end of the trace; if a process is still writing FILE, now. The first line says which.
+    /// A process of another user is not seen.
     Tree {
         #[command(flatten)]
         look: Looked,
