@@ -532,19 +532,20 @@ const SERVER: &str = "\
 fn a_tree_shows_each_task_below_its_parent_with_what_it_does_and_where() {
     let end = "\
 4 tasks at the end of the trace (4.000000 s)
-\u{251c}\u{2500} 2 main  waits 4s for a connection at l1 at serve.rs:7
-\u{2502}  \u{251c}\u{2500} 3 conn-1 127.0.0.1:53211  head: waits 3s for bytes on c1 at connection.rs:5
-\u{2502}  \u{2514}\u{2500} 4 conn-2 127.0.0.1:53212  waits 3s for bytes on c2 at closing.rs:5
-\u{2514}\u{2500} 6 probe  waits 0s for bytes on c3 or the end of its sleep of 9s (until 13.000000) at probe.rs:2, probe.rs:3 (task 5, its parent, has ended)
+├─ 2 main  waits 4s for a connection at l1 at serve.rs:7
+│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 3s for bytes on c1 at connection.rs:5
+│  └─ 4 conn-2 127.0.0.1:53212  waits 3s for bytes on c2 at closing.rs:5
+└─ 6 probe  waits 0s for bytes on c3 or the end of its sleep of 9s (until 13.000000) at \
+     probe.rs:2, probe.rs:3 (task 5, its parent, has ended)
 ";
     assert_eq!(tree(SERVER, Look::default(), 9).unwrap(), end);
     let said = tree(SERVER, at("1.5"), 1).unwrap();
     let middle = "\
 4 tasks at 1.500000 s
-\u{251c}\u{2500} 2 main  waits 1.5s for a connection at l1 at serve.rs:7
-\u{2502}  \u{251c}\u{2500} 3 conn-1 127.0.0.1:53211  head: waits 0.5s for bytes on c1 at connection.rs:5
-\u{2502}  \u{2514}\u{2500} and 1 more conn-*: 0 running, 0 ready, 1 waiting
-\u{2514}\u{2500} 6 probe  ready for 0.5s (task 5, its parent, has ended)
+├─ 2 main  waits 1.5s for a connection at l1 at serve.rs:7
+│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 0.5s for bytes on c1 at connection.rs:5
+│  └─ and 1 more conn-*: 0 running, 0 ready, 1 waiting
+└─ 6 probe  ready for 0.5s (task 5, its parent, has ended)
 ";
     assert_eq!(said, middle);
 }
