@@ -20,7 +20,7 @@ use support::{golden, goldens, ms};
 use testing::trace::{Behind, Line, check};
 use tool::idle::Idle;
 use tool::life::Shares;
-use tool::look::{Look, Writer, time, whole_lines};
+use tool::look::{Look, Writer, is_virtual, time, whole_lines};
 use tool::model::{Read, State, Trace, read_lines};
 use tool::now::Now;
 use tool::slow::Slow;
@@ -598,9 +598,26 @@ fn a_file_is_being_written_while_a_process_has_it_open_for_that() {
     assert_eq!(Writer::of(&about).unwrap().pid, std::process::id());
     let whole = whole_lines(&mut reader, about.len()).unwrap();
     assert_eq!(whole, SERVER.len() as u64, "a line that is not whole is not read");
+    assert!(!is_virtual(&mut reader).unwrap(), "time goes on in it");
     drop(writer);
+    fs::write(&path, SERVER.replace("clock=real", "clock=virtual")).unwrap();
+    assert!(is_virtual(&mut fs::File::open(&path).unwrap()).unwrap());
     assert!(Writer::of(&about).is_none(), "a reader is no writer");
     fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_wait_for_a_queue_names_the_queue() {
+    let wait = |op| {
+        let text =
+            format!("{SERVER} 4.000000       3  #0026   6 probe    {op} k=6 at=probe.rs:9\n");
+        let said = tally(&text).tasks(Order::Id, PLAIN);
+        (idle(&text, Look::default(), 9).unwrap(), said)
+    };
+    let (idle, tasks) = wait("await    queue_get jobs");
+    assert!(idle.contains(" or an item of queue jobs  "), "{idle}");
+    assert!(tasks.contains(" or queue_get jobs  "), "{tasks}");
+    assert!(wait("await    queue_put q3").0.contains(" or room in queue q3  "));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::Line;
 
-use super::tool::look::{Writer, whole_lines};
+use super::tool::look::{Writer, is_virtual, whole_lines};
 use super::tool::model::{Bad, Read, Trace, read_lines};
 
 /// A file of more than this gets a progress bar.
@@ -19,7 +19,7 @@ pub struct Source {
     input: Box<dyn BufRead>,
     /// How far it is read.
     bar: ProgressBar,
-    /// Who is writing it.
+    /// Who is writing it, if time goes on in it.
     pub writer: Option<Writer>,
 }
 
@@ -49,6 +49,7 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
         Some(_) => whole_lines(&mut file, about.len()).map_err(named)?,
         None => u64::MAX,
     };
+    let goes_on = !is_virtual(&mut file).map_err(named)?;
     let bar = match about.len() > LARGE && io::stderr().is_terminal() {
         true => ProgressBar::new(about.len()),
         false => ProgressBar::hidden(),
@@ -56,7 +57,7 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
     let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}");
     bar.set_style(style.expect("the template is right"));
     let input = Box::new(BufReader::with_capacity(1 << 16, file.take(length)));
-    Ok(Source { input, bar, writer })
+    Ok(Source { input, bar, writer: writer.filter(|_| goes_on) })
 }
 
 /// Says something on standard error. A closed one is no error.

@@ -70,6 +70,20 @@ pub fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     Ok(last.map_or(length, |last| from + last as u64 + 1))
 }
 
+/// Whether the header of a trace says that its clock is virtual: then no time passes by itself.
+///
+/// # Errors
+///
+/// Those of the file.
+pub fn is_virtual(file: &mut File) -> io::Result<bool> {
+    const HEADER: u64 = 64;
+    let mut start = Vec::new();
+    Read::by_ref(file).take(HEADER).read_to_end(&mut start)?;
+    file.rewind()?;
+    let start = String::from_utf8_lossy(&start);
+    Ok(start.lines().next().is_some_and(|header| header.contains(" clock=virtual ")))
+}
+
 /// A time as a user gives it: `3.25`, `3.25s` or `250ms`.
 ///
 /// # Errors
