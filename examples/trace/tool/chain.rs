@@ -182,9 +182,11 @@ fn timer_in_words(fire: &Line<'_>) -> String {
 fn did(line: &Line<'_>, who: &str) -> String {
     let (first, second, outcome) = (line.word(0), line.word(1), line.outcome().unwrap_or_default());
     match (line.verb, second) {
-        ("await", _) => format!("{who} began to wait for {}{}", wait_in_words(line), at(line)),
         ("block", _) => {
             format!("{who} left the CPU to wait for {}{}", wait_in_words(line), at(line))
+        }
+        ("await", _) => {
+            format!("{who} began to wait for {}{} and ran on", wait_in_words(line), at(line))
         }
         ("io", "read") if outcome == "0" => format!("{who} read the end of {first}"),
         ("io", "read") => format!("{who} read {outcome} bytes on {first}"),

@@ -6,7 +6,6 @@ use std::io::{self, BufRead};
 
 use kernel::trace::Seq;
 use testing::trace::{self, Behind, Causes, Line, ParseError, Spans};
-use traps::Time;
 
 /// A line that cannot be read: its number in the file, from 1, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,16 +157,6 @@ impl Trace {
         Ok(Trace::new(header, lines, bad))
     }
 
-    /// The trace up to the line at which its run has failed, if one did: nothing could wake its
-    /// tasks any more, and what follows is their end.
-    pub fn until_failure(self) -> Trace {
-        let fails = |line: &Line<'_>| line.verb == "drop" && line.word(0) == "its_run_failed";
-        match self.lines.iter().position(fails) {
-            Some(end) => Trace::new(self.header, self.lines[..end].to_vec(), self.bad),
-            None => self,
-        }
-    }
-
     fn new(header: Option<String>, lines: Vec<Line<'static>>, bad: Vec<Bad>) -> Trace {
         let mut causes = Causes::default();
         let behind = lines.iter().map(|line| causes.behind(line)).collect();
@@ -252,11 +241,6 @@ impl Trace {
         }
     }
 
-    /// The time of the last line.
-    pub fn end(&self) -> Time {
-        self.lines.last().map_or(Time::ZERO, |line| line.at)
-    }
-
     /// The `block` or `await` line of a ticket, the last before that place.
     pub fn block_of(&self, ticket: u64, before: usize) -> Option<&Line<'static>> {
         let is_it = |line: &&Line<'_>| opens(line) && line.number("k") == Some(ticket);
@@ -293,6 +277,8 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
         ("yield", _) => "its next turn".to_owned(),
         ("waker" | "foreign", _) => "a waker".to_owned(),
         ("outside", _) => format!("`{second}` from outside"),
+        ("queue_get", _) => format!("an item of queue {second}"),
+        ("queue_put", _) => format!("room in queue {second}"),
         ("parked", _) => {
             format!("any of {} waits", block.key("n").unwrap_or_default())
         }
