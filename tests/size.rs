@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lines of code in `traps` and `kernel`: 13,250, and 60 for what an explorer decides.
-const TRAPS_AND_KERNEL: usize = 13_310;
-/// Lines of code in the two cores.
-const CORES: usize = 4_910;
+/// Lines of code in `traps` and `kernel`: 13,250, 60 for what an explorer decides, and 30 for the
+/// names of what tasks share with threads.
+const TRAPS_AND_KERNEL: usize = 13_340;
+/// Lines of code in the two cores: 4,910, and 20 for the same.
+const CORES: usize = 4_930;
 /// Lines of code in the floors of `net`: the HTTP handler, what stands on it, and below it sockets
 /// and streams.
 const HTTP: usize = 3_130;

@@ -394,7 +394,7 @@ fn a_wait_that_nobody_can_end_is_a_hang_and_named() {
         });
         match hang {
             Err(Error::Hang(report)) => {
-                let wanted = format!(" main parked outside {name} ");
+                let wanted = format!(" main parked {name} ");
                 assert!(report.contains(&wanted), "{report}");
             }
             other => panic!("{other:?}"),

@@ -68,7 +68,7 @@ pub fn outside<R>(what: &'static str, register: R) -> WaitOutside<R>
 where
     R: FnMut(OutsideWaker) -> bool,
 {
-    WaitOutside { wait: Wait::here(what), register }
+    WaitOutside { wait: Wait::here(Parked::Outside(what)), register }
 }
 
 /// The future of [`outside()`].
@@ -110,7 +110,7 @@ where
 #[derive(Debug)]
 pub(crate) struct Wait {
     call: Call,
-    what: &'static str,
+    what: Parked,
     /// Whether a virtual clock stands still meanwhile.
     pub(crate) external: bool,
     /// The wait whose waker was registered.
@@ -119,11 +119,11 @@ pub(crate) struct Wait {
 
 impl Wait {
     #[track_caller]
-    pub(crate) fn here(what: &'static str) -> Wait {
+    pub(crate) fn here(what: Parked) -> Wait {
         Wait::from(what, Location::caller())
     }
 
-    pub(crate) fn from(what: &'static str, site: Site) -> Wait {
+    pub(crate) fn from(what: Parked, site: Site) -> Wait {
         Wait { call: Call::from(site), what, external: false, known: None }
     }
 
@@ -135,8 +135,7 @@ impl Wait {
         register: impl FnOnce(OutsideWaker) -> Option<T>,
     ) -> Poll<Either<T, Result<(), Interrupt>>> {
         let Wait { call, what, external, known } = self;
-        let what = Parked::Outside(what);
-        let trap = || Trap::Park { what, external: *external };
+        let trap = || Trap::Park { what: *what, external: *external };
         if let Poll::Ready(reply) = call.poll(cx, trap) {
             *known = None;
             return Poll::Ready(Either::Right(reply.done()));

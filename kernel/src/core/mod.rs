@@ -20,6 +20,7 @@
 //! | `state.rs` | small records of these files |
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -100,6 +101,8 @@ pub(crate) struct Core<M: Machine> {
     pub(crate) busy_threads: usize,
     /// How many queues the log has numbered.
     pub(crate) queues: u64,
+    /// What is shared with threads: its number in the process, and in the log.
+    pub(crate) universal: BTreeMap<u32, u64>,
     /// Waits that guards have ended in this turn: descriptor, direction, task and scope.
     pub(crate) guarded: Vec<(HandleId, Direction, u32, u64)>,
     pub(crate) main_ended: bool,
@@ -163,6 +166,7 @@ impl<M: Machine> Core<M> {
             external: 0,
             busy_threads: 0,
             queues: 0,
+            universal: BTreeMap::new(),
             guarded: Vec::new(),
             main_ended: false,
             main_panic: None,

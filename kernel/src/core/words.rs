@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use traps::core::names::{HandleId, TaskRef};
-use traps::core::protocol::{Parked, Trap};
+use traps::core::protocol::{Act, Parked, Trap};
 use traps::core::queue::{Label, Queue};
 use traps::core::records::On;
 
 use super::Core;
 use crate::machine::Machine;
 use crate::trace::{Alias, Op, Primitive, QueueOp, WakeOp};
+
+/// Each [`Act`] in a word.
+const ACTS: [&str; 3] = ["queue_put", "queue_get", "event_wait"];
 
 /// For a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
@@ -40,6 +43,14 @@ impl<M: Machine> Core<M> {
                 Op::Outside { what: (*what).into(), external: *external }
             }
             Trap::Park { what: Parked::Job(job), .. } => Op::Offload { job: *job },
+            Trap::Park { what: Parked::Universal(act, id), .. } => {
+                let queues = &mut self.queues;
+                self.universal.entry(*id).or_insert_with(|| {
+                    *queues += 1;
+                    *queues
+                });
+                Op::Queue(self.universal(*act, *id))
+            }
         }
     }
 
@@ -53,6 +64,7 @@ impl<M: Machine> Core<M> {
             }
             On::Queue(queue, _) => WakeOp::Queue(named(queue, Vec::new())),
             On::Park(Parked::Job(job), _) => WakeOp::Offload { job: *job },
+            On::Park(Parked::Universal(act, id), _) => WakeOp::Queue(self.universal(*act, *id)),
             On::Park(Parked::Foreign | Parked::Outside(_), _) => WakeOp::Outside,
         }
     }
@@ -65,6 +77,12 @@ impl<M: Machine> Core<M> {
             On::Park(Parked::Outside(what), _) => format!("outside {what}"),
             other => self.awaited(other).to_string(),
         }
+    }
+
+    /// What a task does with something that is shared with threads.
+    fn universal(&self, act: Act, id: u32) -> QueueOp<'static> {
+        let (queue, kind) = (self.universal.get(&id).copied().unwrap_or(0), ACTS[act as usize]);
+        QueueOp::Primitive(Box::new(Primitive { kind, name: "".into(), queue, held_by: vec![] }))
     }
 
     /// The tasks that hold what the waiters of a queue want, in the order of their numbers.
@@ -93,13 +111,8 @@ fn named(queue: &Queue, held_by: Vec<u64>) -> QueueOp<'static> {
         (Label::Signal, _) => QueueOp::Signal,
         (Label::Queue, None) => QueueOp::Wait { queue: queue.number.get() },
         (Label::Queue, Some(primitive)) => {
-            let (kind, name) = (primitive.kind, primitive.name.clone());
-            QueueOp::Primitive(Box::new(Primitive {
-                kind,
-                name,
-                queue: queue.number.get(),
-                held_by,
-            }))
+            let (kind, name, queue) = (primitive.kind, primitive.name.clone(), queue.number.get());
+            QueueOp::Primitive(Box::new(Primitive { kind, name, queue, held_by }))
         }
     }
 }
@@ -118,5 +131,6 @@ pub(crate) fn word(on: &On) -> &'static str {
         On::Park(Parked::Job(_), _) => "offload",
         On::Park(Parked::Foreign, _) => "foreign",
         On::Park(Parked::Outside(_), _) => "outside",
+        On::Park(Parked::Universal(act, _), _) => ACTS[*act as usize],
     }
 }

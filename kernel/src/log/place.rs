@@ -51,6 +51,8 @@ impl<'a> Form<Box<Primitive<'a>>> for Own {
         let Primitive { kind, name, queue, held_by } = &**primitive;
         WORD.put(before, &(*kind).into(), out);
         match name.is_empty() {
+            // Something shared with threads, of which no line was written.
+            true if *queue == 0 => {}
             true => QUEUE.put(" ", queue, out),
             false => WORD.put(" ", name, out),
         }

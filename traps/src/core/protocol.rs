@@ -73,8 +73,21 @@ pub enum Parked {
     Foreign,
     /// Something that any thread may do, in one word.
     Outside(&'static str),
+    /// Something shared with threads, by its number in this process.
+    Universal(Act, u32),
     /// The job of that number.
     Job(u64),
+}
+
+/// What a task does with something that is shared with threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It puts an item.
+    Put,
+    /// It gets an item.
+    Get,
+    /// It waits for an event.
+    Event,
 }
 
 /// What a wait came to. It lies in the record of the wait until it is read.

@@ -15,6 +15,7 @@ use super::{RunInThread, caught};
 use crate::combine::Either;
 use crate::core::limiter::LimiterCore;
 use crate::core::names::Site;
+use crate::core::protocol::Parked;
 use crate::error::Error;
 use crate::outside::{OutsideWaker, Wait};
 
@@ -122,7 +123,7 @@ impl<I: Iterator<Item: Send> + Send + 'static> IterateInThread<I> {
             return Either::Left(found.map(Some));
         }
         if state.source == Source::Asks {
-            return Either::Right(Stage::Wait(Wait::from("item", site)));
+            return Either::Right(Stage::Wait(Wait::from(Parked::Outside("item"), site)));
         }
         if state.iterator.is_none() {
             return Either::Left(Ok(None));

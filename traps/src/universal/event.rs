@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::queue::UniversalQueue;
 use super::waiting::Waiting;
 use crate::core::interrupt::Interrupt;
+use crate::core::protocol::Act;
 use crate::error::Error;
 
 /// A flag that tasks and threads set and wait for. Once set it stays set, until it is cleared.
@@ -83,7 +84,7 @@ impl UniversalEvent {
     /// The interrupt that ended the wait.
     #[track_caller]
     pub fn wait(&self) -> WaitEvent {
-        self.queue.get_as("event_wait", |_, ended| match ended {
+        self.queue.get_as(Act::Event, |_, ended| match ended {
             Err(Error::Interrupt(interrupt)) => Err(interrupt),
             _closed => Ok(()),
         })

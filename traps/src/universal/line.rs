@@ -5,6 +5,7 @@ use std::mem;
 #[cfg(not(all(test, loom)))]
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 #[cfg(not(all(test, loom)))]
 use std::thread::Thread;
 
@@ -106,12 +107,16 @@ impl<T> Operation<T> {
 
 /// A queue behind its lock. Under it nothing foreign is called or dropped, so a poisoned lock still
 /// guards what is whole.
-pub struct Shared<T>(Mutex<State<T>>);
+pub struct Shared<T>(Mutex<State<T>>, pub(super) u32);
+
+/// How many were made in this process. A kernel's log has numbers of its own.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl<T> Shared<T> {
     pub(super) fn new(room: usize) -> Shared<T> {
         let (items, puts, gets) = (Numbered::new(), Numbered::new(), Numbered::new());
-        Shared(Mutex::new(State { room, closed: false, last: 0, items, puts, gets }))
+        let state = State { room, closed: false, last: 0, items, puts, gets };
+        Shared(Mutex::new(state), MADE.fetch_add(1, Relaxed))
     }
 
     /// Works under the lock, and wakes after it whom that concerns.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::line::{Ended, Operation, Shared};
 use super::waiting::{Output, Waiting, block};
+use crate::core::protocol::Act;
 use crate::error::{Error, Rejected};
 
 /// A bounded queue between tasks and threads, in both directions: first in, first out.
@@ -139,7 +140,7 @@ impl<T> UniversalQueue<T> {
     /// The item, and [`Error::Interrupt`] or [`Error::Closed`].
     #[track_caller]
     pub fn put(&self, item: T) -> Put<T> {
-        Waiting::new("queue_put", &self.queue, Operation::put(item), put_output)
+        Waiting::new(Act::Put, &self.queue, Operation::put(item), put_output)
     }
 
     /// Takes the oldest item. *Blocks* the task while there is none.
@@ -149,12 +150,12 @@ impl<T> UniversalQueue<T> {
     /// [`Error::Interrupt`] or [`Error::Closed`].
     #[track_caller]
     pub fn get(&self) -> Get<T> {
-        self.get_as("queue_get", get_output)
+        self.get_as(Act::Get, get_output)
     }
 
     /// A get that the log calls `what`.
     #[track_caller]
-    pub(super) fn get_as<R>(&self, what: &'static str, output: Output<T, R>) -> Waiting<T, R> {
+    pub(super) fn get_as<R>(&self, what: Act, output: Output<T, R>) -> Waiting<T, R> {
         Waiting::new(what, &self.queue, Operation::get(), output)
     }
 

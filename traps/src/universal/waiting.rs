@@ -13,6 +13,7 @@ use crate::combine::Either;
 use crate::core::filing;
 use crate::core::gate;
 use crate::core::interrupt::Interrupt;
+use crate::core::protocol::{Act, Parked};
 use crate::error::Error;
 use crate::outside::Wait;
 use crate::verbs::{Budget, budget};
@@ -37,12 +38,12 @@ pub(super) type Output<T, R> = fn(Option<T>, Ended) -> R;
 impl<T, R> Waiting<T, R> {
     #[track_caller]
     pub(super) fn new(
-        what: &'static str,
+        what: Act,
         queue: &Arc<Shared<T>>,
         operation: Operation<T>,
         output: Output<T, R>,
     ) -> Waiting<T, R> {
-        let (budget, wait) = (Some(budget()), Wait::here(what));
+        let (budget, wait) = (Some(budget()), Wait::here(Parked::Universal(what, queue.1)));
         Waiting { queue: queue.clone(), operation, budget, wait, output }
     }
 
