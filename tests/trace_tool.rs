@@ -18,8 +18,10 @@ use support::{golden, goldens, ms};
 use testing::trace::{Behind, Line, check};
 use tool::life::{Order, Shares};
 use tool::model::{State, Trace};
+use tool::scopes::{Left, scopes};
 use tool::stuck::Stuck;
 use tool::style::Paint;
+use tool::waits::{Ended, lates, waits};
 use tool::{chain, diff, lanes, life, page, perfetto, tables};
 use traps::core::names::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
@@ -523,4 +525,69 @@ fn the_page_says_what_the_traces_and_the_tool_say() {
         }
         assert!(said.contains(block.trim_end()), "{what}:\n{block}\nnot in\n{said}");
     }
+}
+
+#[test]
+fn a_scope_reaches_from_its_opening_to_its_closing_and_says_how_it_was_left() {
+    let trace = named("nested");
+    let left: Vec<_> = scopes(&trace)
+        .iter()
+        .map(|scope| (trace.lines[scope.from].seq, trace.lines[scope.to].seq, scope.left))
+        .collect();
+    let expected = [
+        (6, 15, Left::Interrupt),
+        (7, 14, Left::Deadline),
+        (8, 13, Left::Interrupt),
+        (16, 27, Left::Deadline),
+        (17, 22, Left::Deadline),
+    ];
+    assert_eq!(left, expected, "three at once, then two");
+    for name in goldens() {
+        let trace = named(&name);
+        for scope in scopes(&trace) {
+            let (from, to) = (&trace.lines[scope.from], &trace.lines[scope.to]);
+            let closes = to.verb == "trap" && to.words().nth(1) == from.outcome();
+            assert_eq!(closes, scope.left != Left::Open, "{name}: {from}");
+        }
+    }
+}
+
+#[test]
+fn each_wait_of_a_join_is_there_with_its_end() {
+    let trace = named("x10_timeouts_in_a_foreign_join");
+    let of_line = |place: usize| (trace.lines[place].verb, trace.lines[place].number("k"));
+    let ended: Vec<_> = waits(&trace).iter().map(|wait| (of_line(wait.to), wait.ended)).collect();
+    let hit = |ticket| (("deliver", Some(ticket)), Ended::Timeout);
+    assert_eq!(ended, [hit(1), hit(2)]);
+    // A race: what the faster branch left behind is withdrawn. One that lasts is open.
+    let text = "\
+ 0.000000       0  #0001   2 main     spawn    parent=-
+ 0.000000       1  #0002   2 main     run      cause=#0001
+ 0.000000       1  #0003   2 main     block    sleep 1s until=1.000000 k=1
+ 0.000000       1  #0004   2 main     block    io c1 read k=2 reg=new
+ 0.250000       2  #0005   0 kernel   arrive   c1 read
+ 0.250000       2  #0006   2 main     wake     io c1 read k=2 cause=#0005
+ 0.250000       2  #0007   2 main     run      cause=#0006 parked=0.25s k=2 = ok
+ 0.250000       2  #0008   2 main     withdraw k=1
+ 0.250000       2  #0009   2 main     block    join 3 k=3
+ 0.300000       3  #0010   3 other    cancel   by=- = delivered
+";
+    let ended: Vec<_> =
+        waits(&read(text)).iter().map(|wait| (wait.from, wait.to, wait.ended)).collect();
+    let expected = [(2, 7, Ended::Withdrawn), (3, 5, Ended::Well), (8, 9, Ended::Open)];
+    assert_eq!(ended, expected);
+}
+
+#[test]
+fn a_timer_is_late_by_what_the_line_says_or_by_its_time() {
+    let text = "\
+ 0.000000       1  #0001   2 main     block    sleep 1s until=1.000000 k=1
+ 1.000300       2  #0002   0 kernel   fire     k=1 deadline=1.000000 cause=#0001
+ 2.000000       3  #0003   2 main     block    sleep 1s until=3.000000 k=2
+ 3.000000       4  #0004   0 kernel   fire     k=2 deadline=3.000000 cause=#0003
+ 4.000000       5  #0005   2 main     block    sleep 1s until=5.000000 k=3
+ 5.002000       6  #0006   0 kernel   fire     k=3 deadline=5.000000 cause=#0005 late=1.5ms
+";
+    let late: Vec<_> = lates(&read(text)).iter().map(|l| (l.set, l.fired, l.micros)).collect();
+    assert_eq!(late, [(0, 1, 300), (4, 5, 1500)]);
 }

@@ -7,6 +7,8 @@ pub mod life;
 pub mod model;
 pub mod page;
 pub mod perfetto;
+pub mod scopes;
 pub mod stuck;
 pub mod style;
 pub mod tables;
+pub mod waits;
