@@ -16,7 +16,8 @@
   say("sideways", root.scrollWidth - root.clientWidth);
 
   // A click on each of some runs shows its chain of causes, as the lines themselves have it.
-  const runs = timeline.lines.flatMap((line, n) => (/ run +cause=/.test(line) ? [n] : []));
+  const runs = [];
+  for (let n = 0; n < timeline.count; n++) if (/ run +cause=/.test(timeline.line(n))) runs.push(n);
   let wrong = 0;
   for (const n of runs.slice(0, 20)) {
     timeline.choose(n, true);
@@ -27,7 +28,7 @@
     canvas.dispatchEvent(new PointerEvent("pointerdown", at));
     canvas.dispatchEvent(new PointerEvent("pointerup", at));
     const shown = [...document.querySelectorAll("#details li button")];
-    const seq = /cause=#(\d+)/.exec(timeline.lines[timeline.view.chosen])?.[1];
+    const seq = /cause=#(\d+)/.exec(timeline.line(timeline.view.chosen))?.[1];
     if (timeline.view.chosen !== n || !shown[1]?.textContent.includes(`#${seq} `)) wrong++;
     if (shown.length !== timeline.chain(n).length) wrong++;
   }

@@ -5,19 +5,30 @@ use std::fmt::Write as _;
 use super::model::Trace;
 use super::perfetto::quoted;
 
-/// It draws, and it hears who looks.
-const SCRIPT: &str = concat!(include_str!("../timeline.js"), include_str!("../timeline_input.js"));
+/// One script, in the order in which its parts need each other.
+const SCRIPT: &str = concat!(
+    include_str!("../timeline/data.js"),
+    include_str!("../timeline/lanes.js"),
+    include_str!("../timeline/axis.js"),
+    include_str!("../timeline/draw.js"),
+    include_str!("../timeline/marks.js"),
+    include_str!("../timeline/arrows.js"),
+    include_str!("../timeline/panel.js"),
+    include_str!("../timeline/search.js"),
+    include_str!("../timeline/input.js"),
+    include_str!("../timeline/check.js"),
+);
 
 /// The page.
 pub fn page(trace: &Trace) -> String {
     let title = trace.header.as_deref().unwrap_or("a trace").trim_start_matches("#trace ");
     let parts = [
-        ("{{style}}", include_str!("../timeline.css").to_owned()),
+        ("{{style}}", include_str!("../timeline/page.css").to_owned()),
         ("{{script}}", SCRIPT.to_owned()),
         ("{{title}}", title.replace(['<', '&'], "_")),
         ("{{data}}", data(trace)),
     ];
-    let mut page = include_str!("../timeline.html").to_owned();
+    let mut page = include_str!("../timeline/page.html").to_owned();
     for (place, text) in parts {
         page = page.replace(place, &text);
     }

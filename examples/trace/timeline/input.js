@@ -1,57 +1,6 @@
-// ---- What was chosen ---------------------------------------------------------------------------
+// Pointer, keys and buttons.
 
-function choose(n, follow) {
-  view.chosen = n;
-  if (n >= 0) {
-    const all = chain(n);
-    const items = all.map((each, i) => {
-      const item = document.createElement("li");
-      const button = document.createElement("button");
-      button.textContent = (i ? "because " : "") + lines[each].trim();
-      button.addEventListener("click", () => choose(each, true));
-      item.append(button);
-      return item;
-    });
-    const list = document.createElement("ol");
-    list.append(...items);
-    const head = document.createElement("h2");
-    const steps = all.length - 1;
-    head.textContent = steps ? `Why, in ${steps} ${steps > 1 ? "steps" : "step"}` : "From outside";
-    details.replaceChildren(head, list);
-    if (follow) show(n);
-  }
-  draw();
-}
-
-// Moves the view to where an event is.
-function show(n) {
-  const span = view.to - view.from, lane = laneOf.get(taskOf[n]);
-  if (x(n) < view.from || x(n) > view.to) pan(x(n) - span / 2 - view.from);
-  const room = height - RULER;
-  if (tops[lane + 1] > view.top + room) view.top = tops[lane + 1] - room;
-  if (tops[lane] < view.top) view.top = tops[lane];
-}
-
-function pan(by) {
-  view.from += by;
-  view.to += by;
-  draw();
-}
-
-function scroll(by) {
-  const most = Math.max(0, tops.at(-1) + RULER + 8 - height);
-  view.top = Math.min(most, Math.max(0, view.top + by));
-  draw();
-}
-
-function zoom(by, around = (view.from + view.to) / 2) {
-  const least = view.axis === "time" ? 5 : 0.5;
-  const whole = lines.length ? x(lines.length - 1) - x(0) + 1 : 1;
-  const span = Math.min(Math.max((view.to - view.from) * by, least), whole * 1.5);
-  const share = (around - view.from) / (view.to - view.from);
-  [view.from, view.to] = [around - span * share, around + span * (1 - share)];
-  draw();
-}
+const tip = document.getElementById("tip");
 
 // The event of a lane that is nearest to a place on the stage.
 function nearest(a, b) {
@@ -68,8 +17,6 @@ function place(event) {
   const box = canvas.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top];
 }
-
-// ---- Pointer, keys, search ----------------------------------------------------------------------
 
 const pointers = new Map();
 let moved = false;
@@ -117,33 +64,11 @@ function hover(a, b) {
   const n = nearest(a, b);
   tip.hidden = n < 0;
   if (n < 0) return;
-  tip.textContent = lines[n].trim();
+  tip.textContent = line(n).trim();
   tip.style.left = `${Math.max(8, Math.min(a + 12, width - tip.offsetWidth - 8))}px`;
   const above = b + 18 + tip.offsetHeight > height;
   tip.style.top = `${above ? b - tip.offsetHeight - 8 : b + 16}px`;
 }
-
-const search = document.getElementById("search");
-function find(next) {
-  const wanted = search.value.trim().toLowerCase();
-  view.found = [];
-  if (wanted) lines.forEach((line, n) => line.toLowerCase().includes(wanted) && view.found.push(n));
-  const shown = document.getElementById("found");
-  shown.textContent = wanted ? `${view.found.length} found` : "";
-  if (next && view.found.length) {
-    choose(view.found.find((n) => n > view.chosen) ?? view.found[0], true);
-  }
-  draw();
-}
-search.addEventListener("input", () => find(false));
-search.addEventListener("keydown", (event) => {
-  if (event.key === "Enter") find(true);
-  if (event.key === "Escape") {
-    search.value = "";
-    find(false);
-    canvas.focus();
-  }
-});
 
 function axis() {
   const names = Object.keys(axes);
@@ -194,8 +119,8 @@ const keys = {
   0: showAll,
   t: axis,
   w: toggleArrows,
-  Home: () => lines.length && choose(0, true),
-  End: () => lines.length && choose(lines.length - 1, true),
+  Home: () => count && choose(0, true),
+  End: () => count && choose(count - 1, true),
 };
 document.addEventListener("keydown", (event) => {
   if (event.target === search || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -222,39 +147,3 @@ window.addEventListener("beforeprint", () => {
   showAll();
   paint();
 });
-
-// ---- For the check of this page -----------------------------------------------------------------
-
-// The same text as `trace lanes`, made from what this page draws.
-function laneText(page) {
-  const turns = [...new Set(turn)];
-  const column = new Map(turns.map((each, n) => [each, n]));
-  const rows = lanes.slice(1).map(({ id, name, pieces, events, end }) => {
-    const cells = new Array(turns.length).fill(" ");
-    for (const { state, from, to } of pieces) {
-      for (let n = column.get(turn[from]); n <= column.get(turn[to]); n++) {
-        if (cells[n] !== "#" || state === RUN) cells[n] = "#+."[state];
-      }
-    }
-    if (end >= 0) cells[column.get(turn[events[events.length - 1]])] = "x";
-    return [`${String(id).padStart(3)} ${name}`, cells.join("")];
-  });
-  const names = Math.max(0, ...rows.map(([name]) => name.length));
-  const columns = Math.max(10, page - names - 2);
-  let text = "# runs  + ready  . blocked  x ended, a column a turn\n";
-  for (let first = 0; first < turns.length; first += columns) {
-    const shown = turns.slice(first, first + columns);
-    let marks = "";
-    for (let n = 0; n < shown.length; n += 10) marks += String(shown[n]).padEnd(10);
-    text += `\n${"turn".padEnd(names)}  ${marks.trimEnd()}\n`;
-    for (const [name, cells] of rows) {
-      const part = cells.slice(first, first + columns);
-      if (part.trim()) text += `${name.padEnd(names)}  ${part.trimEnd()}\n`;
-    }
-  }
-  return text;
-}
-window.timeline = { view, lines, behind, chain, choose, point, laneText };
-
-all();
-measure();

@@ -1,0 +1,34 @@
+// Lanes: the kernel first, then one a task. The piece `p` of a life is in `state[p]` from the line
+// `from[p]` to the line `to[p]`; `events` are all lines of the task.
+
+const ROW = 15, ROWS = 3;
+
+const lanes = [];
+function addLane(id, name, flat, end) {
+  const each = (nth) => Int32Array.from({ length: flat.length / 3 }, (_, p) => flat[p * 3 + nth]);
+  const [state, from, to] = [each(0), each(1), each(2)];
+  // Below its bar: a row of notes, and rows of spans.
+  const said = { notes: [], spans: [], ends: [] };
+  lanes.push({ id, name, state, from, to, end, events: [], ...said });
+}
+addLane(0, "kernel", [], -1);
+for (const task of trace.tasks) addLane(...task);
+const laneOf = new Map(lanes.map((lane, n) => [lane.id, n]));
+for (let n = 0; n < count; n++) lanes[laneOf.get(taskOf[n])].events.push(n);
+
+// A span is below those that hold it. One that finds no row is not drawn.
+for (const [n, text] of trace.notes) lanes[laneOf.get(taskOf[n])].notes.push({ n, text });
+for (const [task, name, from, to] of trace.spans) {
+  const { ends, notes, spans } = lanes[laneOf.get(task)];
+  let row = 0;
+  while (ends[row] > from) row++;
+  if (row >= ROWS) continue;
+  ends[row] = to;
+  spans.push({ name, from, to, row: row + (notes.length ? 1 : 0) });
+}
+
+// How high it is below the bar of a lane.
+function below(n) {
+  const { notes, ends } = lanes[n];
+  return ((notes.length ? 1 : 0) + ends.length) * ROW;
+}
