@@ -150,16 +150,18 @@ const { readLine, Causes, Why } = (() => {
       return `${text[0].toUpperCase()}${text.slice(1)}.`;
     }
 
-    // The answer for the line at a place: a sentence, and the chain from that line on. `open` if
-    // the log does not say what is behind the last step.
-    function why(place) {
+    // The answer for the line at a place: a sentence, and the chain from that line on, `most` steps
+    // of it; `more` is how many are left out. `open` if the log does not say what is behind the
+    // last step.
+    function why(place, most = Infinity) {
       const chain = [];
       for (let n = place; n >= 0; n = behind(n)) chain.push(n);
-      const steps = chain.map((at, nth) => {
+      const steps = chain.slice(0, most).map((at, nth) => {
         const { seq, at: time } = read(at);
         return { place: at, seq, at: time, text: (nth ? "because " : "") + tell(at) };
       });
-      return { sentence: sentence(chain), steps, open: !fromOutside(read(chain.at(-1))) };
+      const open = !fromOutside(read(chain.at(-1)));
+      return { sentence: sentence(chain), steps, more: chain.length - steps.length, open };
     }
 
     return { why, wait: (text) => waitInWords(readLine(text)) };
@@ -218,7 +220,7 @@ const { readLine, Causes, Why } = (() => {
       case "block":
         return `${by} left the CPU to wait for ${waitInWords(line)}${site(line)}`;
       case "await":
-        return `${by} began to wait for ${waitInWords(line)}${site(line)}`;
+        return `${by} began to wait for ${waitInWords(line)}${site(line)} and ran on`;
       case "io":
         if (second !== "read") return `${by} wrote ${outcome} bytes on ${first}`;
         return outcome === "0" ? `${by} read the end of ${first}`
@@ -258,7 +260,7 @@ const { readLine, Causes, Why } = (() => {
       case "yield": return "its next turn";
       case "waker": case "foreign": return "a waker";
       case "outside": return `\`${second}\` from outside`;
-      case "parked": return `any of ${line.key("n") ?? ""} earlier waits`;
+      case "parked": return `any of ${line.key("n") ?? ""} waits`;
       default: {
         const holders = line.key("held-by");
         return holders === null ? `${first} ${second}`

@@ -1,7 +1,7 @@
 // Arrows between events: what woke a task, and the causes of the chosen line.
 
 function point(n) {
-  return [px(x(n)), laneTop(laneOf.get(taskOf[n])) + bar / 2];
+  return [px(x(n)), barTop(laneOf.get(taskOf[n])) + bar / 2];
 }
 
 function arrow(from, to, color, thick) {

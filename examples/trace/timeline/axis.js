@@ -17,7 +17,7 @@ const axes = {
     step: 1,
   },
 };
-const view = { axis: "turns", from: 0, to: 1, top: 0, chosen: -1, arrows: true, found: [] };
+const view = { axis: "turns", from: 0, to: 1, top: 0, chosen: -1, arrows: true, tree: false, found: [] };
 
 function seconds(micros) {
   return `${(micros / 1e6).toFixed(6).replace(/0{1,5}$/, "")} s`;

@@ -30,7 +30,9 @@ function laneText(page) {
   return text;
 }
 
-window.timeline = { view, count, line, behind, chain, choose, point, laneText };
+window.timeline = { view, count, line, behind, chain, choose, point, laneText, treeText, lanes, prose };
 
+// A wide page has room for the legend.
+if (innerWidth >= 900 && innerHeight >= 700) toggleLegend();
 all();
 measure();

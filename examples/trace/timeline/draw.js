@@ -5,7 +5,7 @@ const canvas = document.getElementById("lanes");
 const stage = document.getElementById("stage");
 const pen = canvas.getContext("2d");
 const COLORS = ["paper", "ink", "faint", "rule", "stripe", "run", "ready", "blocked", "outside",
-  "chosen", "span"];
+  "chosen", "span", "scope", "hit", "late"];
 let width = 0, height = 0, left = 120, bar = 26, tops = [], colors = {}, hatch = null;
 
 function measure() {
@@ -18,10 +18,10 @@ function measure() {
     colors[name] = style.getPropertyValue(`--${name}`).trim();
   }
   left = width < 600 ? 84 : 150;
-  const room = height - RULER - lanes.reduce((sum, _, n) => sum + below(n), 0);
+  const room = height - RULER - lanes.reduce((sum, _, n) => sum + above(n) + below(n), 0);
   bar = Math.max(26, Math.min(44, Math.floor(room / lanes.length)));
   tops = [0];
-  lanes.forEach((_, n) => tops.push(tops.at(-1) + bar + below(n)));
+  lanes.forEach((_, n) => tops.push(tops.at(-1) + above(n) + bar + below(n)));
   hatch = hatched(colors.ready);
   // At once: to set its size has emptied the canvas.
   paint();
@@ -46,6 +46,11 @@ function laneTop(n) {
   return RULER + tops[n] - view.top;
 }
 
+// Above the bar are the scopes.
+function barTop(n) {
+  return laneTop(n) + above(n);
+}
+
 // The lane at a height of the whole picture.
 function laneAt(y) {
   return firstOf(tops, (top) => top > y) - 1;
@@ -65,7 +70,7 @@ function paint() {
   pen.clearRect(0, 0, width, height);
   pen.fillStyle = colors.paper;
   pen.fillRect(0, 0, width, height);
-  pen.font = "12px system-ui, sans-serif";
+  pen.font = PLAIN;
   pen.textBaseline = "middle";
   const first = Math.max(0, laneAt(view.top));
   const last = Math.min(lanes.length - 1, laneAt(view.top + height - RULER));
@@ -76,7 +81,7 @@ function paint() {
   pen.rect(left, RULER, width - left, height - RULER);
   pen.clip();
   for (let n = first; n <= last; n++) {
-    detail(n, laneTop(n));
+    detail(n, barTop(n));
   }
   found();
   if (view.arrows) wakes(first, last);
@@ -89,12 +94,12 @@ function paint() {
 function background(n) {
   if (n % 2) {
     pen.fillStyle = colors.stripe;
-    pen.fillRect(0, laneTop(n), width, bar + below(n));
+    pen.fillRect(0, laneTop(n), width, above(n) + bar + below(n));
   }
 }
 
 function label(n) {
-  const y = laneTop(n), high = bar + below(n);
+  const y = laneTop(n), high = above(n) + bar + below(n);
   if (y + high < RULER) return;
   pen.fillStyle = n % 2 ? colors.stripe : colors.paper;
   pen.fillRect(0, y, left - 1, high);
@@ -102,13 +107,7 @@ function label(n) {
   pen.fillStyle = chosen ? colors.chosen : colors.ink;
   pen.textAlign = "left";
   const text = n ? `${lanes[n].id} ${lanes[n].name}` : "kernel";
-  pen.fillText(shortened(text, left - 18), 10, y + bar / 2);
-}
-
-function shortened(text, most) {
-  if (pen.measureText(text).width <= most) return text;
-  while (text && pen.measureText(text + "…").width > most) text = text.slice(0, -1);
-  return text + "…";
+  pen.fillText(wholeName(text, left - 18), 10, barTop(n) + bar / 2);
 }
 
 function scroll(by) {

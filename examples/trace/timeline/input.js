@@ -86,6 +86,12 @@ function toggleArrows() {
   draw();
 }
 
+function toggleLegend() {
+  const legend = document.getElementById("legend");
+  legend.hidden = !legend.hidden;
+  document.getElementById("names").setAttribute("aria-pressed", !legend.hidden);
+}
+
 function showAll() {
   all();
   draw();
@@ -119,6 +125,8 @@ const keys = {
   0: showAll,
   t: axis,
   w: toggleArrows,
+  g: toggleTree,
+  "?": toggleLegend,
   Home: () => count && choose(0, true),
   End: () => count && choose(count - 1, true),
 };
@@ -141,6 +149,8 @@ document.getElementById("in").addEventListener("click", keys["+"]);
 document.getElementById("out").addEventListener("click", keys["-"]);
 document.getElementById("all").addEventListener("click", showAll);
 document.getElementById("arrows").addEventListener("click", toggleArrows);
+document.getElementById("grow").addEventListener("click", toggleTree);
+document.getElementById("names").addEventListener("click", toggleLegend);
 new ResizeObserver(measure).observe(stage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", measure);
 window.addEventListener("beforeprint", () => {

@@ -29,6 +29,6 @@ for (const [task, name, from, to] of trace.spans) {
 
 // How high it is below the bar of a lane.
 function below(n) {
-  const { notes, ends } = lanes[n];
-  return ((notes.length ? 1 : 0) + ends.length) * ROW;
+  const { notes, ends, waitRows } = lanes[n];
+  return (waitRows + (notes.length ? 1 : 0) + ends.length) * ROW;
 }

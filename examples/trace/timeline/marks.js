@@ -2,8 +2,11 @@
 
 // The lane `n`, its bar from `y`.
 function detail(n, y) {
+  ground = n % 2 ? colors.stripe : colors.paper;
   life(n, y);
-  said(n, y + bar - 3);
+  waits(n, y + bar / 2, y + bar - 3);
+  scopes(n, y - above(n), y + bar - 2);
+  said(n, y + bar - 3 + lanes[n].waitRows * ROW);
 }
 
 function life(n, y) {
@@ -16,7 +19,7 @@ function life(n, y) {
     if (state[p] === BLOCKED) {
       pen.fillStyle = colors.blocked;
       pen.fillRect(a, middle - 1, Math.max(b - a, 1), 2);
-      waits(line(from[p]), Math.max(a, left), b, middle);
+      inBar(n, from[p], Math.max(a, left), Math.min(b, width), middle);
     } else if (state[p] === READY) {
       if (b < lastReady + 1) continue;
       lastReady = b;
@@ -48,28 +51,25 @@ function life(n, y) {
   if (!n) outside(events, middle);
 }
 
-// What a task waits for, where there is room to say it.
-function waits(block, a, b, middle) {
-  if (b - a < 70) return;
-  const what = / block +(\S+(?: [^= ]+(?= |$))*)/.exec(block);
-  if (!what) return;
-  pen.font = "11px system-ui, sans-serif";
+// What a task waits for, above the line, where there is room to say it and no row says it.
+function inBar(n, block, a, b, middle) {
+  if (b - a < 30) return;
+  const { waits } = lanes[n];
+  const wait = waits[firstOf(waits, ({ from }) => from >= block)];
+  if (wait?.from === block && wait.row >= 0) return;
+  pen.font = SMALL;
+  const text = whole(waitName(block), b - a - 8);
   pen.textAlign = "center";
-  const text = shortened(what[1], b - a - 12);
-  if (text.length > 3) {
-    const half = pen.measureText(text).width / 2 + 4;
-    pen.clearRect((a + b) / 2 - half, middle - 2, half * 2, 4);
-    pen.fillStyle = colors.faint;
-    pen.fillText(text, (a + b) / 2, middle + 1);
-  }
-  pen.font = "12px system-ui, sans-serif";
+  pen.fillStyle = colors.faint;
+  pen.fillText(text, (a + b) / 2, middle - 9);
+  pen.font = PLAIN;
 }
 
 // What the program says of itself: its spans as thin bars, its notes as marks, with their names
 // where there is room.
 function said(n, y) {
   const { spans, notes } = lanes[n];
-  pen.font = "11px system-ui, sans-serif";
+  pen.font = SMALL;
   pen.textAlign = "left";
   for (const { name, from, to, row } of spans) {
     if (x(to) < view.from || x(from) > view.to) continue;
@@ -80,7 +80,7 @@ function said(n, y) {
     pen.fillRect(a, top, Math.max(b - a, 2), ROW - 2);
     pen.globalAlpha = 1;
     pen.fillRect(a, top, 2, ROW - 2);
-    write(name, Math.max(a, left) + 5, Math.min(b, width) - 3, top);
+    write(name, Math.max(a, left) + 5, Math.min(b, width) - 3, top + ROW / 2 - 1);
   }
   const shown = notes.filter(({ n }) => x(n) >= view.from && x(n) <= view.to);
   for (const [i, { n, text }] of shown.entries()) {
@@ -89,15 +89,9 @@ function said(n, y) {
     pen.beginPath();
     for (const [dx, dy] of [[-3, 6], [0, 2], [3, 6], [0, 10]]) pen.lineTo(a + dx, y + dy);
     pen.fill();
-    write(text, a + 5, end, y);
+    write(text, a + 5, end, y + ROW / 2 - 1);
   }
-  pen.font = "12px system-ui, sans-serif";
-}
-
-function write(text, from, to, top) {
-  if (to - from < 18) return;
-  pen.fillStyle = colors.ink;
-  pen.fillText(shortened(text, to - from), from, top + ROW / 2 - 1);
+  pen.font = PLAIN;
 }
 
 // The events of a run, as ticks in its bar.

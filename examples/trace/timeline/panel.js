@@ -1,27 +1,63 @@
-// What was chosen: its chain of causes, below the lanes.
+// Below the lanes: why the chosen line is there, in sentences and in the lines of the log.
 
-const details = document.getElementById("details");
+const STEPS = 200;
+const whyBox = document.getElementById("why");
+
+// The place of an event, or -1. Where no line is missing, its number says it.
+function placeOf(seq) {
+  const seqOf = (n) => readLine(line(n)).seq;
+  if (!count) return -1;
+  const guess = seq - seqOf(0);
+  if (guess >= 0 && guess < count && seqOf(guess) === seq) return guess;
+  let [from, to] = [0, count];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (seqOf(middle) >= seq) to = middle;
+    else from = middle + 1;
+  }
+  return from < count && seqOf(from) === seq ? from : -1;
+}
+
+// By the line that ends a wait, the line that began it.
+let begun = null;
+function blockOf(_, end) {
+  begun ??= new Map(lanes.flatMap(({ waits }) => waits.map(({ from, to }) => [to, from])));
+  return begun.get(end) ?? -1;
+}
+
+const prose = Why({ line, behind: (n) => behind[n], find: placeOf, block: blockOf });
+
+function make(name, className, text) {
+  return Object.assign(document.createElement(name), { className, textContent: text });
+}
+
+// A row that leads to a line.
+function row(n, ...parts) {
+  const button = document.createElement("button");
+  button.append(...parts);
+  button.addEventListener("click", () => choose(n, true));
+  const item = document.createElement("li");
+  item.append(button);
+  return item;
+}
+
+function tellWhy(n) {
+  const { sentence, steps, more, open } = prose.why(n, STEPS);
+  const list = document.createElement("ol");
+  list.append(...steps.map(({ place, text }, nth) => row(place,
+    make("span", "step", nth ? text : text[0].toUpperCase() + text.slice(1)),
+    make("span", "line", line(place).trim()))));
+  const rest = more ? `and ${more} steps before` : open ? "The trace does not say what is behind that." : "";
+  whyBox.replaceChildren(make("p", "sentence", sentence), list, make("p", "hint", rest));
+}
 
 function choose(n, follow) {
   view.chosen = n;
   if (n >= 0) {
-    const all = chain(n);
-    const items = all.map((each, i) => {
-      const item = document.createElement("li");
-      const button = document.createElement("button");
-      button.textContent = (i ? "because " : "") + line(each).trim();
-      button.addEventListener("click", () => choose(each, true));
-      item.append(button);
-      return item;
-    });
-    const list = document.createElement("ol");
-    list.append(...items);
-    const head = document.createElement("h2");
-    const steps = all.length - 1;
-    head.textContent = steps ? `Why, in ${steps} ${steps > 1 ? "steps" : "step"}` : "From outside";
-    details.replaceChildren(head, list);
+    tellWhy(n);
     if (follow) show(n);
   }
+  if (view.tree) growTree();
   draw();
 }
 

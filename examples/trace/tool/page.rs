@@ -4,16 +4,23 @@ use std::fmt::Write as _;
 
 use super::model::Trace;
 use super::perfetto::quoted;
+use super::scopes::scopes;
+use super::waits::{lates, waits};
 
 /// One script, in the order in which its parts need each other.
 const SCRIPT: &str = concat!(
     include_str!("../timeline/data.js"),
     include_str!("../timeline/lanes.js"),
     include_str!("../timeline/axis.js"),
+    include_str!("../why.js"),
+    include_str!("../timeline/labels.js"),
+    include_str!("../timeline/scopes.js"),
+    include_str!("../timeline/waits.js"),
     include_str!("../timeline/draw.js"),
     include_str!("../timeline/marks.js"),
     include_str!("../timeline/arrows.js"),
     include_str!("../timeline/panel.js"),
+    include_str!("../timeline/tree.js"),
     include_str!("../timeline/search.js"),
     include_str!("../timeline/input.js"),
     include_str!("../timeline/check.js"),
@@ -65,7 +72,15 @@ fn data(trace: &Trace) -> String {
     let notes = (0..trace.lines.len()).filter(|n| trace.lines[*n].verb == "note");
     let notes = notes.map(|n| format!("[{n},{}]", quoted(trace.lines[n].detail())));
     let [spans, notes] = [spans.collect::<Vec<_>>(), notes.collect()].map(|list| list.join(","));
+    let each = |list: Vec<[usize; 3]>| {
+        let each = list.iter().map(|[from, to, how]| format!("[{from},{to},{how}]"));
+        each.collect::<Vec<_>>().join(",")
+    };
+    let scopes = scopes(trace).iter().map(|each| [each.from, each.to, each.left as usize]).collect();
+    let waits = waits(trace).iter().map(|each| [each.from, each.to, each.ended as usize]).collect();
+    let lates = lates(trace).into_iter().map(|each| [each.set, each.fired, each.micros as usize]);
+    let [scopes, waits, lates] = [scopes, waits, lates.collect()].map(each);
     let columns = format!(r#""at":[{at}],"turn":[{turn}],"task":[{task}],"behind":[{behind}]"#);
-    let said = format!(r#""spans":[{spans}],"notes":[{notes}]"#);
+    let said = format!(r#""spans":[{spans}],"notes":[{notes}],"scopes":[{scopes}],"waits":[{waits}],"lates":[{lates}]"#);
     format!(r#"{{"lines":[{lines}],{columns},"tasks":[{tasks}],{said}}}"#)
 }
