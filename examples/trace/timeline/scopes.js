@@ -22,7 +22,10 @@ for (const lane of lanes) Object.assign(lane, { scopes: [], brackets: 0 });
 for (const [from, to, left] of trace.scopes) {
   lanes[laneOf.get(taskOf[from])].scopes.push({ from, to, left, a: 0, b: 0 });
 }
-for (const lane of lanes) lane.brackets = layScopes(lane.scopes);
+for (const lane of lanes) {
+  lane.brackets = layScopes(lane.scopes);
+  reach(lane.scopes);
+}
 
 // How high it is above the bar of a lane.
 function above(n) {
@@ -39,9 +42,8 @@ function scopeName(n) {
 function scopes(n, y, end) {
   pen.font = SMALL;
   let last = [];
-  for (const scope of lanes[n].scopes) {
+  for (const scope of inView(lanes[n].scopes)) {
     const { from, to, left: how, row, outer } = scope;
-    if (x(to) < view.from || x(from) > view.to) continue;
     // Those that open or close together still nest.
     scope.a = Math.max(px(x(from)), outer ? outer.a + 3 : -Infinity);
     scope.b = Math.min(px(x(to)), outer ? outer.b - 3 : Infinity);
