@@ -25,7 +25,7 @@ function doing(lane, n) {
 // armed. A server makes it when it begins, and arms it in each of its waits.
 function phaseOf({ events }, n) {
   const last = firstOf(events, (event) => event > n) - 1;
-  const first = events.slice(0, LOOK).map((event) => readLine(line(event)));
+  const first = Array.from(events.slice(0, LOOK), (event) => readLine(line(event)));
   const its = first.find(({ op }) => op === "connection_deadline")?.outcome;
   for (let e = last; its && e >= 0 && e > last - LOOK; e--) {
     const { verb, word, key } = readLine(line(events[e]));
