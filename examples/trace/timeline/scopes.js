@@ -52,7 +52,7 @@ function scopes(n, y, end) {
     if (scope.b < (last[row] ?? -9) + 1) continue;
     last[row] = scope.b;
     bracket(scope, y + row * BRACKET + 7, end);
-    const text = scope.b - scope.a > 40 ? scopeName(from) : "";
+    const text = scope.b - scope.a > 24 ? scopeName(from) : "";
     const timer = lates.get(from), top = y + row * BRACKET + 7;
     const right = timer ? px(xOfTime(at[timer.fired] - timer.micros)) : scope.b;
     const flagged = how === DEADLINE || how === INTERRUPT;
@@ -61,9 +61,10 @@ function scopes(n, y, end) {
   pen.font = PLAIN;
 }
 
-// A name on a line.
+// A name on a line; where there is no room for all of it, its second word says more than the first.
 function named(text, from, to, middle) {
-  const shown = whole(text, to - from);
+  const fits = (part) => part && pen.measureText(part).width <= to - from;
+  const shown = [text, text.split(" ")[1]].find(fits) ?? "";
   if (!shown) return;
   const long = pen.measureText(shown).width;
   erase(from - 3, middle - 6, long + 6, 12);
