@@ -1,7 +1,7 @@
 // Runs inside a timeline page: uses it as a reader would, and tells the page around it what it
 // found. `check.sh` appends it to a page and reads the report.
 "use strict";
-{
+opened.then(() => {
   // The page has been read and painted: milliseconds since it began to load.
   const painted = Math.round(performance.now());
   const report = [];
@@ -51,4 +51,4 @@
 
   // To the page around this one, which has room for it.
   window.parent.postMessage(`REPORT\n${report.join("\n")}\nLANES\n${timeline.laneText(100)}END\n`, "*");
-}
+});

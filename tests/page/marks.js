@@ -1,6 +1,6 @@
 // Runs inside a timeline page: reports what it draws and says. `marks.sh` compares it with the log.
 "use strict";
-{
+opened.then(() => {
   const { timeline } = window;
   const seq = (n) => `#${String(readLine(timeline.line(n)).seq).padStart(4, "0")}`;
   const report = [];
@@ -42,4 +42,4 @@
   const shown = document.createElement("pre");
   shown.textContent = `MARKS\n${report.join("\n")}\nEND\n`;
   document.body.append(shown);
-}
+});

@@ -1,7 +1,7 @@
 // Arrows between events: what woke a task, and the causes of the chosen line.
 
 function point(n) {
-  return [px(x(n)), barTop(laneOf.get(taskOf[n])) + bar / 2];
+  return [px(x(n)), middleOf(laneOfLine[n])];
 }
 
 function arrow(from, to, color, thick) {
@@ -21,9 +21,9 @@ function arrow(from, to, color, thick) {
 }
 
 // From what woke a task to its run, where there are few enough to tell them apart.
-function wakes(first, last) {
+function wakes(clear) {
   const shown = [];
-  for (let n = first; n <= last; n++) {
+  for (const n of clear) {
     const { state, from, to } = lanes[n];
     const begin = firstOf(to, (end) => x(end) >= view.from);
     for (let p = begin; p < from.length && x(from[p]) <= view.to; p++) {
@@ -40,7 +40,7 @@ function wakes(first, last) {
 }
 
 function causes(n) {
-  const all = chain(n);
+  const all = chain(n).slice(0, STEPS);
   for (let i = all.length - 1; i > 0; i--) arrow(all[i], all[i - 1], colors.chosen, 2);
   for (const each of all) {
     const [a, b] = point(each);

@@ -10,16 +10,20 @@ for (let from = 0; from < count;) {
 }
 const axes = {
   turns: { of: byTurn, label: (x) => `turn ${Math.floor(x)}`, step: 1 },
-  time: { of: Float64Array.from(at), label: seconds, step: 0 },
+  time: { of: at, label: shortSeconds, step: 0 },
   events: {
     of: Float64Array.from({ length: count }, (_, n) => n),
     label: (x) => `#${Math.round(x) + 1}`,
     step: 1,
   },
 };
-const view = { axis: "turns", from: 0, to: 1, top: 0, chosen: -1, arrows: true, tree: false, found: [] };
+// On a virtual clock nothing takes time.
+const view = {
+  axis: trace.clock === "real" ? "time" : "turns", from: 0, to: 1, top: 0,
+  chosen: -1, arrows: true, tree: false, found: [], range: null,
+};
 
-function seconds(micros) {
+function shortSeconds(micros) {
   return `${(micros / 1e6).toFixed(6).replace(/0{1,5}$/, "")} s`;
 }
 
@@ -91,4 +95,27 @@ function zoom(by, around = (view.from + view.to) / 2) {
   const share = (around - view.from) / (view.to - view.from);
   [view.from, view.to] = [around - span * share, around + span * (1 - share)];
   draw();
+}
+
+// The place of an event, with a fraction between two, for a value of the axis; and back.
+function placeAt(value) {
+  const { of } = axes[view.axis], n = firstOf(of, (each) => each > value) - 1;
+  if (n < 0 || n >= count - 1) return Math.min(Math.max(n, 0), count - 1);
+  return n + (value - of[n]) / (of[n + 1] - of[n]);
+}
+
+function valueAt(place) {
+  const { of } = axes[view.axis], n = Math.floor(place);
+  return n >= count - 1 ? of[count - 1] : of[n] + (place - n) * (of[n + 1] - of[n]);
+}
+
+// The next axis. What is in view stays there, and so does the range.
+function turnAxis() {
+  const names = Object.keys(axes);
+  const isAll = !count || (view.from <= x(0) && view.to >= x(count - 1));
+  const ends = [view.from, view.to].map(placeAt), range = view.range?.map(placeAt);
+  view.axis = names[(names.indexOf(view.axis) + 1) % names.length];
+  if (!isAll) [view.from, view.to] = ends.map(valueAt);
+  if (isAll || view.to <= view.from) all();
+  if (range) select(...range.map(valueAt));
 }

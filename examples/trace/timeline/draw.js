@@ -1,12 +1,16 @@
 // The frame of a paint: sizes, colours, the lanes in view.
 
-const RULER = 26;
+const RULER = 26, BAND = 22, STRIP = 3 * BAND + 4;
+// The lanes begin below the ruler and the strip.
+const TOP = RULER + STRIP;
+// The head of a group is at least so high, and at most.
+const GROUP = [46, 110];
 const canvas = document.getElementById("lanes");
 const stage = document.getElementById("stage");
 const pen = canvas.getContext("2d");
 const COLORS = ["paper", "ink", "faint", "rule", "stripe", "run", "ready", "blocked", "outside",
-  "chosen", "span", "scope", "hit", "late"];
-let width = 0, height = 0, left = 120, bar = 26, tops = [], colors = {}, hatch = null;
+  "chosen", "span", "scope", "hit", "late", "soft", "rest"];
+let width = 0, height = 0, left = 120, bar = 26, groupHigh = 46, tops = [], colors = {}, hatch = null, tint = null;
 
 function measure() {
   const scale = window.devicePixelRatio || 1;
@@ -17,20 +21,27 @@ function measure() {
   for (const name of COLORS) {
     colors[name] = style.getPropertyValue(`--${name}`).trim();
   }
-  left = width < 600 ? 84 : 150;
-  const room = height - RULER - lanes.reduce((sum, _, n) => sum + above(n) + below(n), 0);
-  bar = Math.max(26, Math.min(44, Math.floor(room / lanes.length)));
+  left = width < 600 ? 104 : 150;
+  const rest = ({ lane }) => (lane < 0 ? 0 : above(lane) + below(lane));
+  const room = height - TOP - rows.reduce((sum, row) => sum + rest(row), 0);
+  bar = Math.max(26, Math.min(44, Math.floor(room / rows.length)));
+  groupHigh = Math.max(GROUP[0], Math.min(GROUP[1], Math.floor(room / rows.length)));
   tops = [0];
-  lanes.forEach((_, n) => tops.push(tops.at(-1) + above(n) + bar + below(n)));
-  hatch = hatched(colors.ready);
+  for (const row of rows) tops.push(tops.at(-1) + (row.group ? groupHigh : bar + rest(row)));
+  hatch = hatched(colors.ready, null);
+  tint = hatched(colors.ready, colors.soft);
   // At once: to set its size has emptied the canvas.
   paint();
 }
 
-function hatched(color) {
+function hatched(color, ground) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
   const it = tile.getContext("2d");
+  if (ground) {
+    it.fillStyle = ground;
+    it.fillRect(0, 0, 6, 6);
+  }
   it.strokeStyle = color;
   it.lineWidth = 1.6;
   it.beginPath();
@@ -42,17 +53,23 @@ function hatched(color) {
   return pen.createPattern(tile, "repeat");
 }
 
-function laneTop(n) {
-  return RULER + tops[n] - view.top;
+function rowTop(r) {
+  return TOP + tops[r] - view.top;
 }
 
 // Above the bar are the scopes.
 function barTop(n) {
-  return laneTop(n) + above(n);
+  const r = rowOf[n];
+  return rowTop(r) + (rows[r].group ? 0 : above(n));
 }
 
-// The lane at a height of the whole picture.
-function laneAt(y) {
+// Where the events of a lane are: in the middle of its bar, or of its group.
+function middleOf(n) {
+  return barTop(n) + (rows[rowOf[n]].group ? groupHigh : bar) / 2;
+}
+
+// The row at a height of the whole picture.
+function rowAt(y) {
   return firstOf(tops, (top) => top > y) - 1;
 }
 
@@ -72,46 +89,63 @@ function paint() {
   pen.fillRect(0, 0, width, height);
   pen.font = PLAIN;
   pen.textBaseline = "middle";
-  const first = Math.max(0, laneAt(view.top));
-  const last = Math.min(lanes.length - 1, laneAt(view.top + height - RULER));
-  for (let n = first; n <= last; n++) background(n);
+  const first = Math.max(0, rowAt(view.top));
+  const last = Math.min(rows.length - 1, rowAt(view.top + height - TOP));
+  for (let r = first; r <= last; r++) background(r);
   grid();
   pen.save();
   pen.beginPath();
-  pen.rect(left, RULER, width - left, height - RULER);
+  pen.rect(left, TOP, width - left, height - TOP);
   pen.clip();
-  for (let n = first; n <= last; n++) {
-    detail(n, barTop(n));
-  }
+  const clear = [];
+  for (let r = first; r <= last; r++) if (drawRow(r)) clear.push(rows[r].lane);
   found();
-  if (view.arrows) wakes(first, last);
+  if (view.arrows) wakes(clear);
   if (view.chosen >= 0) causes(view.chosen);
   pen.restore();
-  for (let n = first; n <= last; n++) label(n);
+  for (let r = first; r <= last; r++) label(r);
+  strip();
   ruler();
+  drawRange();
 }
 
-function background(n) {
-  if (n % 2) {
+// Whether it shows each event.
+function drawRow(r) {
+  const { lane, group } = rows[r], y = rowTop(r), high = tops[r + 1] - tops[r];
+  if (group) densityOfGroup(group, y, high);
+  else if (lane ? isDense(lane) : kernelIsDense()) {
+    if (lane) densityOfLane(lane, y, high);
+    else densityOfKernel(y, high);
+  } else {
+    detail(lane, barTop(lane));
+    return true;
+  }
+  return false;
+}
+
+function background(r) {
+  if (r % 2) {
     pen.fillStyle = colors.stripe;
-    pen.fillRect(0, laneTop(n), width, above(n) + bar + below(n));
+    pen.fillRect(0, rowTop(r), width, tops[r + 1] - tops[r]);
   }
 }
 
-function label(n) {
-  const y = laneTop(n), high = above(n) + bar + below(n);
-  if (y + high < RULER) return;
-  pen.fillStyle = n % 2 ? colors.stripe : colors.paper;
+function label(r) {
+  const y = rowTop(r), high = tops[r + 1] - tops[r], { lane, group } = rows[r];
+  if (y + high < TOP) return;
+  pen.fillStyle = r % 2 ? colors.stripe : colors.paper;
   pen.fillRect(0, y, left - 1, high);
-  const chosen = view.chosen >= 0 && lanes[n].id === taskOf[view.chosen];
+  const chosen = view.chosen >= 0 && rowOf[laneOfLine[view.chosen]] === r;
   pen.fillStyle = chosen ? colors.chosen : colors.ink;
   pen.textAlign = "left";
-  const text = n ? `${lanes[n].id} ${lanes[n].name}` : "kernel";
-  pen.fillText(wholeName(text, left - 18), 10, barTop(n) + bar / 2);
+  // The tasks of a group that is open stand below it.
+  const from = lane > 0 && groupOf[lane] ? 22 : 10;
+  const middle = group ? y + high / 2 : barTop(lane) + bar / 2;
+  pen.fillText(wholeName(rowName(rows[r]), left - from - 8), from, middle);
 }
 
 function scroll(by) {
-  const most = Math.max(0, tops.at(-1) + RULER + 8 - height);
+  const most = Math.max(0, tops.at(-1) + TOP + 8 - height);
   view.top = Math.min(most, Math.max(0, view.top + by));
   draw();
 }

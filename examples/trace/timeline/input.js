@@ -2,15 +2,24 @@
 
 const tip = document.getElementById("tip");
 
-// The event of a lane that is nearest to a place on the stage.
+// The event of a row that is nearest to a place on the stage.
 function nearest(a, b) {
-  const n = laneAt(b - RULER + view.top);
-  if (a < left || b < RULER || !lanes[n] || !lanes[n].events.length) return -1;
-  const value = view.from + ((a - left) / (width - left)) * (view.to - view.from);
-  const { events } = lanes[n];
-  const right = firstOf(events, (event) => x(event) >= value);
-  const near = [events[right - 1], events[right]].filter((event) => event !== undefined);
-  return near.sort((p, q) => Math.abs(x(p) - value) - Math.abs(x(q) - value))[0];
+  const r = rowAt(b - TOP + view.top);
+  if (a < left || b < TOP || !rows[r]) return -1;
+  const value = valueOf(a);
+  let best = -1;
+  for (const { events } of lanesOf(rows[r]).map((n) => lanes[n])) {
+    const right = firstOf(events, (event) => x(event) >= value);
+    for (const n of events.subarray(Math.max(0, right - 1), right + 1)) {
+      if (best < 0 || Math.abs(x(n) - value) < Math.abs(x(best) - value)) best = n;
+    }
+  }
+  return best;
+}
+
+// What a place across stands for.
+function valueOf(a) {
+  return view.from + ((Math.max(a, left) - left) / (width - left)) * (view.to - view.from);
 }
 
 function place(event) {
@@ -18,12 +27,23 @@ function place(event) {
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
+// A click on the name of a group folds or unfolds it; any other one chooses an event.
+function click(a, b) {
+  const row = b < TOP ? null : rows[rowAt(b - TOP + view.top)];
+  if (a < left && row?.group) fold(row.group);
+  else if (b < TOP) select(null, null);
+  else choose(nearest(a, b), false);
+}
+
 const pointers = new Map();
-let moved = false;
+let moved = false, ranges = false;
 canvas.addEventListener("pointerdown", (event) => {
   canvas.setPointerCapture(event.pointerId);
   pointers.set(event.pointerId, place(event));
   moved = false;
+  // In the strip, or with Shift, a range.
+  const [a, b] = place(event);
+  ranges = a >= left && (b < TOP || event.shiftKey);
 });
 canvas.addEventListener("pointermove", (event) => {
   const [a, b] = place(event);
@@ -36,6 +56,7 @@ canvas.addEventListener("pointermove", (event) => {
     moved = true;
   } else if (moved || Math.hypot(a - before[0], b - before[1]) > 4) {
     moved = true;
+    if (ranges) return select(valueOf(before[0]), valueOf(a));
     pan(((before[0] - a) / (width - left)) * (view.to - view.from));
     scroll(before[1] - b);
   } else return;
@@ -44,7 +65,7 @@ canvas.addEventListener("pointermove", (event) => {
 });
 canvas.addEventListener("pointerup", (event) => {
   pointers.delete(event.pointerId);
-  if (!moved) choose(nearest(...place(event)), false);
+  if (!moved) click(...place(event));
 });
 canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
 canvas.addEventListener("pointerleave", () => (tip.hidden = true));
@@ -71,13 +92,14 @@ function hover(a, b) {
 }
 
 function axis() {
-  const names = Object.keys(axes);
-  const middle = view.chosen >= 0 ? view.chosen : -1;
-  view.axis = names[(names.indexOf(view.axis) + 1) % names.length];
-  document.getElementById("axis").textContent = `Axis: ${view.axis}`;
-  all();
-  if (middle >= 0) show(middle);
+  turnAxis();
+  sayAxis();
+  if (view.chosen >= 0) show(view.chosen);
   draw();
+}
+
+function sayAxis() {
+  document.getElementById("axis").textContent = `Axis: ${view.axis}`;
 }
 
 function toggleArrows() {
@@ -100,17 +122,22 @@ function showAll() {
 // The next event of the same task, or the nearest of another one.
 function walk(by) {
   if (view.chosen < 0) return choose(0, true);
-  const { events } = lanes[laneOf.get(taskOf[view.chosen])];
-  const next = events[events.indexOf(view.chosen) + by];
+  const { events } = lanes[laneOfLine[view.chosen]];
+  const next = events[firstOf(events, (n) => n >= view.chosen) + by];
   if (next !== undefined) choose(next, true);
 }
 
+// In the next row, the first event that is not earlier, or the last.
 function climb(by) {
   if (view.chosen < 0) return choose(0, true);
-  const other = lanes[laneOf.get(taskOf[view.chosen]) + by];
-  if (!other || !other.events.length) return;
-  const n = firstOf(other.events, (event) => event >= view.chosen);
-  choose(other.events[Math.min(n, other.events.length - 1)], true);
+  let r = rowOf[laneOfLine[view.chosen]] + by;
+  while (rows[r]?.group && !rows[r].group.folded) r += by;
+  if (!rows[r]) return;
+  const near = lanesOf(rows[r]).map((n) => lanes[n].events).filter((events) => events.length);
+  const next = near.map((events) => events[firstOf(events, (n) => n >= view.chosen)] ?? -1);
+  const later = next.filter((n) => n >= 0);
+  if (later.length) choose(Math.min(...later), true);
+  else if (near.length) choose(Math.max(...near.map((events) => events.at(-1))), true);
 }
 
 const keys = {
@@ -126,6 +153,13 @@ const keys = {
   t: axis,
   w: toggleArrows,
   g: toggleTree,
+  f: foldChosen,
+  b: () => selectEnd(0),
+  e: () => selectEnd(1),
+  z: zoomToRange,
+  Escape: () => select(null, null),
+  PageUp: () => scroll(TOP - height),
+  PageDown: () => scroll(height - TOP),
   "?": toggleLegend,
   Home: () => count && choose(0, true),
   End: () => count && choose(count - 1, true),
@@ -151,6 +185,7 @@ document.getElementById("all").addEventListener("click", showAll);
 document.getElementById("arrows").addEventListener("click", toggleArrows);
 document.getElementById("grow").addEventListener("click", toggleTree);
 document.getElementById("names").addEventListener("click", toggleLegend);
+document.getElementById("fold").addEventListener("click", foldChosen);
 new ResizeObserver(measure).observe(stage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", measure);
 window.addEventListener("beforeprint", () => {

@@ -4,17 +4,25 @@
 const ROW = 15, ROWS = 3;
 
 const lanes = [];
-function addLane(id, name, flat, end) {
-  const each = (nth) => Int32Array.from({ length: flat.length / 3 }, (_, p) => flat[p * 3 + nth]);
-  const [state, from, to] = [each(0), each(1), each(2)];
+const none = new Int32Array(0);
+function addLane(id, name, end, state, from, to) {
   // Below its bar: a row of notes, and rows of spans.
   const said = { notes: [], spans: [], ends: [] };
-  lanes.push({ id, name, state, from, to, end, events: [], ...said });
+  lanes.push({ id, name, state, from, to, end, events: none, ...said });
 }
-addLane(0, "kernel", [], -1);
+addLane(0, "kernel", -1, none, none, none);
 for (const task of trace.tasks) addLane(...task);
 const laneOf = new Map(lanes.map((lane, n) => [lane.id, n]));
-for (let n = 0; n < count; n++) lanes[laneOf.get(taskOf[n])].events.push(n);
+
+// The lane of each line, and the lines of each lane.
+const laneOfLine = Int32Array.from(taskOf, (id) => laneOf.get(id));
+{
+  const sizes = new Int32Array(lanes.length);
+  for (const n of laneOfLine) sizes[n]++;
+  for (const [n, lane] of lanes.entries()) lane.events = new Int32Array(sizes[n]);
+  sizes.fill(0);
+  for (let n = 0; n < count; n++) lanes[laneOfLine[n]].events[sizes[laneOfLine[n]]++] = n;
+}
 
 // A span is below those that hold it. One that finds no row is not drawn.
 for (const [n, text] of trace.notes) lanes[laneOf.get(taskOf[n])].notes.push({ n, text });

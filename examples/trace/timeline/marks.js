@@ -2,7 +2,7 @@
 
 // The lane `n`, its bar from `y`.
 function detail(n, y) {
-  ground = n % 2 ? colors.stripe : colors.paper;
+  ground = rowOf[n] % 2 ? colors.stripe : colors.paper;
   life(n, y);
   waits(n, y + bar / 2, y + bar - 3);
   scopes(n, y - above(n), y + bar - 2);
@@ -113,7 +113,7 @@ function outside(events, middle) {
     const n = events[e], a = px(x(n));
     if (a < last + 1) continue;
     last = a;
-    const comes = / (arrive|fire) /.test(line(n));
+    const comes = ["arrive", "fire"].includes(verbOf(n));
     pen.fillStyle = comes ? colors.outside : colors.blocked;
     pen.beginPath();
     pen.arc(a, middle, comes ? 4 : 2, 0, 7);

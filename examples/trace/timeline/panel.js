@@ -3,19 +3,10 @@
 const STEPS = 200;
 const whyBox = document.getElementById("why");
 
-// The place of an event, or -1. Where no line is missing, its number says it.
+// The place of an event, or -1.
 function placeOf(seq) {
-  const seqOf = (n) => readLine(line(n)).seq;
-  if (!count) return -1;
-  const guess = seq - seqOf(0);
-  if (guess >= 0 && guess < count && seqOf(guess) === seq) return guess;
-  let [from, to] = [0, count];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (seqOf(middle) >= seq) to = middle;
-    else from = middle + 1;
-  }
-  return from < count && seqOf(from) === seq ? from : -1;
+  const n = firstOf(seqOf, (each) => each >= seq);
+  return seqOf[n] === seq ? n : -1;
 }
 
 // By the line that ends a wait, the line that began it.
@@ -32,7 +23,7 @@ function make(name, className, text) {
 }
 
 // A row that leads to a line.
-function row(n, ...parts) {
+function leadTo(n, ...parts) {
   const button = document.createElement("button");
   button.append(...parts);
   button.addEventListener("click", () => choose(n, true));
@@ -44,7 +35,7 @@ function row(n, ...parts) {
 function tellWhy(n) {
   const { sentence, steps, more, open } = prose.why(n, STEPS);
   const list = document.createElement("ol");
-  list.append(...steps.map(({ place, text }, nth) => row(place,
+  list.append(...steps.map(({ place, text }, nth) => leadTo(place,
     make("span", "step", nth ? text : text[0].toUpperCase() + text.slice(1)),
     make("span", "line", line(place).trim()))));
   const rest = more ? `and ${more} steps before` : open ? "The trace does not say what is behind that." : "";
@@ -63,9 +54,9 @@ function choose(n, follow) {
 
 // Moves the view to where an event is.
 function show(n) {
-  const span = view.to - view.from, lane = laneOf.get(taskOf[n]);
+  const span = view.to - view.from, r = rowOf[laneOfLine[n]];
   if (x(n) < view.from || x(n) > view.to) pan(x(n) - span / 2 - view.from);
-  const room = height - RULER;
-  if (tops[lane + 1] > view.top + room) view.top = tops[lane + 1] - room;
-  if (tops[lane] < view.top) view.top = tops[lane];
+  const room = height - TOP;
+  if (tops[r + 1] > view.top + room) view.top = tops[r + 1] - room;
+  if (tops[r] < view.top) view.top = tops[r];
 }

@@ -110,7 +110,7 @@ function growTree() {
   const { head, rows } = treeAt(n);
   const list = document.createElement("ol");
   list.append(...rows.map(([branch, name, text, since]) =>
-    row(since, make("span", "branch", branch), make("b", "", name), make("span", "", text))));
+    leadTo(since, make("span", "branch", branch), make("b", "", name), make("span", "", text))));
   treeBox.replaceChildren(make("p", "sentence", head), list);
   for (const branch of list.querySelectorAll(".branch")) {
     branch.parentElement.style.setProperty("--deep", branch.textContent.length);

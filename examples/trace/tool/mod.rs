@@ -10,6 +10,7 @@ pub mod longest;
 pub mod look;
 pub mod model;
 pub mod now;
+pub mod pack;
 pub mod page;
 pub mod perfetto;
 pub mod scopes;
