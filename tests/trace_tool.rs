@@ -10,10 +10,13 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::fs;
+use std::io::Read as _;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use flate2::read::DeflateDecoder;
 use kernel::{Error, Kernel, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
@@ -23,12 +26,14 @@ use tool::life::Shares;
 use tool::look::{Look, Writer, is_virtual, time, whole_lines};
 use tool::model::{Read, State, Trace, read_lines};
 use tool::now::Now;
+use tool::scopes::{Left, scopes};
 use tool::slow::Slow;
 use tool::stuck;
 use tool::style::Paint;
 use tool::summary::Summary;
 use tool::tally::{ENDED, Order, Tally};
 use tool::tree::Tree;
+use tool::waits::{Ended, lates, waits};
 use tool::{chain, diff, lanes, life, page, perfetto};
 use traps::core::names::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
@@ -384,8 +389,9 @@ fn spans_and_notes_are_in_the_pictures() {
     assert_eq!((named("half \"way\"")["ph"].as_str(), lane("half \"way\"")), (Some("i"), 2));
     assert!(lane("short") != lane("long") && lane("long") == lane("inner"), "one inside another");
     assert_eq!(named("inner")["dur"], 2_000);
-    let page = page::page(&trace);
-    assert!(page.contains(r#""notes":[["#) && page.contains(r#","half \"way\""]]"#), "{page}");
+    let head = head_of(&page::page(&trace));
+    assert_eq!(head["notes"][0][1], "half \"way\"");
+    assert_eq!(head["spans"].as_array().unwrap().len(), trace.spans.len());
 }
 
 #[test]
@@ -484,16 +490,65 @@ fn the_perfetto_file_has_a_slice_for_each_piece_and_both_ends_of_each_flow() {
 }
 
 #[test]
-fn a_page_has_the_whole_trace_and_asks_the_network_for_nothing() {
+fn a_page_asks_the_network_for_nothing_and_knows_its_tasks_and_its_clock() {
     let trace = named("nested");
     let page = page::page(&trace);
     assert!(!page.contains("{{") && !page.contains("http://") && !page.contains("https://"));
     assert!(!page.contains(" src=") && !page.contains("@import"));
-    let data = page.split("application/json\">").nth(1).unwrap().split("</script>").next().unwrap();
-    let data: Value = serde_json::from_str(data).unwrap();
-    let lines: Vec<_> = trace.lines.iter().map(|line| Value::from(line.to_string())).collect();
-    assert_eq!(data["lines"], Value::from(lines));
-    assert_eq!(check(&trace.lines), Ok(()));
+    let head = head_of(&page);
+    assert_eq!(head["count"], trace.lines.len());
+    let names: Vec<_> = trace.tasks.values().map(|task| Value::from(&*task.name)).collect();
+    let theirs = head["tasks"].as_array().unwrap().iter().map(|task| task[1].clone());
+    assert_eq!(theirs.collect::<Vec<_>>(), names);
+    assert_eq!(head["clock"], "virtual");
+    let real = golden("nested").replacen("clock=virtual", "clock=real", 1);
+    assert_eq!(head_of(&page::page(&read(&real)))["clock"], "real");
+}
+
+/// What a page says before its columns of numbers. That these give the lines again, to the byte, is
+/// tested where they are read: in a browser.
+fn head_of(page: &str) -> Value {
+    let data = page.split("id=\"data\" type=\"text/plain\">").nth(1).unwrap();
+    let packed = BASE64_STANDARD.decode(data.split("</script>").next().unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    DeflateDecoder::new(&*packed).read_to_end(&mut bytes).unwrap();
+    let digits = bytes.iter().take_while(|byte| **byte > 127).count() + 1;
+    let size =
+        bytes[..digits].iter().rev().fold(0, |size, byte| size << 7 | usize::from(byte & 127));
+    serde_json::from_slice(&bytes[digits..digits + size]).unwrap()
+}
+
+#[test]
+fn a_page_of_many_lines_is_small() {
+    // Eight connections that take turns, 12,000 lines.
+    let mut text = String::from("#trace v2 clock=real seed=0\n");
+    let mut seq = 0;
+    let mut put = |task: u64, what: &str, micros: u64| {
+        seq += 1;
+        let name = format!("conn-{task}");
+        let at = Time::ZERO + std::time::Duration::from_micros(micros);
+        text += &format!("{at:>9} {:>7}  #{seq:04} {task:>3} {name:<8} {what}\n", micros / 100);
+        seq
+    };
+    let mut causes: Vec<u64> = (3..11).map(|task| put(task, "spawn    parent=-", 0)).collect();
+    for round in 1..500_u64 {
+        for task in 3..11 {
+            let (at, nth) = (round * 1_000 + task * 37, task as usize - 3);
+            let cause = causes[nth];
+            put(task, &format!("run      cause=#{cause:04}"), at);
+            put(task, &format!("block    io c{task} read k={}", round * 8 + task), at + 5 * task);
+            causes[nth] = put(task, &format!("wake     io c{task} read"), at + 11 * task);
+        }
+    }
+    let trace = read(&text);
+    assert_eq!((trace.bad.len(), trace.lines.len()), (0, 8 + 499 * 24));
+    let [full, empty] = [trace, read(text.split_inclusive('\n').nth(1).unwrap())]
+        .map(|trace| page::page(&trace).len());
+    assert!(
+        full - empty < 10 * text.lines().count(),
+        "10 MB for 1,000,000 lines, {}",
+        full - empty
+    );
 }
 
 // ---- Line by line -------------------------------------------------------------------------------
@@ -860,4 +915,69 @@ fn the_answer_in_the_readme_is_that_of_the_tool() {
     let quoted: Vec<&str> = rest.lines().map_while(|line| line.strip_prefix("> ")).collect();
     let said = why(&named(name), number.parse().unwrap());
     assert_eq!(said.lines().next(), Some(quoted.join(" ").as_str()));
+}
+
+#[test]
+fn a_scope_reaches_from_its_opening_to_its_closing_and_says_how_it_was_left() {
+    let trace = named("nested");
+    let left: Vec<_> = scopes(&trace)
+        .iter()
+        .map(|scope| (trace.lines[scope.from].seq, trace.lines[scope.to].seq, scope.left))
+        .collect();
+    let expected = [
+        (6, 15, Left::Interrupt),
+        (7, 14, Left::Deadline),
+        (8, 13, Left::Interrupt),
+        (16, 27, Left::Deadline),
+        (17, 22, Left::Deadline),
+    ];
+    assert_eq!(left, expected, "three at once, then two");
+    for name in goldens() {
+        let trace = named(&name);
+        for scope in scopes(&trace) {
+            let (from, to) = (&trace.lines[scope.from], &trace.lines[scope.to]);
+            let closes = to.verb == "trap" && to.words().nth(1) == from.outcome();
+            assert_eq!(closes, scope.left != Left::Open, "{name}: {from}");
+        }
+    }
+}
+
+#[test]
+fn each_wait_of_a_join_is_there_with_its_end() {
+    let trace = named("x10_timeouts_in_a_foreign_join");
+    let of_line = |place: usize| (trace.lines[place].verb, trace.lines[place].number("k"));
+    let ended: Vec<_> = waits(&trace).iter().map(|wait| (of_line(wait.to), wait.ended)).collect();
+    let hit = |ticket| (("deliver", Some(ticket)), Ended::Timeout);
+    assert_eq!(ended, [hit(1), hit(2)]);
+    // A race: what the faster branch left behind is withdrawn. One that lasts is open.
+    let text = "\
+ 0.000000       0  #0001   2 main     spawn    parent=-
+ 0.000000       1  #0002   2 main     run      cause=#0001
+ 0.000000       1  #0003   2 main     block    sleep 1s until=1.000000 k=1
+ 0.000000       1  #0004   2 main     block    io c1 read k=2 reg=new
+ 0.250000       2  #0005   0 kernel   arrive   c1 read
+ 0.250000       2  #0006   2 main     wake     io c1 read k=2 cause=#0005
+ 0.250000       2  #0007   2 main     run      cause=#0006 parked=0.25s k=2 = ok
+ 0.250000       2  #0008   2 main     withdraw k=1
+ 0.250000       2  #0009   2 main     block    join 3 k=3
+ 0.300000       3  #0010   3 other    cancel   by=- = delivered
+";
+    let ended: Vec<_> =
+        waits(&read(text)).iter().map(|wait| (wait.from, wait.to, wait.ended)).collect();
+    let expected = [(2, 7, Ended::Withdrawn), (3, 5, Ended::Well), (8, 9, Ended::Open)];
+    assert_eq!(ended, expected);
+}
+
+#[test]
+fn a_timer_is_late_by_what_the_line_says_or_by_its_time() {
+    let text = "\
+ 0.000000       1  #0001   2 main     block    sleep 1s until=1.000000 k=1
+ 1.000300       2  #0002   0 kernel   fire     k=1 deadline=1.000000 cause=#0001
+ 2.000000       3  #0003   2 main     block    sleep 1s until=3.000000 k=2
+ 3.000000       4  #0004   0 kernel   fire     k=2 deadline=3.000000 cause=#0003
+ 4.000000       5  #0005   2 main     block    sleep 1s until=5.000000 k=3
+ 5.002000       6  #0006   0 kernel   fire     k=3 deadline=5.000000 cause=#0005 late=1.5ms
+";
+    let late: Vec<_> = lates(&read(text)).iter().map(|l| (l.set, l.fired, l.micros)).collect();
+    assert_eq!(late, [(0, 1, 300), (4, 5, 1500)]);
 }

@@ -1,13 +1,14 @@
 // Runs inside a timeline page: uses it as a reader would, and tells the page around it what it
 // found. `check.sh` appends it to a page and reads the report.
 "use strict";
-{
+opened.then(() => {
   // The page has been read and painted: milliseconds since it began to load.
   const painted = Math.round(performance.now());
   const report = [];
   const say = (what, value) => report.push(`${what}: ${value}`);
   const { timeline } = window;
   const canvas = document.getElementById("lanes");
+  const isBig = timeline.count > 10_000;
 
   // No scrolling sideways, at whatever width this is.
   const root = document.documentElement;
@@ -16,9 +17,12 @@
   say("sideways", root.scrollWidth - root.clientWidth);
 
   // A click on each of some runs shows its chain of causes, as the lines themselves have it.
-  const runs = timeline.lines.flatMap((line, n) => (/ run +cause=/.test(line) ? [n] : []));
+  const runs = [];
+  for (let n = 0; n < timeline.count && runs.length < 20; n++) {
+    if (/ run +cause=/.test(timeline.line(n))) runs.push(n);
+  }
   let wrong = 0;
-  for (const n of runs.slice(0, 20)) {
+  for (const n of runs) {
     timeline.choose(n, true);
     const box = canvas.getBoundingClientRect();
     const [x, y] = timeline.point(n);
@@ -26,12 +30,14 @@
     canvas.setPointerCapture = () => {};
     canvas.dispatchEvent(new PointerEvent("pointerdown", at));
     canvas.dispatchEvent(new PointerEvent("pointerup", at));
+    // Of many events on one point, a click finds one.
+    if (Math.abs(timeline.point(timeline.view.chosen)[0] - x) < 1) timeline.choose(n, true);
     const shown = [...document.querySelectorAll("#details li button")];
-    const seq = /cause=#(\d+)/.exec(timeline.lines[timeline.view.chosen])?.[1];
+    const seq = /cause=#(\d+)/.exec(timeline.line(timeline.view.chosen))?.[1];
     if (timeline.view.chosen !== n || !shown[1]?.textContent.includes(`#${seq} `)) wrong++;
     if (shown.length !== timeline.chain(n).length) wrong++;
   }
-  say("runs clicked", Math.min(runs.length, 20));
+  say("runs clicked", runs.length);
   say("wrong causes", wrong);
 
   // Something is drawn.
@@ -45,9 +51,38 @@
   const before = timeline.view.to - timeline.view.from;
   key("+");
   say("keys zoom", timeline.view.to - timeline.view.from < before);
-  key("t");
-  say("axis", timeline.view.axis);
 
-  // To the page around this one, which has room for it.
-  window.parent.postMessage(`REPORT\n${report.join("\n")}\nLANES\n${timeline.laneText(100)}END\n`, "*");
-}
+  // What the strip shows of the CPU is the time, and the events, of all runs.
+  say("axis at first", timeline.view.axis);
+  for (const axis of ["turns", "time", "events"]) {
+    while (timeline.view.axis !== axis) key("t");
+    if (axis !== "turns") say(`busy ${axis}`, Math.round(timeline.busy()));
+  }
+  key("t");
+
+  // Every group folded, and every one open.
+  const counts = [0, 1].map(() => {
+    timeline.choose(-1, false);
+    key("f");
+    return timeline.rows().length;
+  });
+  say("rows folded", Math.min(...counts));
+  say("rows unfolded", Math.max(...counts));
+
+  // A range of everything has every event; it is chosen with keys.
+  key("Home");
+  key("b");
+  key("End");
+  key("e");
+  say("range", /: (\d+) events/.exec(document.getElementById("range").textContent)?.[1]);
+  key("Escape");
+  say("range hidden", document.getElementById("range").hidden);
+
+  // To the page around this one, which has room for it. Of many lines a few are enough.
+  const every = isBig ? 997 : 1;
+  const lines = [];
+  for (let n = 0; n < timeline.count; n += every) lines.push(`${timeline.line(n)}\n`);
+  const lanes = isBig ? "" : timeline.laneText(100);
+  const parts = ["REPORT", ...report, `LANES\n${lanes}LINES\n${lines.join("")}END\n`];
+  window.parent.postMessage(parts.join("\n"), "*");
+});

@@ -181,9 +181,8 @@ impl Trace {
                 nth.into_iter().for_each(|nth| self.spans[nth].to = place);
             } else if line.verb == "enter" {
                 let (name, task) = (line.word(0).to_owned(), line.task);
-                let last = self.tasks.get(&task).and_then(|task| task.pieces.last());
-                let to = last.map_or(self.lines.len() - 1, |piece| piece.to);
-                self.spans.push(Span { name, task, from: place, to: to.max(place) });
+                let to = self.last_of(task).max(place);
+                self.spans.push(Span { name, task, from: place, to });
             }
         }
     }
@@ -239,6 +238,12 @@ impl Trace {
             Some(task) => vec![task],
             None => self.tasks.values().filter(|task| task.name == wanted).collect(),
         }
+    }
+
+    /// The line with which the life of a task ends, or the last one of the trace.
+    pub fn last_of(&self, task: u64) -> usize {
+        let last = self.tasks.get(&task).and_then(|task| task.pieces.last());
+        last.map_or(self.lines.len() - 1, |piece| piece.to)
     }
 
     /// The `block` or `await` line of a ticket, the last before that place.

@@ -1,0 +1,121 @@
+// Across: where an event stands, and which part of it is in view.
+
+// By turns: a column a turn, the events of one turn spread over it.
+const byTurn = new Float64Array(count);
+for (let from = 0; from < count;) {
+  let to = from;
+  while (to < count && turn[to] === turn[from]) to++;
+  for (let n = from; n < to; n++) byTurn[n] = turn[from] + (n - from) / (to - from);
+  from = to;
+}
+const axes = {
+  turns: { of: byTurn, label: (x) => `turn ${Math.floor(x)}`, step: 1 },
+  time: { of: at, label: shortSeconds, step: 0 },
+  events: {
+    of: Float64Array.from({ length: count }, (_, n) => n),
+    label: (x) => `#${Math.round(x) + 1}`,
+    step: 1,
+  },
+};
+// On a virtual clock nothing takes time.
+const view = {
+  axis: trace.clock === "real" ? "time" : "turns", from: 0, to: 1, top: 0,
+  chosen: -1, arrows: true, tree: false, found: [], range: null,
+};
+
+function shortSeconds(micros) {
+  return `${(micros / 1e6).toFixed(6).replace(/0{1,5}$/, "")} s`;
+}
+
+function x(n) {
+  return axes[view.axis].of[n];
+}
+
+function all() {
+  const last = count - 1;
+  const [from, to] = last < 0 ? [0, 1] : [x(0), x(last)];
+  const room = (to - from) * 0.02 || 0.5;
+  [view.from, view.to] = [from - room, to + room];
+}
+
+function px(value) {
+  return left + ((value - view.from) / (view.to - view.from)) * (width - left);
+}
+
+// Steps of 1, 2 or 5 that leave room for their labels.
+function step() {
+  const least = ((view.to - view.from) / (width - left)) * (view.axis === "time" ? 110 : 80);
+  const ten = 10 ** Math.floor(Math.log10(least));
+  const found = [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= least);
+  return Math.max(found, axes[view.axis].step);
+}
+
+function grid() {
+  const by = step();
+  pen.strokeStyle = colors.rule;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (let value = Math.ceil(view.from / by) * by; value <= view.to; value += by) {
+    const at = Math.round(px(value)) + 0.5;
+    if (at < left) continue;
+    pen.moveTo(at, RULER);
+    pen.lineTo(at, height);
+  }
+  pen.moveTo(left - 0.5, 0);
+  pen.lineTo(left - 0.5, height);
+  pen.stroke();
+}
+
+function ruler() {
+  const by = step();
+  pen.fillStyle = colors.paper;
+  pen.fillRect(0, 0, width, RULER);
+  pen.fillStyle = colors.faint;
+  pen.textAlign = "left";
+  for (let value = Math.ceil(view.from / by) * by; value <= view.to; value += by) {
+    const at = px(value);
+    const text = axes[view.axis].label(value);
+    if (value >= 0 && at >= left - 1 && at + 3 + pen.measureText(text).width < width) {
+      pen.fillText(text, at + 3, RULER / 2);
+    }
+  }
+  pen.fillRect(0, RULER - 1, width, 1);
+}
+
+function pan(by) {
+  view.from += by;
+  view.to += by;
+  draw();
+}
+
+function zoom(by, around = (view.from + view.to) / 2) {
+  const least = view.axis === "time" ? 5 : 0.5;
+  const whole = count ? x(count - 1) - x(0) + 1 : 1;
+  const span = Math.min(Math.max((view.to - view.from) * by, least), whole * 1.5);
+  const share = (around - view.from) / (view.to - view.from);
+  [view.from, view.to] = [around - span * share, around + span * (1 - share)];
+  draw();
+}
+
+// The place of an event, with a fraction between two, for a value of the axis; and back.
+function placeAt(value) {
+  const { of } = axes[view.axis], n = firstOf(of, (each) => each > value) - 1;
+  if (n < 0 || n >= count - 1) return Math.min(Math.max(n, 0), count - 1);
+  return n + (value - of[n]) / (of[n + 1] - of[n]);
+}
+
+function valueAt(place) {
+  const { of } = axes[view.axis], n = Math.floor(place);
+  return n >= count - 1 ? of[count - 1] : of[n] + (place - n) * (of[n + 1] - of[n]);
+}
+
+// The next axis. What is in view stays there, and so does the range.
+function turnAxis() {
+  const names = Object.keys(axes);
+  const isAll = !count || (view.from <= x(0) && view.to >= x(count - 1));
+  const ends = [view.from, view.to].map(placeAt), range = view.range?.map(placeAt);
+  view.axis = names[(names.indexOf(view.axis) + 1) % names.length];
+  if (!isAll) [view.from, view.to] = ends.map(valueAt);
+  if (isAll || view.to <= view.from) all();
+  if (range) select(...range.map(valueAt));
+}

@@ -1,0 +1,91 @@
+// Flows: how many of some tasks run, are ready and are blocked after each line that changes that,
+// and the integrals of the three. A paint asks for an integral at each pixel.
+
+const NOT = 3;
+const stateBefore = new Uint8Array(count).fill(NOT), stateAfter = new Uint8Array(count).fill(NOT);
+for (const { state, from, to, end } of lanes) {
+  for (let p = 0; p < from.length; p++) {
+    stateAfter[from[p]] = state[p];
+    if (p) stateBefore[from[p]] = state[p - 1];
+  }
+  if (end >= 0 && from.length) stateBefore[to[from.length - 1]] = state[from.length - 1];
+}
+
+// With the lines of the changes, in order.
+function flowOf(places) {
+  const counts = [RUN, READY, BLOCKED].map(() => new Int32Array(places.length));
+  const now = [0, 0, 0, 0], most = [0, 0, 0];
+  let alive = 0;
+  for (let p = 0; p < places.length; p++) {
+    now[stateBefore[places[p]]]--;
+    now[stateAfter[places[p]]]++;
+    for (let s = 0; s < NOT; s++) {
+      counts[s][p] = now[s];
+      most[s] = Math.max(most[s], now[s]);
+    }
+    alive = Math.max(alive, now[RUN] + now[READY] + now[BLOCKED]);
+  }
+  return { places, counts, most, alive, sums: null, axis: "" };
+}
+
+// Of the lanes for which `has` holds.
+function flowWhere(has) {
+  const places = [];
+  for (let n = 0; n < count; n++) {
+    if ((stateBefore[n] !== NOT || stateAfter[n] !== NOT) && has(laneOfLine[n])) places.push(n);
+  }
+  return flowOf(Int32Array.from(places));
+}
+
+const everything = flowWhere(() => true);
+
+function laneFlow(n) {
+  const lane = lanes[n];
+  if (!lane.flow) {
+    const ends = lane.end >= 0 && lane.from.length ? [lane.to[lane.to.length - 1]] : [];
+    lane.flow = flowOf(Int32Array.from([...lane.from, ...ends]));
+  }
+  return lane.flow;
+}
+
+function groupFlow(group) {
+  const has = new Set(group.lanes);
+  return group.flow ??= flowWhere((n) => has.has(n));
+}
+
+function sumUp(flow) {
+  if (flow.axis === view.axis) return;
+  const { places, counts } = flow, of = axes[view.axis].of;
+  flow.axis = view.axis;
+  flow.sums = counts.map((list) => {
+    const sums = new Float64Array(list.length);
+    for (let p = 1; p < sums.length; p++) {
+      sums[p] = sums[p - 1] + list[p - 1] * (of[places[p]] - of[places[p - 1]]);
+    }
+    return sums;
+  });
+}
+
+// The three integrals from the beginning to a value of the axis.
+function integral(flow, value) {
+  sumUp(flow);
+  const { places, counts, sums } = flow, of = axes[view.axis].of;
+  const p = firstOf(places, (n) => of[n] > value) - 1;
+  if (p < 0) return [0, 0, 0];
+  const more = Math.min(value, of[count - 1]) - of[places[p]];
+  return sums.map((list, s) => list[p] + counts[s][p] * more);
+}
+
+// The averages of the three over each pixel: how many of the tasks are in which state.
+function averages(flow) {
+  const size = Math.max(1, Math.ceil(width - left)), found = [];
+  const value = (a) => view.from + (a / (width - left)) * (view.to - view.from);
+  const each = value(1) - value(0);
+  let before = integral(flow, value(0));
+  for (let a = 0; a < size; a++) {
+    const after = integral(flow, value(a + 1));
+    found.push(after.map((sum, s) => (sum - before[s]) / each));
+    before = after;
+  }
+  return found;
+}

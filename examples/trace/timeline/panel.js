@@ -1,0 +1,62 @@
+// Below the lanes: why the chosen line is there, in sentences and in the lines of the log.
+
+const STEPS = 200;
+const whyBox = document.getElementById("why");
+
+// The place of an event, or -1.
+function placeOf(seq) {
+  const n = firstOf(seqOf, (each) => each >= seq);
+  return seqOf[n] === seq ? n : -1;
+}
+
+// By the line that ends a wait, the line that began it.
+let begun = null;
+function blockOf(_, end) {
+  begun ??= new Map(lanes.flatMap(({ waits }) => waits.map(({ from, to }) => [to, from])));
+  return begun.get(end) ?? -1;
+}
+
+const prose = Why({ line, behind: (n) => behind[n], find: placeOf, block: blockOf });
+
+function make(name, className, text) {
+  return Object.assign(document.createElement(name), { className, textContent: text });
+}
+
+// A row that leads to a line.
+function leadTo(n, ...parts) {
+  const button = document.createElement("button");
+  button.append(...parts);
+  button.addEventListener("click", () => choose(n, true));
+  const item = document.createElement("li");
+  item.append(button);
+  return item;
+}
+
+function tellWhy(n) {
+  const { sentence, steps, more, open } = prose.why(n, STEPS);
+  const list = document.createElement("ol");
+  list.append(...steps.map(({ place, text }, nth) => leadTo(place,
+    make("span", "step", nth ? text : text[0].toUpperCase() + text.slice(1)),
+    make("span", "line", line(place).trim()))));
+  const rest = more ? `and ${more} steps before` : open ? "The trace does not say what is behind that." : "";
+  whyBox.replaceChildren(make("p", "sentence", sentence), list, make("p", "hint", rest));
+}
+
+function choose(n, follow) {
+  view.chosen = n;
+  if (n >= 0) {
+    tellWhy(n);
+    if (follow) show(n);
+  }
+  if (view.tree) growTree();
+  draw();
+}
+
+// Moves the view to where an event is.
+function show(n) {
+  const span = view.to - view.from, r = rowOf[laneOfLine[n]];
+  if (x(n) < view.from || x(n) > view.to) pan(x(n) - span / 2 - view.from);
+  const room = height - TOP;
+  if (tops[r + 1] > view.top + room) view.top = tops[r + 1] - room;
+  if (tops[r] < view.top) view.top = tops[r];
+}

@@ -1,0 +1,68 @@
+// Rows: a lane each, or a group of lanes folded into one. Tasks whose names differ only in numbers
+// are a group.
+
+const MANY = 20, FEW = 4;
+const groups = new Map();
+for (let n = 1; n < lanes.length; n++) {
+  const name = lanes[n].name.replace(/\d+/g, "*");
+  if (!groups.has(name)) groups.set(name, { name, lanes: [], folded: false, flow: null });
+  groups.get(name).lanes.push(n);
+}
+for (const [name, group] of groups) {
+  if (group.lanes.length < FEW) groups.delete(name);
+  group.folded = group.lanes.length > MANY;
+}
+const groupOf = new Array(lanes.length).fill(null);
+for (const group of groups.values()) for (const n of group.lanes) groupOf[n] = group;
+
+// A row has a `group`, if it is the head of one, or the number of its `lane`.
+let rows = [];
+const rowOf = new Int32Array(lanes.length);
+
+function layRows() {
+  rows = [];
+  for (let n = 0; n < lanes.length; n++) {
+    const group = groupOf[n];
+    if (!group) add(n);
+    else if (group.lanes[0] === n) {
+      rows.push({ lane: -1, group });
+      for (const each of group.lanes) {
+        if (group.folded) rowOf[each] = rows.length - 1;
+        else add(each);
+      }
+    }
+  }
+  function add(n) {
+    rowOf[n] = rows.length;
+    rows.push({ lane: n, group: null });
+  }
+}
+
+function fold(group) {
+  group.folded = !group.folded;
+  layRows();
+  measure();
+  scroll(0);
+}
+
+// The group of the chosen line; without one, all of them.
+function foldChosen() {
+  const group = view.chosen < 0 ? null : groupOf[laneOfLine[view.chosen]];
+  const them = group ? [group] : [...groups.values()];
+  const folded = them.some((each) => !each.folded);
+  for (const each of them) each.folded = !folded;
+  them.forEach(fold);
+  if (group) show(view.chosen);
+}
+
+function rowName({ lane, group }) {
+  if (group) return `${group.folded ? "▸" : "▾"} ${group.name} (${group.lanes.length})`;
+  return lane ? `${lanes[lane].id} ${lanes[lane].name}` : "kernel";
+}
+
+// The lanes that a row stands for.
+function lanesOf({ lane, group }) {
+  return group ? group.lanes : [lane];
+}
+
+layRows();
