@@ -1,0 +1,282 @@
+"use strict";
+
+// The answer of `trace why` in a page: the chain of causes of a line, in sentences. The same words
+// as `tool/chain.rs`; the check of the pages compares them. The timeline and the live page use it.
+
+const { readLine, Causes, Why } = (() => {
+  // A line of the log in its parts.
+  function readLine(text) {
+    const parts = /^ *(\S+) +(\d+) +#(\d+) +(\d+) +(\S+) +(\S+) +(.*)$/.exec(text);
+    if (!parts) return null;
+    const [, at, turn, seq, task, name, verb, detail] = parts;
+    const words = detail.split(" ").map((word) => word.replace(/,+$/, ""));
+    const free = ["warn", "panic", "refuse", "cap", "note", "boot"].includes(verb);
+    const cut = (from, ends) => {
+      const at = ends.map((end) => from.indexOf(end)).filter((at) => at >= 0);
+      return from.slice(0, Math.min(from.length, ...at));
+    };
+    const key = (name) => {
+      const word = free ? undefined : words.find((word) => word.startsWith(`${name}=`));
+      return word === undefined ? null : word.slice(name.length + 1);
+    };
+    const number = (name) => {
+      const value = key(name);
+      return value !== null && /^#?\d+$/.test(value) ? Number(value.replace("#", "")) : null;
+    };
+    const equals = free ? -1 : detail.indexOf(" = ");
+    return {
+      at, turn: Number(turn), seq: Number(seq), task: Number(task), name, verb, detail, key, number,
+      cause: number("cause"),
+      word: (nth) => words[nth] ?? "",
+      // What a `trap`, `block` or `wake` line is about.
+      op: cut(detail, [" = ", " held-by=", " k=", " reg=", " cause=", " at=", " ran="]),
+      outcome: equals < 0 ? "" : cut(detail.slice(equals + 3), [", ", " cause=", " at="]),
+    };
+  }
+
+  // Finds what is behind each line of a log, from the first to the last: the number of an event,
+  // "outside", or null if the log does not say it.
+  function Causes() {
+    const runs = new Map();
+    let phase = null;
+    return (line) => {
+      const { verb, task, cause, seq } = line;
+      const parent = line.number("parent");
+      let behind;
+      if (verb === "fire" || verb === "arrive") behind = "outside";
+      else if (verb === "spawn" && parent !== null) behind = runs.get(parent) ?? null;
+      else if (cause !== null) behind = cause;
+      else if (verb === "spawn") behind = "outside";
+      else if (verb === "phase") behind = phase ?? "outside";
+      else behind = task === 0 ? "outside" : runs.get(task) ?? null;
+      if (verb === "run" || verb === "spawn") runs.set(task, seq);
+      if (verb === "phase") phase = seq;
+      return behind;
+    };
+  }
+
+  // The prose of a log. `line(place)` is the text of a line, `behind(place)` the place of its cause
+  // or -1, `find(seq)` the place of an event or -1. `block(ticket, before)`, if there is one, is
+  // the place of the line that opened a ticket, or -1; without it the lines before are searched.
+  function Why({ line, behind, find, block }) {
+    const read = (place) => readLine(line(place));
+    const opens = (text, ticket) => {
+      if (!text.includes(` k=${ticket}`)) return false;
+      const it = readLine(text);
+      return ["block", "await"].includes(it.verb) && it.number("k") === ticket;
+    };
+
+    function blockOf(ticket, before) {
+      if (block) return block(ticket, before);
+      let place = before - 1;
+      while (place >= 0 && !opens(line(place), ticket)) place--;
+      return place;
+    }
+
+    function ticketOf(of, place) {
+      const ticket = of.number("k");
+      const at = ticket === null ? -1 : blockOf(ticket, place);
+      return at < 0 ? null : read(at);
+    }
+
+    // What a line says, as a clause.
+    function tell(place) {
+      const it = read(place), by = who(it);
+      switch (it.verb) {
+        case "run": {
+          const span = it.key("parked");
+          return span === null ? `${by} ran for the first time`
+            : `${by} ran, ${span} after it had left the CPU`;
+        }
+        case "wake": {
+          const wait = ticketOf(it, place);
+          const what = wait ? waitInWords(wait) : "a waker";
+          const since = wait ? ` (${number(wait.seq)}, since ${wait.at}${site(wait)})` : "";
+          return `the wait of ${by} for ${what}${since} was over`;
+        }
+        case "deliver":
+          return `${by} was interrupted: ${interrupted(it)}`;
+        case "spawn": {
+          const parent = it.number("parent");
+          if (parent !== null) return `task ${parent} spawned ${by}${site(it)}`;
+          if (it.cause !== null) return `another thread spawned ${by}${site(it)}`;
+          return `${by} was started with the kernel (from outside)`;
+        }
+        case "arrive":
+          return `${arrived(it)} (from outside)`;
+        case "fire": {
+          const set = it.cause === null ? -1 : find(it.cause);
+          const where = set < 0 ? "" : site(read(set));
+          return `it was ${it.key("deadline") ?? "?"}: ${timerInWords(it)} was due, ` +
+            `set by ${number(it.cause ?? 0)}${where} (from outside: time)`;
+        }
+        default:
+          return did(it, by);
+      }
+    }
+
+    // Why a task became ready, in one clause.
+    function reason(place, causePlace) {
+      const it = read(place);
+      const wait = ["wake", "deliver"].includes(it.verb) ? ticketOf(it, place) : null;
+      if (!wait) return tell(place);
+      const cause = causePlace === undefined ? null : read(causePlace);
+      const waited = `waiting for ${waitInWords(wait)} since ${wait.at} s${site(wait)}`;
+      if (it.verb === "deliver") return `${interrupted(it)} while it was ${waited}`;
+      if (cause?.verb === "arrive") {
+        return `${arrived(cause)}, which it had been waiting for since ${wait.at} s${site(wait)}`;
+      }
+      if (it.word(0) === "sleep" && wait.word(0) === "sleep") {
+        return `its sleep of ${wait.word(1)}, begun at ${wait.at} s${site(wait)}, was over`;
+      }
+      if (!cause) return tell(place);
+      return `${who(cause)} (${number(cause.seq)}) ended its wait for \`${it.op}\`, ` +
+        `and it had been ${waited}`;
+    }
+
+    // The whole chain in one sentence: what happened, and what made the task run that did it.
+    function sentence(chain) {
+      const isRun = (nth) => nth < chain.length && read(chain[nth]).verb === "run";
+      // A `run` only passes the question on to what made the task ready.
+      const why = (nth) => (nth < chain.length ? reason(chain[nth], chain[nth + 1]) : null);
+      let text = tell(chain[0]);
+      if (isRun(0)) {
+        const because = why(1);
+        if (because) text = `${who(read(chain[0]))} ran because ${because}`;
+      } else if (isRun(1)) {
+        const because = why(2);
+        if (because) text = `${text}, in a run that began because ${because}`;
+      } else if (chain.length > 1) text = `${text} because ${tell(chain[1])}`;
+      return `${text[0].toUpperCase()}${text.slice(1)}.`;
+    }
+
+    // The answer for the line at a place: a sentence, and the chain from that line on, `most` steps
+    // of it; `more` is how many are left out. `open` if the log does not say what is behind the
+    // last step.
+    function why(place, most = Infinity) {
+      const chain = [];
+      for (let n = place; n >= 0; n = behind(n)) chain.push(n);
+      const steps = chain.slice(0, most).map((at, nth) => {
+        const { seq, at: time } = read(at);
+        return { place: at, seq, at: time, text: (nth ? "because " : "") + tell(at) };
+      });
+      const open = !fromOutside(read(chain.at(-1)));
+      return { sentence: sentence(chain), steps, more: chain.length - steps.length, open };
+    }
+
+    return { why, wait: (text) => waitInWords(readLine(text)) };
+  }
+
+  const number = (seq) => `#${String(seq).padStart(4, "0")}`;
+
+  const who = ({ task, name }) => (task === 0 ? "the kernel" : `task ${task} \`${name}\``);
+
+  // ` at FILE:LINE`, if a line says so.
+  const site = (line) => (line.key("at") === null ? "" : ` at ${line.key("at")}`);
+
+  // Nothing is behind such a line, and there need not be.
+  function fromOutside({ verb, task, cause }) {
+    return ["fire", "arrive"].includes(verb) ||
+      (cause === null && (["spawn", "phase"].includes(verb) || task === 0));
+  }
+
+  // The interrupt of a `deliver` line as a clause.
+  function interrupted(line) {
+    const kind = line.outcome.split(" ")[0], scope = line.key("scope"), by = line.number("by");
+    const set = line.key("set-at") === null ? "" : `, set at ${line.key("set-at")},`;
+    switch (kind) {
+      case "!cancelled":
+        return by === null ? "it was cancelled from outside" : `task ${by} cancelled it`;
+      case "!timeout": case "!timeout-cancellation": case "!uncaught-timeout":
+        return scope === null ? `its connection deadline${set} passed`
+          : `the deadline of scope ${scope}${set} passed`;
+      default:
+        return `it was told \`${line.outcome}\``;
+    }
+  }
+
+  // What an `arrive` line says, as a clause.
+  function arrived(line) {
+    const [alias, way] = [line.word(0), line.word(1)];
+    if (!way) return `the process got ${alias}`;
+    if (alias.startsWith("l")) return `a client connected to ${alias}`;
+    if (alias.startsWith("e")) return "another thread sent the kernel a message";
+    return way === "read" ? `bytes arrived on ${alias}` : `${alias} had room for more bytes`;
+  }
+
+  // What a `fire` line is about.
+  function timerInWords(fire) {
+    const timer = fire.word(0);
+    if (timer.startsWith("k")) return `the sleep ${timer}`;
+    if (timer.startsWith("s")) return `the timeout ${timer}`;
+    if (["grace", "drain"].includes(timer)) return `the \`${timer}\` of the shutdown`;
+    return `the connection deadline ${timer}`;
+  }
+
+  // What a task or the kernel did.
+  function did(line, by) {
+    const [first, second, { outcome }] = [line.word(0), line.word(1), line];
+    switch (line.verb) {
+      case "block":
+        return `${by} left the CPU to wait for ${waitInWords(line)}${site(line)}`;
+      case "await":
+        return `${by} began to wait for ${waitInWords(line)}${site(line)} and ran on`;
+      case "io":
+        if (second !== "read") return `${by} wrote ${outcome} bytes on ${first}`;
+        return outcome === "0" ? `${by} read the end of ${first}`
+          : `${by} read ${outcome} bytes on ${first}`;
+      case "accept":
+        return `${by} accepted ${line.word(2)} at ${first}`;
+      case "trap":
+        return `${by} got \`${outcome}\` for its trap \`${line.op}\``;
+      case "exit":
+        return `${by} ended (${first})`;
+      case "cancel": {
+        const task = line.number("by");
+        return `${task === null ? "the kernel" : `task ${task}`} asked ${by} to end`;
+      }
+      case "phase":
+        return first === "close" ? `the shutdown began (${line.key("reason") ?? ""})`
+          : `the shutdown reached its phase ${first}`;
+      default:
+        return `${by}: ${line.verb.padEnd(8)} ${line.detail}`;
+    }
+  }
+
+  // What a `block` line waits for, in words: `bytes on c1`.
+  function waitInWords(line) {
+    const [first, second, third] = [line.word(0), line.word(1), line.word(2)];
+    switch (first) {
+      case "io":
+        if (third !== "read") return `room to write on ${second}`;
+        if (second.startsWith("l")) return `a connection at ${second}`;
+        return second.startsWith("e") ? "a message of another thread" : `bytes on ${second}`;
+      case "sleep":
+        return `the end of its sleep of ${second} (until ${line.key("until") ?? ""})`;
+      case "join": return `the end of task ${second}`;
+      case "wait": return `a wake in queue ${second}`;
+      case "offload": return `job ${second}`;
+      case "signal": return "a signal";
+      case "yield": return "its next turn";
+      case "waker": case "foreign": return "a waker";
+      case "outside": return `\`${second}\` from outside`;
+      case "parked": return `any of ${line.key("n") ?? ""} waits`;
+      default: {
+        const holders = line.key("held-by");
+        return holders === null ? `${first} ${second}`
+          : `${first} ${second}, held by ${tasksInWords(holders)}`;
+      }
+    }
+  }
+
+  // Numbers of tasks as the log has them, in words: `tasks 3, 4 and others`.
+  function tasksInWords(numbers) {
+    const at = numbers.lastIndexOf(",");
+    if (at < 0) return `task ${numbers}`;
+    const last = numbers.slice(at + 1);
+    const first = numbers.slice(0, at).replaceAll(",", ", ");
+    return `tasks ${first} and ${last === ".." ? "others" : last}`;
+  }
+
+  return { readLine, Causes, Why };
+})();
