@@ -1541,8 +1541,8 @@ fn a_foreign_waker_that_is_called_as_its_task_leaves_the_cpu_is_heeded_in_that_t
         woken
     });
     assert_eq!(woken, Ok(()));
-    assert_lines(&log, " 2  #0015   2 main     wake     yield k=2 cause=#0013", 1);
-    assert_lines(&log, " 2  #0016   3 waiter   wake     waker cause=#0015", 1);
+    assert_lines(&log, " 2  #0016   2 main     wake     yield k=2 cause=#0013", 1);
+    assert_lines(&log, " 2  #0017   3 waiter   wake     waker cause=#0016", 1);
 }
 
 #[test]

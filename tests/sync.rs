@@ -150,7 +150,7 @@ fn who_waits_for_no_task_waits_for_a_name() {
         let _ = race(more.wait(&mut guard), turns(1)).await;
     });
     for wait in
-        ["block    event begun k=", "block    barrier pair k=", "block    condition more k="]
+        ["await    event begun k=", "await    barrier pair k=", "await    condition more k="]
     {
         assert!(ran.trace.contains(wait), "{}", ran.trace);
     }

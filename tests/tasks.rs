@@ -202,7 +202,7 @@ fn a_detached_spawn_has_its_place_among_what_its_poll_asks_and_tells() {
         spawn("third", async {}).detached().await;
         sleep(secs(2)).await.unwrap();
     });
-    let lines = ["block    sleep 1s", "trap     spawn second", "wake     ", "trap     spawn third"];
+    let lines = ["await    sleep 1s", "trap     spawn second", "wake     ", "trap     spawn third"];
     let first = trace.find(lines[0]).expect("it sleeps");
     let places = lines.map(|line| trace[first..].find(line).expect("it is there"));
     assert!(places.is_sorted(), "{places:?} {trace}");

@@ -9,6 +9,8 @@ mod support;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::fs;
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -16,11 +18,18 @@ use kernel::{Error, Kernel, Sim};
 use serde_json::Value;
 use support::{golden, goldens, ms};
 use testing::trace::{Behind, Line, check};
-use tool::life::{Order, Shares};
-use tool::model::{State, Trace};
-use tool::stuck::Stuck;
+use tool::idle::Idle;
+use tool::life::Shares;
+use tool::look::{Look, Writer, is_virtual, time, whole_lines};
+use tool::model::{Read, State, Trace, read_lines};
+use tool::now::Now;
+use tool::slow::Slow;
+use tool::stuck;
 use tool::style::Paint;
-use tool::{chain, diff, lanes, life, page, perfetto, tables};
+use tool::summary::Summary;
+use tool::tally::{ENDED, Order, Tally};
+use tool::tree::Tree;
+use tool::{chain, diff, lanes, life, page, perfetto};
 use traps::core::names::TaskRef;
 use traps::io::{Descriptor, Direction, Io, Source};
 use traps::{Interrupt, Time, WaitQueue, join, note, sleep, span, spawn, timeout_after, yield_now};
@@ -37,6 +46,46 @@ fn named(name: &str) -> Trace {
 
 fn why(trace: &Trace, seq: u64) -> String {
     chain::why(trace, trace.place(seq).unwrap(), false, PLAIN)
+}
+
+/// Shows a command each line.
+fn each<T>(text: &str, mut command: T, mut line: impl FnMut(&mut T, &Line<'_>)) -> T {
+    let seen = |read: Read<'_>| match read {
+        Read::Line(each, _) => line(&mut command, &each),
+        Read::Remark(_) => {}
+        Read::Bad(bad) => panic!("{bad}"),
+    };
+    read_lines(text.as_bytes(), seen).unwrap();
+    command
+}
+
+fn idle(text: &str, look: Look, most: usize) -> Result<String, String> {
+    each(text, Idle::new(look, most), Idle::line).show(PLAIN)
+}
+
+fn tree(text: &str, look: Look, most: usize) -> Result<String, String> {
+    each(text, Tree::new(look, most), Tree::line).show(PLAIN)
+}
+
+fn at(text: &str) -> Look {
+    Look::new(Some(time(text).unwrap()), None)
+}
+
+fn slow(text: &str, most: usize) -> String {
+    let header = text.lines().next().filter(|line| line.starts_with("#trace "));
+    each(text, Slow::new(most), Slow::line).show(header, PLAIN)
+}
+
+fn summary(text: &str) -> String {
+    each(text, Summary::default(), Summary::line).show(PLAIN)
+}
+
+fn tally(text: &str) -> Tally {
+    each(text, Tally::default(), |tally, line| tally.line(line))
+}
+
+fn circles(text: &str) -> String {
+    stuck::circles(&Now::of(&read(text)))
 }
 
 #[test]
@@ -100,14 +149,20 @@ fn run_ready_and_blocked_are_a_hundred_percent_of_each_task() {
             let last = &trace.lines[task.pieces[task.pieces.len() - 1].to];
             assert_eq!(shares.total(), last.at.since(first.at), "{name}: nothing is left out");
         }
-        let said = tables::summary(&trace, PLAIN);
+        let rows = tally(&golden(&name)).rows();
+        let found: Vec<_> = rows.iter().map(|row| (row.id, &*row.name, row.shares)).collect();
+        let whole = trace.tasks.values();
+        let whole: Vec<_> =
+            whole.map(|task| (task.id, &*task.name, Shares::of(&trace, task))).collect();
+        assert_eq!(found, whole, "{name}: line by line, and whole");
+        let said = summary(&golden(&name));
         assert!(said.contains("turns with an event"), "{name}\n{said}");
     }
 }
 
 #[test]
 fn a_summary_counts_what_the_lines_say() {
-    let said = tables::summary(&named("nested"), PLAIN);
+    let said = summary(&golden("nested"));
     let row = |start: &str| {
         let found = said.lines().find(|line| line.trim_start().starts_with(start));
         found.unwrap_or_default().split_whitespace().last().unwrap_or_default().to_owned()
@@ -126,9 +181,9 @@ fn tasks_are_found_by_number_and_by_name_and_sorted() {
     assert_eq!(trace.find("2")[0].name, "main");
     assert_eq!(trace.find("main")[0].id, 2);
     assert!(trace.find("nobody").is_empty());
-    let said = life::task(&trace, trace.find("main")[0], PLAIN);
+    let said = life::task(&trace, &Now::of(&trace), trace.find("main")[0], PLAIN);
     assert!(said.starts_with("task 2 `main`: ended\n  run"), "{said}");
-    let by_name = life::tasks(&trace, Order::Name, PLAIN);
+    let by_name = tally(&golden("phases")).tasks(Order::Name, PLAIN);
     let names: Vec<_> =
         by_name.lines().skip(1).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
     assert!(names.is_sorted(), "{by_name}");
@@ -143,14 +198,14 @@ fn idle_names_who_has_waited_longest_and_for_what() {
         .take_while(|line| !line.contains("#0022"))
         .map(|line| format!("{line}\n"))
         .collect();
-    let said = life::idle(&read(&cut), 5, PLAIN);
+    let said = idle(&cut, Look::default(), 5).unwrap();
     assert!(said.contains("conn") && said.contains("a wake in queue q2"), "{said}");
-    let said = life::slow(&named("c34_a_long_run_names_its_task_and_both_its_traps"), 3, PLAIN);
-    assert!(said.starts_with("Longest runs"), "{said}");
+    let said = slow(&golden("c34_a_long_run_names_its_task_and_both_its_traps"), 3);
+    assert!(said.contains("\n\nLongest runs"), "{said}");
 }
 
 /// The trace of a program that hangs, up to there, and the circles that the kernel reports.
-fn hang<T: Debug>(main: impl Future<Output = T>) -> (Trace, String) {
+fn hang<T: Debug>(main: impl Future<Output = T>) -> (String, String) {
     let (lines, mut kernel) = (Rc::<RefCell<String>>::default(), Kernel::new(Sim::new()));
     let theirs = lines.clone();
     kernel.observe(move |line: &kernel::trace::Line<'_>| {
@@ -161,11 +216,12 @@ fn hang<T: Debug>(main: impl Future<Output = T>) -> (Trace, String) {
         other => panic!("{other:?}"),
     };
     let lines = lines.take();
-    let end = lines.lines().position(|line| line.ends_with("drop     its_run_failed")).unwrap();
-    let trace = read(&lines.lines().take(end).map(|line| format!("{line}\n")).collect::<String>());
-    assert_eq!(check(&trace.lines), Ok(()));
+    assert_eq!(check(&read(&lines).lines), Ok(()));
+    // What follows is the end of the tasks that nothing could wake.
+    let end = lines.find("drop     its_run_failed").and_then(|end| lines[..end].rfind('\n'));
+    let lines = lines[..=end.unwrap()].to_owned();
     let circles = said.find("deadlock of").map_or(String::new(), |at| format!("{}\n", &said[at..]));
-    (trace, circles)
+    (lines, circles)
 }
 
 fn lock(name: &'static str) -> WaitQueue {
@@ -195,11 +251,11 @@ fn idle_names_a_circle_as_the_kernel_does() {
         }
         last.unwrap().join().await
     };
-    let (trace, circles) = hang(philosophers);
-    assert_eq!(Stuck::of(&trace).circles(), circles);
-    let said = life::idle(&trace, 9, PLAIN);
-    assert!(said.contains(" lock fork, held by task 4 ") && said.contains(&circles), "{said}");
-    assert!(circles.starts_with("deadlock of 5 tasks:\n"), "{circles}");
+    let (lines, said) = hang(philosophers);
+    assert_eq!(circles(&lines), said);
+    assert!(said.starts_with("deadlock of 5 tasks:\n"), "{said}");
+    let idle = idle(&lines, Look::default(), 9).unwrap();
+    assert!(idle.contains(" lock fork, held by task 4 ") && idle.contains(&said), "{idle}");
     let a_join = async {
         let door = lock("door");
         take(&door).await.unwrap();
@@ -209,9 +265,9 @@ fn idle_names_a_circle_as_the_kernel_does() {
         let out = child.join().await;
         (out, beside)
     };
-    let (trace, circles) = hang(a_join);
-    assert_eq!(Stuck::of(&trace).circles(), circles);
-    assert!(circles.contains("\n 2 main waits for join 3, held by 3 child\n"), "{circles}");
+    let (lines, said) = hang(a_join);
+    assert_eq!(circles(&lines), said);
+    assert!(said.contains("\n 2 main waits for join 3, held by 3 child\n"), "{said}");
 }
 
 #[test]
@@ -237,12 +293,13 @@ fn idle_follows_a_lock_from_hand_to_hand() {
         left.give_permit();
         next.join().await
     };
-    let (trace, circles) = hang(main);
+    let (lines, said) = hang(main);
+    let trace = read(&lines);
     let block = trace.lines.iter().rfind(|line| line.op() == "lock left" && line.verb == "block");
     assert_eq!(block.unwrap().key("held-by"), Some("2"));
-    assert_eq!(Stuck::of(&trace).circles(), circles);
-    assert!(circles.contains("\n 4 last waits for lock left, held by 3 next\n"), "{circles}");
-    let said = life::idle(&trace, 9, PLAIN);
+    assert_eq!(circles(&lines), said);
+    assert!(said.contains("\n 4 last waits for lock left, held by 3 next\n"), "{said}");
+    let said = idle(&lines, Look::default(), 9).unwrap();
     assert!(said.contains(" last  lock left, held by task 3 "), "{said}");
 }
 
@@ -255,9 +312,9 @@ fn who_has_a_deadline_is_in_no_circle_of_idle() {
     });
     let end = ran.trace.find("   0 kernel   fire ").and_then(|at| ran.trace[..at].rfind('\n'));
     let waits = &ran.trace[..=end.unwrap()];
-    assert_eq!(Stuck::of(&read(waits)).circles(), "");
+    assert_eq!(circles(waits), "");
     let for_ever = waits.replace(" until=", " was=");
-    assert!(Stuck::of(&read(&for_ever)).circles().starts_with("deadlock of 1 task:"), "{waits}");
+    assert!(circles(&for_ever).starts_with("deadlock of 1 task:"), "{waits}");
 }
 
 #[test]
@@ -292,7 +349,7 @@ fn why_and_task_say_a_primitive_in_words() {
     assert!(why(&trace, wake.seq).contains(" for semaphore few, held by tasks 2, 3, 4 and 5"));
     let end = ran.trace.find(&block.to_string()).unwrap() + block.to_string().len();
     let cut = read(&ran.trace[..end]);
-    let said = life::task(&cut, cut.find(&block.task.to_string())[0], PLAIN);
+    let said = life::task(&cut, &Now::of(&cut), cut.find(&block.task.to_string())[0], PLAIN);
     assert!(said.contains(": in semaphore few, held by tasks 2, 3, 4 and 5\n"), "{said}");
     assert_eq!(tool::model::tasks_in_words("2,3,4,5,.."), "tasks 2, 3, 4, 5 and others");
 }
@@ -439,6 +496,274 @@ fn a_page_has_the_whole_trace_and_asks_the_network_for_nothing() {
     assert_eq!(check(&trace.lines), Ok(()));
 }
 
+// ---- Line by line -------------------------------------------------------------------------------
+
+/// The lines of a server with three connections, two of which wait in a phase; the third has ended.
+const SERVER: &str = "\
+#trace v2 clock=real seed=0
+ 0.000000       1  #0001   2 main     spawn    parent=-
+ 0.000000       1  #0002   2 main     run      cause=#0001
+ 0.000000       1  #0003   2 main     accept   l1 = c1 peer=127.0.0.1:53211
+ 0.000000       1  #0004   2 main     accept   l1 = c2 peer=127.0.0.1:53212
+ 0.000000       1  #0005   3 conn-1   spawn    parent=2 at=serve.rs:9
+ 0.000000       1  #0006   4 conn-2   spawn    parent=2 at=serve.rs:9
+ 0.000000       1  #0007   5 conn-3   spawn    parent=2 at=serve.rs:9
+ 0.000000       1  #0008   2 main     block    io l1 read k=1 reg=new at=serve.rs:7
+ 1.000000       2  #0009   3 conn-1   run      cause=#0005
+ 1.000000       2  #0010   3 conn-1   trap     connection_deadline = d1
+ 1.000000       2  #0011   3 conn-1   arm      d1 until=6.000000 phase=keep-alive at=connection.rs:5
+ 1.000000       2  #0012   3 conn-1   arm      d1 until=11.000000 phase=head at=connection.rs:5
+ 1.000000       2  #0013   3 conn-1   block    io c1 read k=2 reg=new at=connection.rs:5
+ 1.000000       2  #0014   4 conn-2   run      cause=#0006
+ 1.000000       2  #0015   4 conn-2   trap     connection_deadline = d2
+ 1.000000       2  #0016   4 conn-2   arm      d2 until=6.000000 phase=linger at=closing.rs:5
+ 1.000000       2  #0017   4 conn-2   block    io c2 read k=3 reg=new at=closing.rs:5
+ 1.000000       2  #0018   5 conn-3   run      cause=#0007
+ 1.000000       2  #0019   6 probe    spawn    parent=5
+ 1.000000       2  #0020   5 conn-3   exit     ok cause=#0018
+ 4.000000       3  #0021   0 kernel   disarm   d2
+ 4.000000       3  #0022   6 probe    run      cause=#0019
+ 4.000000       3  #0023   6 probe    await    io c3 read k=4 reg=new at=probe.rs:2
+ 4.000000       3  #0024   6 probe    await    sleep 9s until=13.000000 k=5 at=probe.rs:3
+ 4.000000       3  #0025   6 probe    block    parked n=2
+";
+
+#[test]
+fn a_tree_shows_each_task_below_its_parent_with_what_it_does_and_where() {
+    let end = "\
+4 tasks at the end of the trace (4.000000 s)
+├─ 2 main  waits 4s for a connection at l1 at serve.rs:7
+│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 3s for bytes on c1 at connection.rs:5
+│  └─ 4 conn-2 127.0.0.1:53212  waits 3s for bytes on c2 at closing.rs:5
+└─ 6 probe  waits 0s for bytes on c3 or the end of its sleep of 9s (until 13.000000) at \
+     probe.rs:2, probe.rs:3 (task 5, its parent, has ended)
+";
+    assert_eq!(tree(SERVER, Look::default(), 9).unwrap(), end);
+    let said = tree(SERVER, at("1.5"), 1).unwrap();
+    let middle = "\
+4 tasks at 1.500000 s
+├─ 2 main  waits 1.5s for a connection at l1 at serve.rs:7
+│  ├─ 3 conn-1 127.0.0.1:53211  head: waits 0.5s for bytes on c1 at connection.rs:5
+│  └─ and 1 more conn-*: 0 running, 0 ready, 1 waiting
+└─ 6 probe  ready for 0.5s (task 5, its parent, has ended)
+";
+    assert_eq!(said, middle);
+}
+
+#[test]
+fn idle_says_the_peer_and_the_phase_of_a_connection() {
+    let said = idle(SERVER, at("1500ms"), 9).unwrap();
+    assert!(said.starts_with("Waiting at 1.500000 s:\n"), "{said}");
+    for row in [
+        "0.5s  1.000000  #0013   3  conn-1 127.0.0.1:53211  head: bytes on c1 ",
+        "0.5s  1.000000  #0017   4  conn-2 127.0.0.1:53212  linger: bytes on c2 ",
+    ] {
+        assert!(said.contains(row), "{said}");
+    }
+    let said = idle(SERVER, Look::default(), 2).unwrap();
+    assert!(said.contains(" conn-1 127.0.0.1:53211  head: bytes on c1 "), "{said}");
+    assert!(said.contains("  and 2 more; `-n 4` shows them\n"), "{said}");
+    let said = tally(SERVER).tasks(Order::Id, PLAIN);
+    assert!(said.contains("  conn-1  in io (head) ") && said.contains("in io or sleep"), "{said}");
+}
+
+#[test]
+fn idle_counts_to_now_while_a_process_writes_the_trace_and_says_which_it_did() {
+    let look = || Look::new(None, Some(Writer { pid: 7, ago: ms(12_000) }));
+    let said = idle(SERVER, look(), 9).unwrap();
+    let first = "Waiting now (16.000000 s), 12s after the last event; process 7 is writing the \
+                 trace:";
+    assert_eq!(said.lines().next(), Some(first));
+    assert!(said.contains("\n  16s  0.000000  #0008 "), "{said}");
+    // A kernel that has ended writes no more, whoever has the file.
+    let halt =
+        " 5.000000       4  #0026   0 kernel   halt     tasks=4 tickets=5 timers=1 handles=3";
+    let said = idle(&format!("{SERVER}{halt}\n"), look(), 9).unwrap();
+    assert!(said.starts_with("Waiting at the end of the trace (5.000000 s):\n"), "{said}");
+    let now = Look::new(Some(time("16s").unwrap()), Some(Writer { pid: 7, ago: ms(12_000) }));
+    assert!(idle(SERVER, now, 9).unwrap().starts_with("Waiting at 16.000000 s:\n"));
+    let late = idle(SERVER, at("16"), 9).unwrap_err();
+    assert_eq!(late, "expected a time up to 4.000000 s, when it ends, not 16.000000");
+    let wrong = time("noon").unwrap_err();
+    assert_eq!(wrong, "expected a time of the trace such as 3.25 or 250ms, not `noon`");
+}
+
+#[test]
+fn a_file_is_being_written_while_a_process_has_it_open_for_that() {
+    let path = std::env::temp_dir().join(format!("trace-tool-{}", std::process::id()));
+    let mut writer = fs::File::create(&path).unwrap();
+    writer.write_all(format!("{SERVER} 5.000000       4  #00").as_bytes()).unwrap();
+    let mut reader = fs::File::open(&path).unwrap();
+    let about = reader.metadata().unwrap();
+    assert_eq!(Writer::of(&about).unwrap().pid, std::process::id());
+    let whole = whole_lines(&mut reader, about.len()).unwrap();
+    assert_eq!(whole, SERVER.len() as u64, "a line that is not whole is not read");
+    assert!(!is_virtual(&mut reader).unwrap(), "time goes on in it");
+    drop(writer);
+    fs::write(&path, SERVER.replace("clock=real", "clock=virtual")).unwrap();
+    assert!(is_virtual(&mut fs::File::open(&path).unwrap()).unwrap());
+    assert!(Writer::of(&about).is_none(), "a reader is no writer");
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_wait_for_a_queue_names_the_queue() {
+    let wait = |op| {
+        let text =
+            format!("{SERVER} 4.000000       3  #0026   6 probe    {op} k=6 at=probe.rs:9\n");
+        let said = tally(&text).tasks(Order::Id, PLAIN);
+        (idle(&text, Look::default(), 9).unwrap(), said)
+    };
+    let (idle, tasks) = wait("await    queue_get jobs");
+    assert!(idle.contains(" or an item of queue jobs  "), "{idle}");
+    assert!(tasks.contains(" or queue_get jobs  "), "{tasks}");
+    assert!(wait("await    queue_put q3").0.contains(" or room in queue q3  "));
+}
+
+#[test]
+fn idle_stops_where_a_run_failed() {
+    let text = format!("{SERVER} 5.000000       4  #0026   2 main     drop     its_run_failed\n");
+    let said = idle(&text, Look::default(), 9).unwrap();
+    assert!(said.starts_with("Waiting when the run failed (4.000000 s):\n"), "{said}");
+}
+
+#[test]
+fn many_tasks_that_have_ended_have_a_row_for_each_family_of_names() {
+    let mut text = String::new();
+    for n in 0..=ENDED as u64 {
+        let (seq, task) = (3 * n, n + 2);
+        let name = if n == 0 { "main".to_owned() } else { format!("conn-{n}") };
+        for (nth, what) in ["spawn    parent=-", "run      cause=#0001", "exit     ok cause=#0001"]
+            .into_iter()
+            .enumerate()
+        {
+            let (at, seq) = (n + nth as u64, seq + nth as u64);
+            text += &format!("{at}.000000 {n} #{seq} {task} {name} {what}\n");
+        }
+        if n + 2 == ENDED as u64 {
+            let each = tally(&text);
+            assert_eq!(each.rows().len(), ENDED - 1, "so many have a row each");
+        }
+    }
+    let said = tally(&text).tasks(Order::Id, PLAIN);
+    let rows: Vec<_> = said.lines().map(|row| row.split_whitespace().collect::<Vec<_>>()).collect();
+    assert_eq!(rows[2].join(" "), format!("{} tasks have ended; by name", ENDED + 1));
+    let all = ENDED.to_string();
+    let (span, none) = (format!("{all}s"), "0s");
+    assert_eq!(rows[4], [&*all, "conn-*", "ended", &all, &span, &span, none, "-"], "{said}");
+    assert_eq!(rows[5], ["1", "main", "ended", "1", "1s", "1s", none, "-"], "{said}");
+}
+
+/// A log of connections that come and go, 100 at a time: a line at a time, none is kept.
+fn connections(count: u64, mut line: impl FnMut(&Line<'_>)) {
+    let mut seq = 0;
+    let mut say = |task: u64, what: &str| {
+        seq += 1;
+        let text = format!("1.000000 1 #{seq} {task} conn-{task} {what}");
+        line(&testing::trace::line(&text).unwrap());
+    };
+    for n in 2..count {
+        say(n, "spawn parent=- at=serve.rs:9");
+        say(n, "run cause=#0001");
+        say(n, &format!("trap connection_deadline = d{n}"));
+        say(n, &format!("trap set_timeout 1s until=2.000000 = s{n} at=serve.rs:10"));
+        say(n, &format!("arm d{n} until=2.000000 phase=head"));
+        say(n, &format!("accept l1 = c{n} peer=127.0.0.1:{n}"));
+        say(n, &format!("io c{n} read = 64"));
+        say(n, &format!("await sleep 1s until=2.000000 k={n}1"));
+        say(n, &format!("await mutex m held-by={n} k={n}2"));
+        say(n, "block parked n=2");
+        if n > 100 {
+            let old = n - 100;
+            say(old, &format!("wake sleep k={old}1 cause=#0001"));
+            say(old, "run cause=#0001");
+            say(old, "exit ok cause=#0001");
+        }
+    }
+}
+
+#[test]
+fn what_the_commands_keep_does_not_grow_with_the_log() {
+    fn most(count: u64, mut line: impl FnMut(&Line<'_>)) -> u64 {
+        allocation_counter::measure(|| connections(count, &mut line)).bytes_max
+    }
+    fn keeps<T>(name: &str, new: impl Fn() -> T, line: impl Fn(&mut T, &Line<'_>)) {
+        // The second is three times as long, and as many tasks live at a time.
+        let [short, long] = [1_500, 4_500].map(|count| {
+            let mut command = new();
+            most(count, |each| line(&mut command, each))
+        });
+        assert!(short > 10_000, "{name}: {short} bytes are no state of 100 tasks");
+        assert!(long < short + short / 100, "{name}: {short} bytes, then {long}");
+    }
+    keeps("idle", || Idle::new(Look::default(), 9), Idle::line);
+    keeps("tree", || Tree::new(Look::default(), 9), Tree::line);
+    keeps("slow", || Slow::new(9), Slow::line);
+    keeps("tasks", Tally::default, |tally, line| tally.line(line));
+    keeps("summary", Summary::default, Summary::line);
+}
+
+/// The trace of a program, with the measured times or without.
+fn traced(is_timed: bool) -> String {
+    let (lines, mut kernel) = (Rc::<RefCell<String>>::default(), Kernel::new(Sim::new()));
+    if is_timed {
+        kernel.time_the_trace();
+    }
+    let theirs = lines.clone();
+    kernel.observe(move |line: &kernel::trace::Line<'_>| {
+        *theirs.borrow_mut() += &format!("{line}\n");
+    });
+    let main = async {
+        let (listener, socket) = (Io::new(Played(1, 'l')), Io::new(Played(2, 'c')));
+        listener.note_accept(&socket, || Some(([127, 0, 0, 1], 53211).into()));
+        let mut child = spawn("child", sleep(ms(5))).await;
+        let slept = timeout_after(ms(1), sleep(ms(9))).await;
+        child.join().await.unwrap().unwrap();
+        slept.is_err()
+    };
+    assert!(kernel.run(main).unwrap());
+    kernel.shutdown().unwrap();
+    lines.take()
+}
+
+#[test]
+fn diff_ignores_what_a_timed_trace_adds() {
+    let [stable, timed] = [false, true].map(traced);
+    for word in [" ran=", " waited=", " late=", " peer=", " boot "] {
+        assert!(timed.contains(word) && !stable.contains(word), "{word} {timed}");
+    }
+    let [stable, timed] = [stable, timed].map(|text| read(&text));
+    assert_eq!(diff::diff(&stable, &timed, PLAIN), None);
+    assert_eq!(diff::diff(&timed, &stable, PLAIN), None);
+}
+
+#[test]
+fn slow_says_that_it_needs_a_timed_trace() {
+    let [stable, timed] = [false, true].map(traced);
+    let said = slow(&stable, 3);
+    assert!(said.starts_with("This trace is not timed: ") && said.contains("`--timed`"), "{said}");
+    assert!(slow(&format!("#trace v2 clock=virtual seed=0\n{stable}"), 3).starts_with("On the "));
+    assert!(slow(&timed, 3).starts_with("Longest runs"));
+}
+
+#[test]
+fn waits_that_begin_together_are_told_together() {
+    let ran = testing::run(async {
+        let beside = join(sleep(ms(1)), sleep(ms(3)));
+        spawn("beside", beside).await.join().await.unwrap()
+    });
+    let trace = read(&ran.trace);
+    let first = trace.lines.iter().find(|line| line.verb == "await").unwrap();
+    let said = why(&trace, first.seq);
+    assert!(said.contains("began to wait for the end of its sleep of 1ms"), "{said}");
+    let wake = trace.lines.iter().find(|line| line.verb == "wake" && line.task == 3).unwrap();
+    assert!(why(&trace, wake.seq).contains("for the end of its sleep of 1ms"), "{said}");
+    let [first, second] = ["0.0005", "0.002"].map(|time| tree(&ran.trace, at(time), 9).unwrap());
+    let [sleep_1, sleep_3] = [1, 3].map(|n| format!("the end of its sleep of {n}ms"));
+    assert!(first.contains(&sleep_1) && first.contains(&sleep_3), "{first}");
+    assert!(!second.contains(&sleep_1) && second.contains(&sleep_3), "{second}");
+}
+
 // ---- The page "Reading a trace" -----------------------------------------------------------------
 
 /// A socket whose clients are played by a script.
@@ -514,8 +839,9 @@ fn the_page_says_what_the_traces_and_the_tool_say() {
             }
             "why" => why(&trace, words[1].parse().unwrap()),
             "lanes" => lanes::lanes(&trace, 100),
-            "idle" => life::idle(&trace, 3, PLAIN),
-            "task" => life::task(&trace, trace.find(words[1])[0], PLAIN),
+            "idle" => idle(&golden(name), Look::default(), 3).unwrap(),
+            "tree" => tree(&golden(name), at(words[1]), 20).unwrap(),
+            "task" => life::task(&trace, &Now::of(&trace), trace.find(words[1])[0], PLAIN),
             other => panic!("`{other}` is no command of this page"),
         };
         if std::env::var_os("SHOW").is_some() {

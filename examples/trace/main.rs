@@ -1,21 +1,28 @@
 //! Reads traces for you: why a line is there, who waits, what took long, and a picture of it all.
 
+mod input;
 mod tool;
 
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Write};
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 use testing::trace::{Checker, Line};
+use traps::Time;
 
-use tool::life::Order;
-use tool::model::{Bad, Read, Trace, read_lines};
+use input::{open, say};
+use tool::idle::Idle;
+use tool::look::{Look, time};
+use tool::model::Trace;
+use tool::now::Now;
+use tool::slow::Slow;
 use tool::style::Paint;
-use tool::{chain, diff, lanes, life, page, perfetto, tables};
+use tool::summary::Summary;
+use tool::tally::{Order, Tally};
+use tool::tree::Tree;
+use tool::{chain, diff, lanes, life, page, perfetto};
 
 /// Reads a trace of trapline and answers questions about it.
 ///
@@ -43,6 +50,29 @@ struct Output {
     output: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct Looked {
+    #[command(flatten)]
+    input: Input,
+    /// Look at this time of the trace: 3.25 (seconds), or 250ms
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    at: Option<Time>,
+}
+
+impl Looked {
+    /// Shows the lines to what is made with the time to look at.
+    fn at<T>(
+        &self,
+        new: impl FnOnce(Look) -> T,
+        mut line: impl FnMut(&mut T, &Line<'_>),
+    ) -> io::Result<T> {
+        let source = open(self.input.file.as_deref())?;
+        let mut made = new(Look::new(self.at, source.writer));
+        source.lines(|each| line(&mut made, each), |_| {})?;
+        Ok(made)
+    }
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// Why a line is there: its chain of causes, back to something from outside
@@ -63,7 +93,7 @@ enum Command {
         #[command(flatten)]
         input: Input,
     },
-    /// All tasks
+    /// All tasks; when more than 1,000 have ended, those by family of names
     Tasks {
         #[command(flatten)]
         input: Input,
@@ -71,15 +101,31 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Order::Id)]
         sort: Order,
     },
-    /// Which tasks have waited longest at the end of the trace, and which wait for each other
+    /// Which tasks have waited longest, for what, and which wait for each other
+    ///
+    /// At the end of the trace; if a process is still writing FILE, now. The first line says which.
+    /// A process of another user is not seen.
     Idle {
         #[command(flatten)]
-        input: Input,
+        look: Looked,
         /// How many to show
         #[arg(short = 'n', long, default_value_t = 20)]
         most: usize,
     },
+    /// All tasks that have not ended, below those that spawned them, and what each does
+    ///
+    /// At the end of the trace; if a process is still writing FILE, now. The first line says which.
+    /// A process of another user is not seen.
+    Tree {
+        #[command(flatten)]
+        look: Looked,
+        /// How many tasks of one parent and one family of names to show: `conn-*` is one
+        #[arg(short = 'n', long, default_value_t = 20)]
+        most: usize,
+    },
     /// The longest runs, the longest waits for the CPU, the timers that fired latest
+    ///
+    /// A trace knows how long a run took if it was recorded with `--timed`.
     Slow {
         #[command(flatten)]
         input: Input,
@@ -100,7 +146,7 @@ enum Command {
         #[arg(long, default_value_t = 100)]
         width: usize,
     },
-    /// The first event in which two traces differ, task by task
+    /// The first event in which two traces differ, task by task; one may be timed
     Diff {
         /// One trace
         first: PathBuf,
@@ -123,69 +169,8 @@ fn event_number(text: &str) -> Result<u64, String> {
     number.map_err(|_| format!("expected the number of an event such as 42, not `{text}`"))
 }
 
-/// A file of more than this gets a progress bar.
-const LARGE: u64 = 50_000_000;
-
-/// What to read, and a bar that shows how far that is.
-fn open(file: Option<&Path>) -> io::Result<(Box<dyn BufRead>, ProgressBar)> {
-    let Some(path) = file.filter(|path| *path != Path::new("-")) else {
-        if io::stdin().is_terminal() {
-            say("reading standard input; give a file to read that");
-        }
-        return Ok((Box::new(io::stdin().lock()), ProgressBar::hidden()));
-    };
-    let named = |error: io::Error| {
-        io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
-    };
-    let file = File::open(path).map_err(named)?;
-    let about = file.metadata().map_err(named)?;
-    if about.is_dir() {
-        return Err(named(io::Error::other("it is a directory, expected the file of a trace")));
-    }
-    let bar = match about.len() > LARGE && io::stderr().is_terminal() {
-        true => ProgressBar::new(about.len()),
-        false => ProgressBar::hidden(),
-    };
-    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}");
-    bar.set_style(style.expect("the template is right"));
-    Ok((Box::new(BufReader::with_capacity(1 << 16, file)), bar))
-}
-
-/// Says something on standard error. A closed one is no error.
-fn say(what: impl Display) {
-    drop(writeln!(io::stderr(), "trace: {what}"));
-}
-
-/// So many wrong lines are reported one by one.
-const SHOWN: usize = 10;
-
-fn report(bad: &[Bad]) {
-    for each in bad.iter().take(SHOWN) {
-        say(each);
-    }
-    if bad.len() > SHOWN {
-        say(format_args!("and {} more lines that cannot be read", bad.len() - SHOWN));
-    }
-}
-
 fn read(file: Option<&Path>) -> io::Result<Trace> {
-    let (input, bar) = open(file)?;
-    let mut since = 0;
-    let seen = |size| {
-        since += size as u64;
-        if since > 1 << 20 {
-            bar.inc(std::mem::take(&mut since));
-        }
-    };
-    let trace = Trace::read(input, seen)?;
-    bar.finish_and_clear();
-    report(&trace.bad);
-    if trace.lines.is_empty() { Err(no_line()) } else { Ok(trace) }
-}
-
-fn no_line() -> io::Error {
-    let what = "there is no line of a trace in it; record one with `--trace FILE`";
-    io::Error::new(ErrorKind::InvalidData, what)
+    open(file)?.whole()
 }
 
 fn print(text: &str) -> io::Result<ExitCode> {
@@ -209,30 +194,20 @@ fn write(output: &Output, make: impl FnOnce(&Trace) -> String) -> io::Result<Exi
     }
 }
 
+/// Shows a command each line of the input.
+fn each(input: &Input, line: impl FnMut(&Line<'_>)) -> io::Result<Option<String>> {
+    Ok(open(input.file.as_deref())?.lines(line, |_| {})?.header)
+}
+
 /// The oracle, in one pass.
 fn check(input: &Input) -> io::Result<ExitCode> {
-    let (text, bar) = open(input.file.as_deref())?;
-    let (mut checker, mut count, mut since) = (Checker::default(), 0_u64, 0);
-    let mut bad = Vec::new();
-    read_lines(text, |read| match read {
-        Read::Line(line, size) => {
-            checker.line(&line);
-            count += 1;
-            since += size as u64;
-            if since > 1 << 20 {
-                bar.inc(std::mem::take(&mut since));
-            }
-        }
-        Read::Remark(remark) => checker.remark(remark),
-        Read::Bad(each) => bad.push(each),
-    })?;
-    bar.finish_and_clear();
-    report(&bad);
-    if count == 0 {
-        return Err(no_line());
-    }
+    let checker = RefCell::new(Checker::default());
+    let line = |line: &Line<'_>| checker.borrow_mut().line(line);
+    let source = open(input.file.as_deref())?;
+    let over = source.lines(line, |remark| checker.borrow_mut().remark(remark))?;
+    let (checker, count) = (checker.into_inner(), over.count);
     match checker.end() {
-        Ok(()) if bad.is_empty() => print(&format!("{count} events, every promise is kept\n")),
+        Ok(()) if !over.has_bad => print(&format!("{count} events, every promise is kept\n")),
         Ok(()) => Ok(ExitCode::FAILURE),
         Err(violations) => {
             let shown = violations.iter().take(100).map(|each| format!("{each}\n"));
@@ -258,7 +233,8 @@ fn tell_task(trace: &Trace, task: &str, paint: Paint) -> io::Result<ExitCode> {
     if found.is_empty() {
         return Err(wrong(format!("there is no task `{task}`; `trace tasks` lists them")));
     }
-    let lives: Vec<_> = found.iter().map(|task| life::task(trace, task, paint)).collect();
+    let now = Now::of(trace);
+    let lives: Vec<_> = found.iter().map(|task| life::task(trace, &now, task, paint)).collect();
     print(&lives.join("\n"))
 }
 
@@ -267,12 +243,29 @@ fn run(command: &Command, paint: Paint) -> io::Result<ExitCode> {
     match command {
         Command::Why { seq, input, lines } => why(&of(input)?, *seq, *lines, paint),
         Command::Task { task, input } => tell_task(&of(input)?, task, paint),
-        Command::Tasks { input, sort } => print(&life::tasks(&of(input)?, *sort, paint)),
-        Command::Idle { input, most } => {
-            print(&life::idle(&of(input)?.until_failure(), *most, paint))
+        Command::Tasks { input, sort } => {
+            let mut tally = Tally::default();
+            each(input, |line| tally.line(line))?;
+            print(&tally.tasks(*sort, paint))
         }
-        Command::Slow { input, most } => print(&life::slow(&of(input)?, *most, paint)),
-        Command::Summary { input } => print(&tables::summary(&of(input)?, paint)),
+        Command::Idle { look, most } => {
+            let idle = look.at(|look| Idle::new(look, *most), Idle::line)?;
+            print(&idle.show(paint).map_err(wrong)?)
+        }
+        Command::Tree { look, most } => {
+            let tree = look.at(|look| Tree::new(look, *most), Tree::line)?;
+            print(&tree.show(paint).map_err(wrong)?)
+        }
+        Command::Slow { input, most } => {
+            let mut slow = Slow::new(*most);
+            let header = each(input, |line| slow.line(line))?;
+            print(&slow.show(header.as_deref(), paint))
+        }
+        Command::Summary { input } => {
+            let mut summary = Summary::default();
+            each(input, |line| summary.line(line))?;
+            print(&summary.show(paint))
+        }
         Command::Lanes { input, width } => print(&lanes::lanes(&of(input)?, *width)),
         Command::Diff { first, second } => {
             let (a, b) = (read(Some(first))?, read(Some(second))?);

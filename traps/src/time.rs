@@ -92,12 +92,12 @@ impl FromStr for Time {
             return Ok(Time::NEVER);
         }
         let (whole, part) = text.split_once('.').ok_or(ParseTimeError)?;
-        let micros = [whole, part].concat();
-        let are_digits = micros.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.is_empty() || part.len() != 6 || !are_digits {
-            return Err(ParseTimeError);
-        }
-        micros.parse().map(Time).map_err(|_| ParseTimeError)
+        let has_digits = !whole.is_empty() && part.len() == 6;
+        let micros = whole.bytes().chain(part.bytes()).try_fold(0_u64, |micros, byte| {
+            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+            micros.checked_mul(10)?.checked_add(digit)
+        });
+        micros.filter(|_| has_digits).map(Time).ok_or(ParseTimeError)
     }
 }
 

@@ -103,7 +103,8 @@ impl Board {
     fn is_hidden(&mut self, line: &Line<'_>) -> bool {
         if self.hidden.contains(&line.task) {
             match &line.event {
-                Event::Block { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
+                Event::Block { op: Op::Sleep { .. }, ticket: Some(ticket), .. }
+                | Event::Await { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
                     self.timers.insert(Timer::Sleep(*ticket));
                 }
                 Event::Trap { outcome: Outcome::Scope(scope), .. } => {
@@ -223,6 +224,9 @@ impl Row {
                 self.why = std::mem::take(&mut self.woken);
                 self.runs += 1;
                 self.go("running", line.at);
+            }
+            Event::Await { ticket, .. } => {
+                self.waits.extend(ticket.map(|ticket| (ticket, text)));
             }
             Event::Block { ticket, .. } => {
                 self.waits.extend(ticket.map(|ticket| (ticket, text.clone())));

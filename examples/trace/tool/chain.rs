@@ -185,6 +185,9 @@ fn did(line: &Line<'_>, who: &str) -> String {
         ("block", _) => {
             format!("{who} left the CPU to wait for {}{}", wait_in_words(line), at(line))
         }
+        ("await", _) => {
+            format!("{who} began to wait for {}{} and ran on", wait_in_words(line), at(line))
+        }
         ("io", "read") if outcome == "0" => format!("{who} read the end of {first}"),
         ("io", "read") => format!("{who} read {outcome} bytes on {first}"),
         ("io", _) => format!("{who} wrote {outcome} bytes on {first}"),

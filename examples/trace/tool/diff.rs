@@ -9,13 +9,14 @@ use super::model::Trace;
 use super::style::Paint;
 
 /// What two lines are compared by: the verb and its words, without what only counts: event
-/// numbers, tickets and, for traces of the real machine, times.
+/// numbers, tickets and, for traces of the real machine, times. A trace may be timed or not.
 fn essence(line: &Line<'_>) -> String {
     let text = mask_times(&line.to_string());
     let mut words = text.split_whitespace();
     // Time, turn, number, task: the task is what they are aligned by.
     let rest = words.by_ref().skip(4);
-    let is_own = |word: &&str| !["cause=", "k=", "turn="].iter().any(|key| word.starts_with(key));
+    let others = ["cause=", "k=", "turn=", "ran=", "waited=", "late=", "peer="];
+    let is_own = |word: &&str| !others.iter().any(|key| word.starts_with(key));
     rest.filter(is_own).collect::<Vec<_>>().join(" ")
 }
 
@@ -27,7 +28,9 @@ fn by_task(trace: &Trace) -> BTreeMap<(String, usize), Vec<usize>> {
         *nth += 1;
         all.insert((task.name.clone(), *nth), task.lines.clone());
     }
-    let kernel = (0..trace.lines.len()).filter(|place| trace.lines[*place].task == 0);
+    // The facts about the machine are those of a timed trace.
+    let is_kernel = |line: &Line<'_>| line.task == 0 && line.verb != "boot";
+    let kernel = (0..trace.lines.len()).filter(|place| is_kernel(&trace.lines[*place]));
     all.insert(("kernel".to_owned(), 0), kernel.collect());
     all
 }

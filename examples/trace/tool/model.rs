@@ -6,7 +6,6 @@ use std::io::{self, BufRead};
 
 use kernel::trace::Seq;
 use testing::trace::{self, Behind, Causes, Line, ParseError, Spans};
-use traps::Time;
 
 /// A line that cannot be read: its number in the file, from 1, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,16 +157,6 @@ impl Trace {
         Ok(Trace::new(header, lines, bad))
     }
 
-    /// The trace up to the line at which its run has failed, if one did: nothing could wake its
-    /// tasks any more, and what follows is their end.
-    pub fn until_failure(self) -> Trace {
-        let fails = |line: &Line<'_>| line.verb == "drop" && line.word(0) == "its_run_failed";
-        match self.lines.iter().position(fails) {
-            Some(end) => Trace::new(self.header, self.lines[..end].to_vec(), self.bad),
-            None => self,
-        }
-    }
-
     fn new(header: Option<String>, lines: Vec<Line<'static>>, bad: Vec<Bad>) -> Trace {
         let mut causes = Causes::default();
         let behind = lines.iter().map(|line| causes.behind(line)).collect();
@@ -252,14 +241,9 @@ impl Trace {
         }
     }
 
-    /// The time of the last line.
-    pub fn end(&self) -> Time {
-        self.lines.last().map_or(Time::ZERO, |line| line.at)
-    }
-
-    /// The `block` line of a ticket, the last before that place.
+    /// The `block` or `await` line of a ticket, the last before that place.
     pub fn block_of(&self, ticket: u64, before: usize) -> Option<&Line<'static>> {
-        let is_it = |line: &&Line<'_>| line.verb == "block" && line.number("k") == Some(ticket);
+        let is_it = |line: &&Line<'_>| opens(line) && line.number("k") == Some(ticket);
         self.lines[..before].iter().rev().find(is_it)
     }
 
@@ -269,7 +253,12 @@ impl Trace {
     }
 }
 
-/// What a `block` line waits for, in words: `bytes on c1`.
+/// Whether a line begins a wait.
+pub fn opens(line: &Line<'_>) -> bool {
+    ["block", "await"].contains(&line.verb)
+}
+
+/// What a `block` or `await` line waits for, in words: `bytes on c1`.
 pub fn wait_in_words(block: &Line<'_>) -> String {
     let [first, second, third] = [0, 1, 2].map(|nth| block.word(nth));
     match (first, third) {
@@ -288,8 +277,10 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
         ("yield", _) => "its next turn".to_owned(),
         ("waker" | "foreign", _) => "a waker".to_owned(),
         ("outside", _) => format!("`{second}` from outside"),
+        ("queue_get", _) => format!("an item of queue {second}"),
+        ("queue_put", _) => format!("room in queue {second}"),
         ("parked", _) => {
-            format!("any of {} earlier waits", block.key("n").unwrap_or_default())
+            format!("any of {} waits", block.key("n").unwrap_or_default())
         }
         _ => match block.key("held-by") {
             Some(holders) => format!("{first} {second}, held by {}", tasks_in_words(holders)),
@@ -298,13 +289,13 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
     }
 }
 
-/// Whether a `block` line waits for a primitive, whose holders a trace may know.
+/// Whether such a line waits for a primitive, whose holders a trace may know.
 pub fn is_primitive(block: &Line<'_>) -> bool {
     let others = [
         "io", "sleep", "join", "wait", "offload", "signal", "yield", "waker", "foreign", "outside",
         "parked",
     ];
-    block.verb == "block" && !others.contains(&block.word(0))
+    opens(block) && !others.contains(&block.word(0))
 }
 
 /// Numbers of tasks as the log has them, in words: `tasks 3, 4 and others`.

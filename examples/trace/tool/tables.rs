@@ -1,13 +1,7 @@
-//! Columns of text, and `summary`.
+//! Columns of text.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use kernel::trace::Span;
-use testing::trace::{Behind, Line};
-
-use super::life::{Shares, percent};
-use super::model::Trace;
 use super::style::Paint;
 
 /// Rows in columns as wide as they need to be; numbers stand to the right.
@@ -56,108 +50,4 @@ impl Table {
         }
         text
     }
-}
-
-/// What the kernel did, and what each task did with its time.
-pub fn summary(trace: &Trace, paint: Paint) -> String {
-    let mut text = paint.strong("The kernel") + "\n";
-    for (what, count) in kernel(trace) {
-        let _ = writeln!(text, "  {what:<34} {count:>10}");
-    }
-    let mut table = Table::new(&["id", "name", "life", "run", "ready", "blocked", "runs", "traps"]);
-    for task in trace.tasks.values() {
-        let shares = Shares::of(trace, task);
-        let [run, ready, blocked] = shares.permille().map(percent);
-        let count = |is_it: fn(&Line<'_>) -> bool| {
-            let lines = task.lines.iter().map(|place| &trace.lines[*place]);
-            lines.filter(|line| is_it(line)).count().to_string()
-        };
-        table.row([
-            task.id.to_string(),
-            task.name.clone(),
-            Span(shares.total()).to_string(),
-            run,
-            ready,
-            blocked,
-            count(|line| line.verb == "run"),
-            count(|line| trap(line).is_some()),
-        ]);
-    }
-    let _ = write!(text, "\n{}\n{}", paint.strong("Tasks"), table.show(paint));
-    let _ = write!(text, "\n{}\n{}", paint.strong("Traps"), traps(trace).show(paint));
-    text
-}
-
-/// The word of a trap that a task made.
-fn trap<'l>(line: &'l Line<'_>) -> Option<&'l str> {
-    let word = Some(line.word(0)).filter(|_| ["trap", "block"].contains(&line.verb));
-    word.filter(|word| !["waker", "parked"].contains(word))
-}
-
-/// Traps by kind: how many were answered at once, how many blocked.
-fn traps(trace: &Trace) -> Table {
-    let mut kinds: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
-    for line in trace.lines.iter().filter(|line| line.task > 1) {
-        if let Some(word) = trap(line) {
-            let counts = kinds.entry(word).or_default();
-            counts[usize::from(line.verb == "block")] += 1;
-        }
-        if let Some(ticket) = line.number("k").filter(|_| line.verb == "deliver")
-            && let Some(place) = trace.place(line.seq)
-            && let Some(word) = trace.block_of(ticket, place).and_then(trap)
-        {
-            kinds.entry(word).or_default()[2] += 1;
-        }
-    }
-    let mut table = Table::new(&["trap", "answered", "blocked", "interrupted"]);
-    for (word, counts) in kinds {
-        let [answered, blocked, interrupted] = counts.map(|count| count.to_string());
-        table.row([word.to_owned(), answered, blocked, interrupted]);
-    }
-    table
-}
-
-/// What the kernel did, counted.
-fn kernel(trace: &Trace) -> Vec<(&'static str, usize)> {
-    let count =
-        |is_it: &dyn Fn(&Line<'_>) -> bool| trace.lines.iter().filter(|line| is_it(line)).count();
-    let of = |verb| count(&|line| line.verb == verb);
-    let mut turns: Vec<_> = trace.lines.iter().map(|line| line.turn).collect();
-    turns.dedup();
-    let (armed, fired) = (count(&arms), count(&fires));
-    let bytes = |direction| {
-        let lines = trace.lines.iter().filter(|line| line.verb == "io");
-        let moved = lines.filter(|line| line.word(1) == direction);
-        moved.filter_map(|line| line.outcome()?.parse::<usize>().ok()).sum()
-    };
-    let nowhere = trace.behind.iter().filter(|behind| **behind == Behind::Nothing);
-    vec![
-        ("events", trace.lines.len()),
-        ("turns with an event", turns.len()),
-        ("runs of a task (polls)", of("run")),
-        ("arrivals", of("arrive")),
-        ("reads, writes and accepts done", of("io") + of("accept")),
-        ("bytes read", bytes("read")),
-        ("bytes written", bytes("write")),
-        ("registrations (system calls)", of("register")),
-        ("unregistrations (system calls)", of("unregister")),
-        ("timers armed", armed),
-        ("timers fired", fired),
-        ("timers stale (taken back or left)", armed.saturating_sub(fired)),
-        ("chains that end nowhere", nowhere.count()),
-    ]
-}
-
-/// Whether it sets a timer.
-fn arms(line: &Line<'_>) -> bool {
-    match (line.verb, line.word(0)) {
-        ("block", "sleep") => line.word(1) != "0s",
-        ("trap", "set_timeout") => line.key("until").is_some(),
-        (verb, _) => verb == "arm",
-    }
-}
-
-/// Whether it is such a timer that comes true.
-fn fires(line: &Line<'_>) -> bool {
-    line.verb == "fire" && !["grace", "drain"].contains(&line.word(0))
 }

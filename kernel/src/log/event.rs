@@ -31,7 +31,7 @@ table! {
             cause " cause=": Seq = SEQ,
             /// Since it left the CPU; none if it never had it.
             parked " parked=": Option<Duration> = Opt(Own),
-            answered: Cow<'a, [Answered<'a>]> = Answers,
+            answered: Cow<'a, [Answered<'a>]>,
         },
         /// A trap was answered at once. There is a cause if the answer is an interrupt that was
         /// pending. Posts have no place.
@@ -39,6 +39,13 @@ table! {
             op: Op<'a>,
             outcome " = ": Outcome<'a>,
             cause " cause=": Option<Seq> = Opt(SEQ),
+            at " at=": Option<Site<'a>> = Opt(Own),
+        },
+        /// A task has filed a wait, and goes on, or has others. The fields are those of `block`.
+        Await = "await" {
+            op: Op<'a>,
+            ticket " k=": Option<u64> = Opt(COUNT),
+            reg " reg=": Option<Reg> = Opt(Own),
             at " at=": Option<Site<'a>> = Opt(Own),
         },
         /// A task left the CPU. `waker` and `parked` have no ticket and no place.
@@ -119,12 +126,17 @@ table! {
         Unregister = "unregister" { alias: Alias, why " why=": Why },
         /// The poller did not take a descriptor; its error.
         Refuse = "refuse" { alias: Alias, text: Text<'a> = SENTENCE },
-        /// A timer is set. Only a connection deadline has a place.
-        Arm = "arm" { timer: Timer, until " until=": Time, at " at=": Option<Site<'a>> = Opt(Own) },
+        /// A timer is set. Only a connection deadline has a place, and a phase if it was said.
+        Arm = "arm" {
+            timer: Timer,
+            until " until=": Time,
+            phase " phase=": Text<'a> = Filled(WORD),
+            at " at=": Option<Site<'a>> = Opt(Own),
+        },
         /// A timer is taken back.
         Disarm = "disarm" { timer: Timer },
-        /// A timer comes true. Its cause is the line that set it: a `block`, `trap`, `arm` or
-        /// `phase`.
+        /// A timer comes true. Its cause is the line that set it: a `block`, `await`, `trap`, `arm`
+        /// or `phase`.
         Fire = "fire" { timer: Timer, deadline " deadline=": Time, cause " cause=": Seq = SEQ },
         /// One scan of the table of connection deadlines: how many fired, how many are still armed.
         Tick = "tick" { fired " fired=": u64 = COUNT, armed " armed=": u64 = COUNT },
@@ -186,18 +198,12 @@ pub struct Answered<'a> {
 }
 
 /// The form of a list of answers: ` k=3 = ok, k=4 = !busy`, or nothing.
-pub(super) struct Answers;
-
-impl<'a> Form<Cow<'a, [Answered<'a>]>> for Answers {
-    fn absent(&self) -> Option<Cow<'a, [Answered<'a>]>> {
-        Some(Cow::Borrowed(&[]))
-    }
-
-    fn write(&self, answers: &Cow<'a, [Answered<'a>]>, f: &mut Formatter<'_>) -> fmt::Result {
+impl<'a> Form<Cow<'a, [Answered<'a>]>> for Own {
+    fn put(&self, before: &str, answers: &Cow<'a, [Answered<'a>]>, out: &mut Out) {
         for (nth, Answered { ticket, outcome }) in answers.iter().enumerate() {
-            write!(f, "{}k={ticket} = {outcome}", if nth == 0 { "" } else { ", " })?;
+            TICKET.put(if nth == 0 { before } else { ", " }, ticket, out);
+            Own.put(" = ", outcome, out);
         }
-        Ok(())
     }
 }
 

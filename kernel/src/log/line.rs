@@ -39,25 +39,31 @@ pub struct Timed {
     pub late: Option<Duration>,
 }
 
-/// The columns, and what was measured. Nothing is allocated, unless a free text has characters
-/// that must be replaced.
-impl fmt::Display for Line<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Line { at, turn, seq, task, name, event, timed } = self;
-        write_time(*at, 9, f)?;
-        write!(f, " {turn:>7}  #{seq:04} {task:>3} ")?;
-        write_column(&word(name), 8, f)?;
-        Own.put(" ", event, f)?;
+/// The columns, and what was measured. Nothing is allocated once `out` has room, unless a free text
+/// has characters that must be replaced.
+impl<'a> Form<Line<'a>> for Own {
+    fn put(&self, before: &str, line: &Line<'a>, out: &mut Out) {
+        out.text(before);
+        let Line { at, turn, seq, task, name, event, timed } = line;
+        // Two digits of seconds, at least.
+        Own.put(if at.as_micros() < 10_000_000 { " " } else { "" }, at, out);
+        Number("", 7, b' ').put(" ", turn, out);
+        SEQ.put("  ", seq, out);
+        Number("", 3, b' ').put(" ", task, out);
+        out.text(" ");
+        out.column(&word(name), 8);
+        Own.put(" ", event, out);
         if let Some(Timed { ran, waited, late }) = timed
             && !event.ends_in_text()
         {
-            Opt(Own).put(" ran=", ran, f)?;
-            Opt(Own).put(" waited=", waited, f)?;
-            Opt(Own).put(" late=", late, f)?;
+            Opt(Own).put(" ran=", ran, out);
+            Opt(Own).put(" waited=", waited, out);
+            Opt(Own).put(" late=", late, out);
         }
-        Ok(())
     }
 }
+
+display!(Line<'a>);
 
 /// The version of the format.
 const VERSION: &str = "v2";

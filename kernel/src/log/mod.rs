@@ -25,15 +25,14 @@ mod text_tests;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
-use std::time::Duration;
 
 use log::{Level, LevelFilter};
 use traps::core::names::{self, Ticket};
 use traps::core::protocol::{Left, Reply};
 use traps::{Interrupt, Time};
 
+use self::form::{Form, Out, Own};
 use crate::trace::{Event, Line, Outcome, Seq, Site, Timed};
 
 /// Gets every event, in order, as a typed [`Line`].
@@ -58,20 +57,21 @@ impl<F: FnMut(&Line<'_>)> Activation for F {
 pub(crate) struct Writer<W> {
     out: W,
     /// Used again for each line, so that none allocates.
-    line: String,
+    line: Out,
 }
 
 impl<W> Writer<W> {
     pub(crate) fn new(out: W) -> Writer<W> {
-        Writer { out, line: String::new() }
+        Writer { out, line: Out::default() }
     }
 }
 
 impl<W: io::Write> Activation for Writer<W> {
     fn event(&mut self, line: &Line<'_>) {
-        self.line.clear();
-        let _ = writeln!(self.line, "{line}");
-        let _ = self.out.write_all(self.line.as_bytes());
+        self.line.0.clear();
+        Own.put("", line, &mut self.line);
+        self.line.text("\n");
+        let _ = self.out.write_all(&self.line.0);
         if matches!(line.event, Event::Halt { .. } | Event::Panic { .. }) {
             self.idle();
         }
@@ -92,7 +92,7 @@ pub(crate) struct Log {
     pub(crate) timed: bool,
     /// The number of the last wait.
     waits: u64,
-    /// Waits by their index, with their number and their `block` line.
+    /// Waits by their index, with their number and their `block` or `await` line.
     parked: Vec<(Ticket, u64, Seq)>,
     /// The lines that armed connection deadlines, by number.
     pub(crate) armed: BTreeMap<u32, Seq>,
@@ -118,7 +118,7 @@ impl Log {
         self.listening = cfg!(feature = "trace") && all;
     }
 
-    /// Numbers a wait that is about to park; the next line is its `block` line.
+    /// Numbers a wait that is about to park; the next line is its `block` or `await` line.
     pub(crate) fn number(&mut self, ticket: Ticket) -> u64 {
         self.waits += 1;
         let index = ticket.index as usize;
@@ -129,7 +129,7 @@ impl Log {
         self.waits
     }
 
-    /// The number of a wait and its `block` line; zeros if nobody listened.
+    /// The number of a wait and the line that filed it; zeros if nobody listened.
     pub(crate) fn number_of(&self, ticket: Ticket) -> (u64, Seq) {
         let found = self.parked.get(ticket.index as usize).filter(|(of, ..)| *of == ticket);
         found.map_or((0, 0), |&(_, number, line)| (number, line))
@@ -250,7 +250,7 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         Event::Run { .. } | Event::Join { .. } | Event::Yielded { .. } => {
             (Level::Trace, "kernel::sched")
         }
-        Event::Trap { .. } | Event::Block { .. } | Event::Withdraw { .. } => {
+        Event::Trap { .. } | Event::Await { .. } | Event::Block { .. } | Event::Withdraw { .. } => {
             (Level::Trace, "kernel::trap")
         }
         Event::Wake { .. } => (Level::Trace, "kernel::wake"),
@@ -321,17 +321,14 @@ pub(crate) fn outcome(reply: &Reply) -> Outcome<'static> {
 }
 
 /// An outcome for a `run` line, without its places: the `deliver` line before it has them.
-pub(crate) fn without_place(outcome: Outcome<'static>) -> Outcome<'static> {
-    match outcome {
-        Outcome::Interrupt { kind, scope, by, reason, .. } => {
-            Outcome::Interrupt { kind, scope, set_at: None, by, reason }
-        }
-        other => other,
+pub(crate) fn without_place(mut outcome: Outcome<'static>) -> Outcome<'static> {
+    if let Outcome::Interrupt { set_at, .. } = &mut outcome {
+        *set_at = None;
     }
+    outcome
 }
 
 /// How late something is, for a timed trace.
 pub(crate) fn late(deadline: Time, now: Time) -> Option<Timed> {
-    let late: Duration = now.since(deadline);
-    Some(Timed { late: Some(late), ..Timed::default() })
+    Some(Timed { late: Some(now.since(deadline)), ..Timed::default() })
 }

@@ -1,7 +1,7 @@
 //! Places: in the log, in the user's source, and among the descriptors.
 
 use super::form::*;
-use super::words::{Text, stop, word};
+use super::words::Text;
 
 /// The number of an event: gapless, from 1, in the order of the log.
 pub type Seq = u64;
@@ -47,34 +47,39 @@ pub struct Primitive<'a> {
 }
 
 impl<'a> Form<Box<Primitive<'a>>> for Own {
-    fn write(&self, primitive: &Box<Primitive<'a>>, f: &mut Formatter<'_>) -> fmt::Result {
+    fn put(&self, before: &str, primitive: &Box<Primitive<'a>>, out: &mut Out) {
         let Primitive { kind, name, queue, held_by } = &**primitive;
-        write!(f, "{} ", word(kind))?;
-        if name.is_empty() { QUEUE.write(queue, f) } else { WORD.write(name, f) }?;
-        for (nth, task) in held_by.iter().take(4).enumerate() {
-            write!(f, "{}{task}", if nth == 0 { " held-by=" } else { "," })?;
+        WORD.put(before, &(*kind).into(), out);
+        match name.is_empty() {
+            true => QUEUE.put(" ", queue, out),
+            false => WORD.put(" ", name, out),
         }
-        f.write_str(if held_by.len() > 4 { ",.." } else { "" })
+        for (nth, task) in held_by.iter().take(4).enumerate() {
+            TASK.put(if nth == 0 { " held-by=" } else { "," }, task, out);
+        }
+        out.text(if held_by.len() > 4 { ",.." } else { "" });
     }
 }
 
 impl<'a> Form<Site<'a>> for Own {
-    fn write(&self, site: &Site<'a>, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", word(&site.file), site.line)
+    fn put(&self, before: &str, site: &Site<'a>, out: &mut Out) {
+        WORD.put(before, &site.file, out);
+        COUNT.put(":", &site.line, out);
     }
 }
 
 impl<'a> Form<Stop<'a>> for Own {
-    fn write(&self, Stop { trap, at }: &Stop<'a>, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&stop(trap))?;
-        Opt(Own).put("@", at, f)
+    fn put(&self, before: &str, Stop { trap, at }: &Stop<'a>, out: &mut Out) {
+        STOP.put(before, trap, out);
+        Opt(Own).put("@", at, out);
     }
 }
 
 impl Form<Alias> for Own {
-    fn write(&self, alias: &Alias, f: &mut Formatter<'_>) -> fmt::Result {
-        let kind = if alias.kind.is_ascii_lowercase() { alias.kind } else { 'f' };
-        write!(f, "{kind}{}", alias.number)
+    fn put(&self, before: &str, alias: &Alias, out: &mut Out) {
+        out.text(before);
+        out.0.push(if alias.kind.is_ascii_lowercase() { alias.kind as u8 } else { b'f' });
+        COUNT.put("", &alias.number, out);
     }
 }
 

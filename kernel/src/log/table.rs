@@ -46,15 +46,15 @@ macro_rules! table {
         }
 
         impl $(<$a>)? Form<$name $(<$a>)?> for Own {
-            fn write(&self, value: &$name $(<$a>)?, f: &mut Formatter<'_>) -> fmt::Result {
-                write_column(value.$getter(), 0 $(+ $width)?, f)?;
+            fn put(&self, before: &str, value: &$name $(<$a>)?, out: &mut Out) {
+                out.text(before);
+                out.column(value.$getter(), 0 $(+ $width)?);
                 match value {
                     $($name::$variant { $(0: $inner)? $($($field),*)? } => {
-                        $(given!(Own $(, $shape)?).put(given!(" " $(, $prefix)?), $inner, f)?;)?
-                        $($(given!(Own $(, $form)?).put(given!(" " $(, $before)?), $field, f)?;)*)?
+                        $(given!(Own $(, $shape)?).put(given!(" " $(, $prefix)?), $inner, out);)?
+                        $($(given!(Own $(, $form)?).put(given!(" " $(, $before)?), $field, out);)*)?
                     })*
                 }
-                Ok(())
             }
         }
         display!($name $(<$a>)?);
@@ -77,8 +77,10 @@ pub(super) use given;
 macro_rules! display {
     ($name:ident $(<$a:lifetime>)?) => {
         impl $(<$a>)? fmt::Display for $name $(<$a>)? {
-            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                Own.write(self, f)
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut out = Out::default();
+                Own.put("", self, &mut out);
+                f.pad(&String::from_utf8_lossy(&out.0))
             }
         }
     };

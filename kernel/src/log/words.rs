@@ -1,11 +1,9 @@
 //! Free text in the log, which must not look like anything else; and spans.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::time::Duration;
 
 use traps::Kind;
-use traps::time::Time;
 
 /// Text that is borrowed where the kernel has it, and owned where it makes it.
 pub type Text<'a> = Cow<'a, str>;
@@ -20,18 +18,18 @@ pub(super) const KINDS: [(Kind, &str); 4] = [
 
 /// A text with `_` for each character that is not kept, and for an empty text. Borrowed where there
 /// is nothing to change.
-fn keep(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn keep(text: &str, is_kept: impl Fn(u8) -> bool) -> Cow<'_, str> {
     if text.is_empty() {
         Cow::Borrowed("_")
-    } else if text.chars().all(&is_kept) {
+    } else if text.bytes().fold(true, |are_kept, byte| are_kept & is_kept(byte)) {
         Cow::Borrowed(text)
     } else {
-        text.chars().map(|c| if is_kept(c) { c } else { '_' }).collect()
+        text.chars().map(|c| if c.is_ascii() && is_kept(c as u8) { c } else { '_' }).collect()
     }
 }
 
-fn is_plain(c: char) -> bool {
-    c.is_ascii_graphic() && c != '=' && c != ','
+fn is_plain(c: u8) -> bool {
+    c.is_ascii_graphic() && c != b'=' && c != b','
 }
 
 /// Free text as one word: white space, control characters, everything beyond ASCII, `=` and `,`
@@ -43,7 +41,7 @@ pub(crate) fn word(text: &str) -> Cow<'_, str> {
 
 /// The trap of a `Stop`: a [`word`] without `@`.
 pub(super) fn stop(text: &str) -> Cow<'_, str> {
-    keep(text, |c| is_plain(c) && c != '@')
+    keep(text, |c| is_plain(c) && c != b'@')
 }
 
 /// The name of a signal: a [`word`], with `SIG` before it unless it is there.
@@ -55,7 +53,7 @@ pub(super) fn signal(text: &str) -> Cow<'_, str> {
 /// words and nothing at the ends; other control characters and everything beyond ASCII become
 /// `_`; so does an empty text.
 pub(super) fn sentence(text: &str) -> Cow<'_, str> {
-    let is_kept = |c: char| c.is_ascii_graphic() || c == ' ';
+    let is_kept = |c: u8| c.is_ascii_graphic() || c == b' ';
     let words = text.split_whitespace();
     if words.clone().eq(text.split(' ')) {
         return keep(text, is_kept);
@@ -84,28 +82,3 @@ pub(super) fn phrase(text: &str) -> Cow<'_, str> {
 /// What saturates is `never`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let end = Time::ZERO + self.0;
-        if end == Time::NEVER {
-            return f.write_str("never");
-        }
-        let micros = end.as_micros();
-        let (decimals, unit) = match micros {
-            1..1_000 => (0, "us"),
-            1_000..100_000 => (3, "ms"),
-            _ => (6, "s"),
-        };
-        let one = 10_u64.pow(decimals);
-        write!(f, "{}", micros / one)?;
-        let (mut part, mut width) = (micros % one, decimals as usize);
-        while width > 0 && part.is_multiple_of(10) {
-            (part, width) = (part / 10, width - 1);
-        }
-        if width > 0 {
-            write!(f, ".{part:0width$}")?;
-        }
-        f.write_str(unit)
-    }
-}

@@ -62,13 +62,8 @@ impl TaskView {
     fn of<M: Machine>(core: &Core<M>, index: u32) -> TaskView {
         let task = &core.tasks[index];
         let parked = core.parked(index, |ticket, wait, on| {
-            (
-                core.log.number_of(ticket).0,
-                (core.parked_in(on), queue_of(on)),
-                sleeps_until(core, on),
-                wait.scope,
-                wait.site,
-            )
+            let (number, what) = (core.log.number_of(ticket).0, (core.parked_in(on), queue_of(on)));
+            (number, what, sleeps_until(core, on), wait.scope, wait.site)
         });
         let parked = parked.into_iter().map(|(ticket, (trap, queue), sleep, scope, site)| {
             let held_by = queue.map(|queue| holders(core, &queue)).unwrap_or_default();
@@ -92,10 +87,7 @@ impl TaskView {
             cycles: u64::from(task.runs),
             spawned_at: core.tasks.site(index).map(log::place_of),
             parked: parked.collect(),
-            has_waker: task
-                .rare
-                .as_ref()
-                .is_some_and(|it| it.waker.iter().any(SpareWaker::was_kept)),
+            has_waker: task.rare.iter().flat_map(|it| &it.waker).any(SpareWaker::was_kept),
         }
     }
 }

@@ -172,6 +172,16 @@ impl Records {
         })
     }
 
+    /// Whether no other wait at or inside a scope is without its result.
+    #[must_use]
+    pub fn is_only(&self, scope: u32, ticket: Ticket) -> bool {
+        let Scope { waits, children, .. } = &self.scopes[scope];
+        let is_alone = waits.first() == Some(ticket.index)
+            && waits.after(self.waits[ticket.index].beside).is_none()
+            && children.first().is_none();
+        is_alone || self.each_wait(scope).all(|it| it == ticket || self.waits[it.index].is_done())
+    }
+
     // ---- The tree --------------------------------------------------------------------------
 
     /// `from` and the scopes around it, from the inside out.

@@ -1,6 +1,6 @@
 //! The cause of a line: the earlier line that led to it, or something from outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{Line, Seq};
 
@@ -20,9 +20,14 @@ pub enum Behind {
 pub struct Causes {
     /// The last `run` of each task, or its `spawn`.
     tasks: BTreeMap<u64, Seq>,
+    /// Those that have ended, oldest first.
+    ended: VecDeque<u64>,
     /// The last phase of a shutdown.
     phase: Option<Seq>,
 }
+
+/// So many tasks that have ended may yet be behind a line.
+const ENDED: usize = 1024;
 
 impl Causes {
     /// The cause of the next line.
@@ -46,6 +51,11 @@ impl Causes {
         match line.verb {
             "run" | "spawn" => {
                 self.tasks.insert(line.task, line.seq);
+            }
+            "exit" => {
+                self.ended.push_back(line.task);
+                let old = if self.ended.len() > ENDED { self.ended.pop_front() } else { None };
+                old.and_then(|old| self.tasks.remove(&old));
             }
             "phase" => self.phase = Some(line.seq),
             _ => {}

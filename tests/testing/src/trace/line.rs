@@ -26,6 +26,8 @@ pub struct Line<'t> {
     pub verb: &'static str,
     /// The line that it names as its cause.
     pub cause: Option<Seq>,
+    /// The first ticket that it names.
+    pub ticket: Option<u64>,
     text: Cow<'t, str>,
     /// Where in the text the name begins and ends, and where the verb and the detail begin.
     name: (usize, usize),
@@ -54,7 +56,8 @@ impl<'t> Line<'t> {
 
     /// The words of the detail, without the commas behind them.
     pub fn words(&self) -> impl Iterator<Item = &str> {
-        self.detail().split(' ').map(|word| word.trim_end_matches(','))
+        // Words are short: an array is compared with each character, a `char` is searched for.
+        self.detail().split([' ']).map(|word| word.trim_end_matches(','))
     }
 
     /// One of these words, counted from 0; empty if there are less.
@@ -85,7 +88,7 @@ impl<'t> Line<'t> {
     /// As [`Line::key`], as a number. That of an event may begin with `#`.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
-        self.key(key).and_then(|value| value.trim_start_matches('#').parse().ok())
+        self.key(key).and_then(|value| number(value.trim_start_matches('#')))
     }
 
     /// What stands behind the first ` = `, up to the next answer, cause or place.
@@ -96,12 +99,25 @@ impl<'t> Line<'t> {
         Some(&rest[..ends.min().unwrap_or(rest.len())])
     }
 
+    /// Its cause and its ticket, found in one pass.
+    fn numbers(&self) -> (Option<Seq>, Option<u64>) {
+        let (mut cause, mut ticket) = (None, None);
+        for word in self.words().filter(|_| !TEXTS.contains(&self.verb)) {
+            if let Some(value) = word.strip_prefix("cause=") {
+                cause.get_or_insert(value.trim_start_matches('#'));
+            } else if let Some(value) = word.strip_prefix("k=") {
+                ticket.get_or_insert(value);
+            }
+        }
+        (cause.and_then(number), ticket.and_then(number))
+    }
+
     /// The same line with a text of its own.
     #[must_use]
     pub fn into_owned(self) -> Line<'static> {
-        let Line { at, turn, seq, task, verb, cause, text, name, event, detail } = self;
+        let Line { at, turn, seq, task, verb, cause, ticket, text, name, event, detail } = self;
         let text = Cow::Owned(text.into_owned());
-        Line { at, turn, seq, task, verb, cause, text, name, event, detail }
+        Line { at, turn, seq, task, verb, cause, ticket, text, name, event, detail }
     }
 }
 
@@ -148,7 +164,8 @@ impl<'t> Columns<'t> {
     ) -> Result<(usize, T), ParseError> {
         let rest = &self.text[self.at..];
         let start = self.at + rest.bytes().take_while(|byte| *byte == b' ').count();
-        let word = self.text[start..].split(' ').next().unwrap_or_default();
+        let rest = &self.text[start..];
+        let word = &rest[..rest.bytes().position(|byte| byte == b' ').unwrap_or(rest.len())];
         let Some(value) = read(word).filter(|_| !word.is_empty()) else {
             return Err(ParseError { column: start + 1, expected, found: word.to_owned() });
         };
@@ -174,17 +191,18 @@ pub fn line(text: &str) -> Result<Line<'_>, ParseError> {
     let (event, verb) = columns.next("a verb from the list", verb)?;
     let (detail, ()) = columns.next("what the verb is about", |_| Some(()))?;
     let (text, name) = (Cow::Borrowed(text), (name, name + length));
-    let mut line = Line { at, turn, seq, task, verb, cause: None, text, name, event, detail };
-    line.cause = line.number("cause");
+    let (cause, ticket) = (None, None);
+    let mut line = Line { at, turn, seq, task, verb, cause, ticket, text, name, event, detail };
+    (line.cause, line.ticket) = line.numbers();
     Ok(line)
-}
-
-fn number(text: &str) -> Option<u64> {
-    text.parse().ok()
 }
 
 fn verb(text: &str) -> Option<&'static str> {
     Event::WORDS.iter().find(|verb| **verb == text).copied()
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok()
 }
 
 /// The version of the format.

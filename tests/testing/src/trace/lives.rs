@@ -6,8 +6,33 @@ use std::fmt;
 use super::Line;
 use super::check::Report;
 
-/// Whose life it is: the rule about its kind, and its name in the log.
-type Life = (&'static str, Name);
+/// Whose life it is: its kind, and its name in the log.
+type Life = (Kind, Name);
+
+/// What has a life, in the order of the rules about them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Job,
+    Task,
+    Register,
+    Scope,
+    Ticket,
+    Timer,
+}
+
+impl Kind {
+    /// The rule about its steps.
+    fn rule(self) -> &'static str {
+        match self {
+            Kind::Job => "job",
+            Kind::Task => "life",
+            Kind::Register => "register",
+            Kind::Scope => "scope",
+            Kind::Ticket => "ticket",
+            Kind::Timer => "timer",
+        }
+    }
+}
 
 /// A letter for the kind, and a number. A ticket and its timer have the same name, and so have a
 /// scope and its. A task is `t`, and what has no such name is its first letter and 0.
@@ -78,11 +103,11 @@ enum State {
 use State::*;
 
 fn task(line: &Line<'_>) -> Life {
-    ("life", Name('t', line.task))
+    (Kind::Task, Name('t', line.task))
 }
 
 fn ticket(number: u64) -> Life {
-    ("ticket", Name('k', number))
+    (Kind::Ticket, Name('k', number))
 }
 
 /// A step of a life: from one of these states to that.
@@ -93,9 +118,9 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     Some(match line.verb {
         "spawn" => (task(line), &[New], Open),
         "exit" => (task(line), &[Open], Ended),
-        "block" => (ticket(line.number("k")?), &[New], Open),
-        "wake" => (ticket(line.number("k")?), &[Open], Ended),
-        "deliver" | "withdraw" => (ticket(line.number("k").unwrap_or(0)), &[Open], Ended),
+        "block" | "await" => (ticket(line.ticket?), &[New], Open),
+        "wake" => (ticket(line.ticket?), &[Open], Ended),
+        "deliver" | "withdraw" => (ticket(line.ticket.unwrap_or(0)), &[Open], Ended),
         "trap" => return scope_step(line),
         _ => return machine_step(line, tokens),
     })
@@ -103,7 +128,7 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
 
 /// The step of a scope.
 fn scope_step(line: &Line<'_>) -> Option<Step> {
-    let scope = |word| ("scope", Name::of(word));
+    let scope = |word| (Kind::Scope, Name::of(word));
     match line.word(0) {
         "unset_timeout" | "unguard" | "unbranch" | "unshield" => {
             Some((scope(line.word(1)), &[Open, Limited], Ended))
@@ -119,32 +144,34 @@ fn scope_step(line: &Line<'_>) -> Option<Step> {
 
 /// The step of a registration, a timer or a job.
 fn machine_step(line: &Line<'_>, tokens: u64) -> Option<Step> {
-    let life = |rule| (rule, Name::of(line.word(0)));
+    let life = |kind| (kind, Name::of(line.word(0)));
     let is = |key, value| line.key(key) == Some(value);
     Some(match line.verb {
-        "register" if is("why", "first") => (life("register"), &[New, Unsure], Open),
-        "register" => (life("register"), &[Ended, Unsure], Open),
+        "register" if is("why", "first") => (life(Kind::Register), &[New, Unsure], Open),
+        "register" => (life(Kind::Register), &[Ended, Unsure], Open),
         // A handle that was closed is never registered again.
-        "unregister" if is("why", "close") => (life("register"), &[Open, Unsure], Answered),
-        "unregister" => (life("register"), &[Open, Unsure], Ended),
-        "refuse" => (life("register"), &[New, Open, Ended, Unsure], Unsure),
+        "unregister" if is("why", "close") => (life(Kind::Register), &[Open, Unsure], Answered),
+        "unregister" => (life(Kind::Register), &[Open, Unsure], Ended),
+        "refuse" => (life(Kind::Register), &[New, Open, Ended, Unsure], Unsure),
         // Only a connection deadline may be armed again while it is armed.
-        "arm" if life("timer").1.0 == 'd' => (life("timer"), &[New, Set, Ended, Armed], Armed),
-        "arm" => (life("timer"), &[New, Set, Ended], Armed),
-        "disarm" | "fire" => (life("timer"), &[Set, Armed], Ended),
-        "offload" if line.word(1) == "starts" => (life("job"), &[Queued], Running),
+        "arm" if life(Kind::Timer).1.0 == 'd' => {
+            (life(Kind::Timer), &[New, Set, Ended, Armed], Armed)
+        }
+        "arm" => (life(Kind::Timer), &[New, Set, Ended], Armed),
+        "disarm" | "fire" => (life(Kind::Timer), &[Set, Armed], Ended),
+        "offload" if line.word(1) == "starts" => (life(Kind::Job), &[Queued], Running),
         "offload" => {
             let runs = line.number("running") == Some(tokens + 1);
-            (life("job"), &[New], if runs { Running } else { Queued })
+            (life(Kind::Job), &[New], if runs { Running } else { Queued })
         }
-        "done" => (life("job"), &[Running], Done),
-        "abandon" => (life("job"), &[Running], Abandoned),
+        "done" => (life(Kind::Job), &[Running], Done),
+        "abandon" => (life(Kind::Job), &[Running], Abandoned),
         // One that comes back in the turn of a deadline that wins has a caller still.
-        "orphan" => (life("job"), &[Running, Abandoned, Done], Ended),
+        "orphan" => (life(Kind::Job), &[Running, Abandoned, Done], Ended),
         "drop" => {
             let what = line.word(0);
             let name = Name::of(what.strip_suffix("_before_it_ran").unwrap_or(what));
-            let job = Some(("job", name)).filter(|_| name.0 == 'o' && name.1 > 0)?;
+            let job = Some((Kind::Job, name)).filter(|_| name.0 == 'o' && name.1 > 0)?;
             (job, &[Queued, Running, Abandoned], Ended)
         }
         _ => return None,
@@ -170,11 +197,11 @@ impl Lives {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
         if let Some((life, from, to)) = step(line, self.running) {
             let again = line.verb == "exit" && self.state(&life) == Ended;
-            self.must_be(report, if again { "exit" } else { life.0 }, &life, from);
+            self.must_be(report, if again { "exit" } else { life.0.rule() }, &life, from);
             self.go(life, to);
         }
-        match (line.verb, line.word(0)) {
-            ("run", _) => {
+        match line.verb {
+            "run" => {
                 self.must_be(report, "life", &task(line), &[Open]);
                 self.leave(&task(line));
                 let numbers = line.words().filter_map(|word| word.strip_prefix("k=")?.parse().ok());
@@ -183,28 +210,28 @@ impl Lives {
                     self.go(answered, Answered);
                 }
             }
-            ("block", _) => {
+            "block" | "await" => {
                 self.must_be(report, "life", &task(line), &[Open]);
                 self.block(report, line);
             }
-            ("phase", "drain") => self.set(DRAIN),
-            ("phase", "cancel") => self.set(GRACE),
-            ("offload", _) => {
+            "phase" if line.word(0) == "drain" => self.set(DRAIN),
+            "phase" if line.word(0) == "cancel" => self.set(GRACE),
+            "offload" => {
                 let Lives { running, queued, .. } = *self;
                 let shown = (line.number("running"), line.number("queued"));
                 if shown != (Some(running), Some(queued)) {
                     report("job", format!("running={running} queued={queued} by the lines before"));
                 }
             }
-            ("halt", _) => self.halt(report, line),
+            "halt" => self.halt(report, line),
             _ => {}
         }
     }
 
     fn block(&mut self, report: &mut Report<'_>, line: &Line<'_>) {
-        let waiter = line.number("k").map_or_else(|| task(line), ticket);
+        let waiter = line.ticket.map_or_else(|| task(line), ticket);
         match line.word(0) {
-            "sleep" if waiter.0 == "ticket" => self.set(waiter.1),
+            "sleep" if waiter.0 == Kind::Ticket => self.set(waiter.1),
             "io" => {
                 let (alias, direction) = (line.word(1), line.word(2));
                 let side = (Name::of(alias), direction == "read");
@@ -245,47 +272,47 @@ impl Lives {
         self.running += u64::from(matches!(to, Running | Abandoned));
         self.running -= u64::from(matches!(was, Some(Running | Abandoned)));
         match (life.0, to) {
-            ("scope", Limited) => self.set(life.1),
-            ("scope" | "ticket", Ended) => {
+            (Kind::Scope, Limited) => self.set(life.1),
+            (Kind::Scope | Kind::Ticket, Ended) => {
                 self.leave(&life);
                 // What an `arm` line armed must end by a line of its own, what is set need not.
-                if let Some(state @ Set) = self.states.get_mut(&("timer", life.1)) {
+                if let Some(state @ Set) = self.states.get_mut(&(Kind::Timer, life.1)) {
                     *state = Ended;
                 }
             }
             _ => {}
         }
         // A ticket lives on until a run has answered it.
-        if to == Answered || to == Ended && matches!(life.0, "life" | "scope" | "job") {
+        if to == Answered || to == Ended && matches!(life.0, Kind::Task | Kind::Scope | Kind::Job) {
             self.ended.push_back(life);
         }
         if self.ended.len() > ENDED
             && let Some(old) = self.ended.pop_front()
         {
             self.states.remove(&old);
-            self.states.remove(&("timer", old.1));
+            self.states.remove(&(Kind::Timer, old.1));
         }
     }
 
     /// Something other than an `arm` line sets this timer.
     fn set(&mut self, timer: Name) {
-        let state = self.states.entry(("timer", timer)).or_insert(Set);
+        let state = self.states.entry((Kind::Timer, timer)).or_insert(Set);
         *state = if *state == Armed { Armed } else { Set };
     }
 
     /// What a kernel that ends does not count must have ended.
     fn halt(&self, report: &mut Report<'_>, line: &Line<'_>) {
         let count = |key| line.number(key).unwrap_or(0);
-        for ((rule, name), state) in &self.states {
-            let counted = match (*rule, state) {
-                ("ticket", Open) => count("tickets"),
+        for ((kind, name), state) in &self.states {
+            let counted = match (*kind, state) {
+                (Kind::Ticket, Open) => count("tickets"),
                 // The timer of a sleep ends with its ticket.
-                ("timer", Armed) if name.0 != 'k' => count("timers"),
-                ("scope", Limited) => count("tasks"),
+                (Kind::Timer, Armed) if name.0 != 'k' => count("timers"),
+                (Kind::Scope, Limited) => count("tasks"),
                 _ => continue,
             };
             if counted == 0 {
-                report(rule, format!("{name} is {state:?}"));
+                report(kind.rule(), format!("{name} is {state:?}"));
             }
         }
         let (left, threads) = (self.queued + self.running, count("threads"));

@@ -19,11 +19,10 @@ pub(super) struct Primitives {
 
 impl Primitives {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
-        let ticket = line.number("k");
-        match (line.verb, ticket) {
+        match (line.verb, line.ticket) {
             ("spawn", _) => drop(self.tasks.insert(line.task)),
             ("exit", _) => drop(self.tasks.remove(&line.task)),
-            ("block", Some(ticket)) if !OTHERS.contains(&line.word(0)) => {
+            ("block" | "await", Some(ticket)) if !OTHERS.contains(&line.word(0)) => {
                 self.waits.insert(ticket, line.op().to_owned());
                 let held_by = line.key("held-by").unwrap_or_default();
                 let unknown = |task: &&str| task.parse().is_ok_and(|id| !self.tasks.contains(&id));

@@ -23,12 +23,13 @@ impl Spans {
     /// `leave` ends, first, a span of a task that is over, then one of its own task, then one of
     /// another task, whose future was moved; always the last that was entered.
     pub fn leave(&mut self, line: &Line<'_>) -> Option<Seq> {
-        let name = line.word(0);
         match line.verb {
             "enter" => {
-                self.open.entry(line.task).or_default().push((name.to_owned(), line.seq));
+                let span = (line.word(0).to_owned(), line.seq);
+                self.open.entry(line.task).or_default().push(span);
             }
             "leave" => {
+                let name = line.word(0);
                 let last = take_last(&mut self.over, name);
                 let last = last.or_else(|| take_last(self.open.get_mut(&line.task)?, name));
                 return last.or_else(|| {
@@ -36,7 +37,7 @@ impl Spans {
                 });
             }
             // A job that is dropped is no task.
-            "drop" if name.ends_with("_before_it_ran") => {}
+            "drop" if line.word(0).ends_with("_before_it_ran") => {}
             "drop" | "exit" => self.over.extend(self.open.remove(&line.task).unwrap_or_default()),
             _ => {}
         }

@@ -1,0 +1,180 @@
+//! One task as long as it lives, and what it has done so far.
+
+use std::time::Duration;
+
+use kernel::trace::Seq;
+use testing::trace::Line;
+use traps::Time;
+
+use super::life::Shares;
+use super::model::State;
+
+/// The number and the time of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Its number.
+    pub seq: Seq,
+    /// Its time.
+    pub at: Time,
+}
+
+impl Mark {
+    /// Of that line.
+    pub fn of(line: &Line<'_>) -> Mark {
+        Mark { seq: line.seq, at: line.at }
+    }
+}
+
+/// A scope that is open.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// `s1`
+    pub name: Box<str>,
+    /// What it does.
+    pub kind: Kind,
+}
+
+/// What a scope does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has a deadline of its own.
+    Limit,
+    /// It has none.
+    NoLimit,
+    /// In it, this connection deadline guards.
+    Guard(u64),
+    /// It holds back what comes from outside of it.
+    Shield,
+}
+
+/// So many of the waits of a task are told one by one.
+pub const SHOWN: usize = 3;
+
+/// A task that has not ended.
+#[derive(Clone, Debug, Default)]
+pub struct Living {
+    /// Its number.
+    pub id: u64,
+    /// Its name.
+    pub name: Box<str>,
+    /// Who spawned it.
+    pub parent: Option<u64>,
+    /// Where that was.
+    pub site: Option<Box<str>>,
+    /// What it does; unknown in a log without its first lines.
+    pub state: Option<State>,
+    /// The line with which that began.
+    pub from: Mark,
+    /// What it did before.
+    pub shares: Shares,
+    /// How often it had the CPU.
+    pub runs: u64,
+    /// How many traps it made.
+    pub traps: u64,
+    /// The lines of its open waits, oldest first. A `block` line without a ticket is open until
+    /// the next run.
+    pub waits: Vec<Line<'static>>,
+    /// The wait that was over last since the task ran: the end of a task drops its waits first.
+    pub over: Option<Line<'static>>,
+    /// The scopes that are open, outermost first.
+    pub scopes: Vec<Scope>,
+    /// The connection deadlines that it has made.
+    pub deadlines: Vec<u64>,
+    /// A connection that it serves, and who is at the other end.
+    pub peer: Option<(Box<str>, Box<str>)>,
+}
+
+impl Living {
+    /// The waits that a ticket names; if there are none, what its last `block` line says.
+    pub fn open_waits(&self) -> Vec<&Line<'static>> {
+        let named: Vec<_> = self.waits.iter().filter(|wait| wait.number("k").is_some()).collect();
+        match named.is_empty() {
+            true => self.waits.last().or(self.over.as_ref()).into_iter().collect(),
+            false => named,
+        }
+    }
+
+    /// Where it waits, if the log says so.
+    pub fn waits_at(&self) -> Option<String> {
+        let waits = self.open_waits();
+        let mut sites: Vec<_> = waits.iter().filter_map(|wait| wait.key("at")).collect();
+        sites.dedup();
+        sites.truncate(SHOWN);
+        if sites.is_empty() { None } else { Some(sites.join(", ")) }
+    }
+
+    /// What it did up to that time.
+    pub fn shares_until(&self, end: Time) -> Shares {
+        let mut shares = self.shares;
+        if let Some(state) = self.state {
+            *shares.of_state(state) += end.since(self.from.at);
+        }
+        shares
+    }
+
+    /// Its name, and who is at the other end of its connection.
+    pub fn name_and_peer(&self) -> String {
+        match &self.peer {
+            Some((_, peer)) => format!("{} {peer}", self.name),
+            None => self.name.to_string(),
+        }
+    }
+
+    /// Its state changes, and it may begin to wait.
+    pub fn follow(&mut self, line: &Line<'_>) {
+        self.runs += u64::from(line.verb == "run");
+        self.traps += u64::from(trap(line).is_some());
+        let next = next(line, self.state);
+        if next.is_some() && next != self.state {
+            self.shares = self.shares_until(line.at);
+            (self.state, self.from) = (next, Mark::of(line));
+        }
+        match line.verb {
+            "run" => {
+                self.waits.retain(|wait| wait.number("k").is_some());
+                self.over = None;
+            }
+            "block" | "await" => self.waits.push(line.clone().into_owned()),
+            _ => {}
+        }
+    }
+
+    /// A ticket of it is over. Gives whether it was open.
+    pub fn close(&mut self, ticket: u64) -> bool {
+        let place = self.waits.iter().position(|wait| wait.number("k") == Some(ticket));
+        if let Some(place) = place {
+            self.over = Some(self.waits.remove(place));
+        }
+        place.is_some()
+    }
+}
+
+/// A piece of a task's life that a line ends.
+pub struct Piece<'n> {
+    /// Whose.
+    pub task: &'n Living,
+    /// What it did.
+    pub state: State,
+    /// The line with which that began.
+    pub from: Mark,
+    /// How long it took.
+    pub span: Duration,
+}
+
+/// The state that a line puts its task in.
+pub fn next(line: &Line<'_>, now: Option<State>) -> Option<State> {
+    match line.verb {
+        "spawn" => Some(State::Ready),
+        "run" => Some(State::Run),
+        "block" => Some(State::Blocked),
+        // One that runs is polled on.
+        "wake" | "deliver" if now != Some(State::Run) => Some(State::Ready),
+        _ => None,
+    }
+}
+
+/// The word of a trap that a task made.
+pub fn trap<'l>(line: &'l Line<'_>) -> Option<&'l str> {
+    let word = Some(line.word(0)).filter(|_| ["trap", "block", "await"].contains(&line.verb));
+    word.filter(|word| !["waker", "parked"].contains(word))
+}

@@ -1,0 +1,171 @@
+//! `slow`: what took long.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kernel::trace::Span;
+use testing::trace::{Line, span};
+use traps::Time;
+
+use super::living::Mark;
+use super::longest::Longest;
+use super::model::State;
+use super::now::Now;
+use super::style::Paint;
+use super::tables::Table;
+
+/// The longest runs, the longest waits for the CPU, and the timers that fired latest.
+pub struct Slow {
+    now: Now,
+    runs: Longest<Row>,
+    readies: Longest<Row>,
+    fires: Longest<Row>,
+    timers: Timers,
+    is_timed: bool,
+}
+
+/// What is said of a piece or a timer: a task, a line, and a place in the source.
+type Row = [String; 5];
+
+/// The timers that are set: by which task and where.
+#[derive(Default)]
+struct Timers(BTreeMap<(char, u64), Timer>);
+
+struct Timer {
+    task: u64,
+    name: Box<str>,
+    site: Option<Box<str>>,
+}
+
+/// A timer by its letter and number: `k=3`, `s1`, `d2`.
+fn timer(word: &str) -> Option<(char, u64)> {
+    let number = word.get(1..)?.trim_start_matches('=').parse().ok()?;
+    word.chars().next().filter(char::is_ascii_lowercase).map(|letter| (letter, number))
+}
+
+impl Timers {
+    /// Follows the next line, before the tasks do. Gives a timer that fires.
+    fn line(&mut self, line: &Line<'_>, now: &Now) -> Option<Timer> {
+        let ticket = || line.number("k").map(|number| ('k', number));
+        match (line.verb, line.word(0)) {
+            ("block" | "await", "sleep") => self.set(ticket(), line),
+            ("wake" | "deliver" | "withdraw", _) => drop(self.0.remove(&ticket()?)),
+            ("trap", "set_timeout") if line.key("until").is_some() => {
+                self.set(line.outcome().and_then(timer), line);
+            }
+            ("trap", "unset_timeout") => drop(self.0.remove(&timer(line.word(1))?)),
+            ("arm", word) => self.set(timer(word), line),
+            ("disarm", word) => drop(self.0.remove(&timer(word)?)),
+            ("fire", word) => return self.0.remove(&timer(word)?),
+            ("exit", _) => {
+                let task = now.tasks.get(&line.task)?;
+                let scopes = task.scopes.iter().filter_map(|scope| timer(&scope.name));
+                let waits = task.waits.iter().filter_map(|wait| Some(('k', wait.number("k")?)));
+                let deadlines = task.deadlines.iter().map(|number| ('d', *number));
+                for timer in scopes.chain(waits).chain(deadlines) {
+                    self.0.remove(&timer);
+                }
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn set(&mut self, timer: Option<(char, u64)>, line: &Line<'_>) {
+        if let Some(timer) = timer {
+            let site = line.key("at").map(Box::from);
+            self.0.insert(timer, Timer { task: line.task, name: line.name().into(), site });
+        }
+    }
+}
+
+impl Slow {
+    /// Shows so many of each.
+    pub fn new(most: usize) -> Slow {
+        let [runs, readies, fires] = [(); 3].map(|()| Longest::new(most));
+        let (now, timers) = (Now::default(), Timers::default());
+        Slow { now, runs, readies, fires, timers, is_timed: false }
+    }
+
+    /// Follows the next line.
+    pub fn line(&mut self, line: &Line<'_>) {
+        if let Some(piece) = self.now.ends(line) {
+            // A timed trace knows how long a run took; a stable one only what its lines say.
+            let (longest, key) = match piece.state {
+                State::Run => (Some(&mut self.runs), "ran"),
+                State::Ready => (Some(&mut self.readies), "waited"),
+                State::Blocked => (None, ""),
+            };
+            if let Some(longest) = longest {
+                let timed = line.key(key).and_then(span);
+                self.is_timed |= timed.is_some();
+                let spawned = piece.task.site.as_deref().filter(|_| piece.task.runs == 0);
+                let site = line.key("at").or(spawned);
+                let task = (piece.task.id, &*piece.task.name);
+                add(longest, timed.unwrap_or(piece.span), task, piece.from, site);
+            }
+        }
+        let fired = self.timers.line(line, &self.now);
+        let deadline = line.key("deadline").filter(|_| line.verb == "fire");
+        if let Some(deadline) = deadline.and_then(|time| time.parse::<Time>().ok()) {
+            let (late, mark) = (line.at.since(deadline), Mark::of(line));
+            match &fired {
+                Some(Timer { task, name, site }) => {
+                    add(&mut self.fires, late, (*task, name), mark, site.as_deref());
+                }
+                None => add(&mut self.fires, late, (line.task, line.name()), mark, None),
+            }
+        }
+        self.now.line(line);
+    }
+
+    /// What there is to say, of a log with that header.
+    pub fn show(&self, header: Option<&str>, paint: Paint) -> String {
+        let mut text = self.what_is_missing(header);
+        for (longest, title) in [
+            (&self.runs, "Longest runs, from the line that began each"),
+            (&self.readies, "Longest waits for the CPU, from the line that made the task ready"),
+            (&self.fires, "Timers that fired latest"),
+        ] {
+            let mut table = Table::new(&["for", "id", "name", "line", "at", "site"]);
+            for (span, row) in longest.rows().filter(|(span, _)| !span.is_zero()) {
+                let mut cells = vec![Span(span).to_string()];
+                cells.extend(row.clone());
+                table.row(cells);
+            }
+            let none = "  none took any time\n".to_owned();
+            let body = if table.is_empty() { none } else { table.show(paint) };
+            text += &format!("{}\n{body}\n", paint.strong(title));
+        }
+        text
+    }
+
+    /// Why a run seems to take no time.
+    fn what_is_missing(&self, header: Option<&str>) -> String {
+        let is_virtual = header.is_some_and(|header| header.contains(" clock=virtual"));
+        match (self.is_timed, is_virtual) {
+            (true, _) => String::new(),
+            (false, true) => "On the virtual clock a run takes no time.\n\n".to_owned(),
+            (false, false) => {
+                "This trace is not timed: the clock was read once in a turn, so most \
+                               runs seem to take no time.\nRecord one with `--timed`, as in \
+                               `cargo run --example http -- --timed --trace http.trace`.\n\n"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+fn add(
+    longest: &mut Longest<Row>,
+    span: Duration,
+    (id, name): (u64, &str),
+    mark: Mark,
+    site: Option<&str>,
+) {
+    let Mark { seq, at } = mark;
+    longest.add(span, seq, || {
+        let site = site.unwrap_or("-").to_owned();
+        [id.to_string(), name.to_owned(), format!("#{seq:04}"), at.to_string(), site]
+    });
+}

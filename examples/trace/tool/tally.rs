@@ -1,0 +1,197 @@
+//! `tasks`: how each task spent its time.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use kernel::trace::Span;
+use testing::trace::Line;
+
+use super::life::Shares;
+use super::living::Living;
+use super::now::Now;
+use super::style::Paint;
+use super::tables::Table;
+
+/// By what `tasks` sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Order {
+    /// By number.
+    Id,
+    /// By name.
+    Name,
+    /// The longest time on the CPU first.
+    Run,
+    /// The longest time waiting for the CPU first.
+    Ready,
+    /// The longest time blocked first.
+    Blocked,
+    /// The most runs first.
+    Runs,
+}
+
+/// What is said of a task.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its number; of several tasks, how many they are.
+    pub id: u64,
+    /// Its name; of several tasks, what their names have in common.
+    pub name: Box<str>,
+    /// What it does.
+    pub state: Box<str>,
+    /// How it spent its time.
+    pub shares: Shares,
+    /// How often it had the CPU.
+    pub runs: u64,
+    /// How many traps it made.
+    pub traps: u64,
+    site: Option<Box<str>>,
+}
+
+impl Row {
+    fn of(task: Living, state: &str) -> Row {
+        let Living { id, name, shares, runs, traps, site, .. } = task;
+        Row { id, name, state: state.into(), shares, runs, traps, site }
+    }
+
+    fn add(&mut self, other: &Row) {
+        self.id += 1;
+        self.shares.add(other.shares);
+        self.runs += other.runs;
+        self.traps += other.traps;
+        self.site = self.site.take().filter(|site| other.site.as_ref() == Some(site));
+    }
+}
+
+/// A name with `*` for its numbers.
+pub fn pattern(name: &str) -> String {
+    let mut pattern = String::new();
+    for letter in name.chars() {
+        match letter.is_ascii_digit() {
+            true if pattern.ends_with('*') => {}
+            true => pattern.push('*'),
+            false => pattern.push(letter),
+        }
+    }
+    pattern
+}
+
+/// So many ended tasks have a row each. When there are more, those of one family of names have a
+/// row together.
+pub const ENDED: usize = 1000;
+/// So many families have a row each.
+const FAMILIES: usize = 1000;
+
+/// The tasks that have ended.
+#[derive(Debug, Default)]
+struct Ended {
+    each: Vec<Row>,
+    families: BTreeMap<Box<str>, Row>,
+}
+
+impl Ended {
+    fn add(&mut self, task: Living) {
+        let row = Row::of(task, "ended");
+        if !self.families.is_empty() {
+            return self.fold(&row);
+        }
+        self.each.push(row);
+        if self.each.len() > ENDED {
+            std::mem::take(&mut self.each).iter().for_each(|row| self.fold(row));
+        }
+    }
+
+    fn fold(&mut self, row: &Row) {
+        let family = match pattern(&row.name).into_boxed_str() {
+            known if self.families.contains_key(&known) => known,
+            _ if self.families.len() >= FAMILIES => "*".into(),
+            new => new,
+        };
+        match self.families.get_mut(&family) {
+            Some(rows) => rows.add(row),
+            None => {
+                let first = Row { id: 1, name: family.clone(), ..row.clone() };
+                self.families.insert(family, first);
+            }
+        }
+    }
+}
+
+/// Follows the tasks of a log.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// The tasks that have not.
+    pub now: Now,
+    ended: Ended,
+}
+
+impl Tally {
+    /// Follows the next line.
+    pub fn line(&mut self, line: &Line<'_>) {
+        if let Some(task) = self.now.line(line) {
+            self.ended.add(task);
+        }
+    }
+
+    /// A row for each task, by number, but for those that are folded.
+    pub fn rows(&self) -> Vec<Row> {
+        let end = self.now.last.at;
+        let alive = self.now.tasks.values().map(|task| {
+            let state = self.now.state_in_words(task);
+            let shares = task.shares_until(end);
+            Row::of(Living { shares, waits: Vec::new(), ..task.clone() }, &state)
+        });
+        let mut rows: Vec<_> = alive.chain(self.ended.each.iter().cloned()).collect();
+        rows.sort_by_key(|row| row.id);
+        rows
+    }
+
+    /// All tasks, a row each.
+    pub fn tasks(&self, order: Order, paint: Paint) -> String {
+        let last = |row: &Row| row.site.as_deref().unwrap_or("-").to_owned();
+        let cells = |row: Row| {
+            let [run, ready, blocked] = [row.shares.run, row.shares.ready, row.shares.blocked]
+                .map(|span| Span(span).to_string());
+            let (id, name, runs) = (row.id.to_string(), row.name.to_string(), row.runs.to_string());
+            [id, name, row.state.to_string(), runs, run, ready, blocked, last(&row)]
+        };
+        let heads = ["id", "name", "state", "runs", "run", "ready", "blocked", "spawned at"];
+        self.show(heads, order, cells, paint)
+    }
+
+    /// A table of those that have a row each, and one of the families.
+    pub fn show<const N: usize>(
+        &self,
+        mut heads: [&'static str; N],
+        order: Order,
+        cells: impl Fn(Row) -> [String; N],
+        paint: Paint,
+    ) -> String {
+        let table = |heads: [&str; N], mut rows: Vec<Row>| {
+            sort(&mut rows, order);
+            let mut table = Table::new(&heads);
+            rows.into_iter().for_each(|row| table.row(cells(row)));
+            table.show(paint)
+        };
+        let mut text = table(heads, self.rows());
+        if !self.ended.families.is_empty() {
+            let rows: Vec<_> = self.ended.families.values().cloned().collect();
+            let count: u64 = rows.iter().map(|row| row.id).sum();
+            let title = format!("{count} tasks have ended; by name");
+            heads[0] = "tasks";
+            let _ = write!(text, "\n{}\n{}", paint.strong(&title), table(heads, rows));
+        }
+        text
+    }
+}
+
+fn sort(rows: &mut [Row], order: Order) {
+    match order {
+        Order::Id => {}
+        Order::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+        Order::Run => rows.sort_by_key(|row| Reverse(row.shares.run)),
+        Order::Ready => rows.sort_by_key(|row| Reverse(row.shares.ready)),
+        Order::Blocked => rows.sort_by_key(|row| Reverse(row.shares.blocked)),
+        Order::Runs => rows.sort_by_key(|row| Reverse(row.runs)),
+    }
+}
