@@ -8,7 +8,7 @@ const HEADS = [["id", "task"], ["state", "state"], ["wait", "waits for"], ["for"
 const tasks = new Map();
 const history = [];
 let now = { at: 0, live: 0, count: 0, received: 0 }, source = null, lines = [], dirty = false;
-const view = { sort: "id", down: false, fold: true, tree: false, open: new Set(), chosen: null };
+const view = { sort: "id", down: false, fold: true, tree: false, open: new Set(), chosen: null, time: 0 };
 
 // ---- What comes -----------------------------------------------------------------------------
 
@@ -71,9 +71,10 @@ const family = (name) => name.replace(/\d+/g, "*");
 // ---- Rows ------------------------------------------------------------------------------------
 
 function row(task) {
+  const time = view.time;
   return {
     key: `t${task.id}`, id: task.id, name: task.name, label: `${task.id} ${task.name}`,
-    state: task.state, wait: wait(task), for: clock() - task.since, until: until(task),
+    state: task.state, wait: wait(task), for: time - task.since, until: until(task),
     cpu: cpu(task), runs: task.runs, sites: task.waits.map((line) => line.key("at")), task,
   };
 }
@@ -106,6 +107,8 @@ function sorted(rows) {
 }
 
 function matching() {
+  // The same for all, so that equal times are equal.
+  view.time = clock();
   const words = at("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
   const text = (each) => `${each.label} ${each.state} ${each.wait} ${each.sites.join(" ")}`.toLowerCase();
   const is = (each) => words.every((word) => text(each).includes(word));
