@@ -38,6 +38,7 @@ enum Route {
     Gate,
     Kernel,
     KernelEvents,
+    KernelWhy,
 }
 
 #[derive(clap::Args)]
@@ -76,7 +77,10 @@ impl App {
             .get("/gate", Route::Gate)
             .form(Form::Text);
         let routes = match flags.kernel_page {
-            true => routes.get("/kernel", Route::Kernel).get("/kernel/events", Route::KernelEvents),
+            true => routes
+                .get("/kernel", Route::Kernel)
+                .get("/kernel/events", Route::KernelEvents)
+                .get("/kernel/why", Route::KernelWhy),
             false => routes,
         };
         // As many threads as the gate lets in, so that nobody who is in waits for one.
@@ -108,6 +112,7 @@ impl Handler for App {
             Route::Events => Box::pin(events(request)).await,
             Route::Kernel => Box::pin(kernel_page::page()).await,
             Route::KernelEvents => Box::pin(kernel_page::feed(request)).await,
+            Route::KernelWhy => kernel_page::why(request.query_value("task")).await,
             Route::File => match &self.files {
                 Some(files) => {
                     let name = found.rest(request).to_owned();

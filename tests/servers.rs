@@ -791,9 +791,17 @@ fn the_kernel_page_shows_the_kernel_and_not_its_own_connection() {
             said += &(words.join(" ") + "\n");
         }
         let tasks = value["tasks"].as_array().unwrap();
-        assert!(tasks.iter().all(|task| task[1] != "conn-2"), "{text}");
+        assert!(tasks.iter().all(|task| task[2] != "conn-2"), "{text}");
     }
     assert!(said.contains("conn-3 io c3 read = ") && !said.contains(" conn-2 "), "{said}");
+    let why = server.ask(&get("/kernel/why?task=2"));
+    for part in
+        ["2 main     block    io l1 read", "2 main     run      cause=", "wake     io l1 read"]
+    {
+        assert!(body(&why).contains(part), "{part}: {why}");
+    }
+    assert!(server.ask(&get("/kernel/why?task=99")).starts_with("HTTP/1.1 404 "));
+    assert!(server.ask(&get("/kernel/why?task=x")).starts_with("HTTP/1.1 400 "));
     drop(feed);
     server.stop("TERM");
 }
