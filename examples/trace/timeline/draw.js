@@ -24,8 +24,10 @@ function measure() {
   left = width < 600 ? 104 : 150;
   const rest = ({ lane }) => (lane < 0 ? 0 : above(lane) + below(lane));
   const room = height - TOP - rows.reduce((sum, row) => sum + rest(row), 0);
-  bar = Math.max(26, Math.min(44, Math.floor(room / rows.length)));
-  groupHigh = Math.max(GROUP[0], Math.min(GROUP[1], Math.floor(room / rows.length)));
+  const heads = rows.filter(({ group }) => group).length, others = rows.length - heads;
+  bar = Math.max(26, Math.min(44, Math.floor((room - heads * GROUP[0]) / others)));
+  const each = Math.floor((room - others * bar) / heads);
+  groupHigh = Math.max(GROUP[0], Math.min(GROUP[1], each));
   tops = [0];
   for (const row of rows) tops.push(tops.at(-1) + (row.group ? groupHigh : bar + rest(row)));
   hatch = hatched(colors.ready, null, 1.6);

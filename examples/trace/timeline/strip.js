@@ -14,7 +14,8 @@ function strip() {
   const [run, isReady, blocked] = looks();
   band(0, used, (each) => Math.min(each[RUN], 1), run, "CPU", most);
   band(1, list, (each) => each[READY] / ready, isReady, "ready", ready);
-  band(2, list, (each) => each[BLOCKED] / waiting, { ...blocked, edge: colors.faint }, "waiting", waiting);
+  const waits = { ...blocked, edge: colors.faint };
+  band(2, list, (each) => each[BLOCKED] / waiting, waits, "waiting", waiting);
   if (!isMeasured) unmeasured();
   pen.fillStyle = colors.faint;
   pen.fillRect(0, TOP - 1, width, 1);
@@ -39,7 +40,8 @@ function unmeasured() {
   pen.font = SMALL;
   pen.textAlign = "left";
   pen.fillStyle = colors.faint;
-  const text = whole("This log does not say how long runs took: record it with --timed.", width - left - 16);
+  const hint = "This log does not say how long runs took: record it with --timed.";
+  const text = whole(hint, width - left - 16);
   pen.fillText(text, left + 8, RULER + 2 + BAND / 2);
   pen.font = PLAIN;
 }
