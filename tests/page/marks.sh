@@ -30,10 +30,10 @@ expected() {
             print "interrupted drawn: " interrupted + 0
             for (n = 1; n <= scopes; n++) print "scope " opened[order[n]] " " closed[order[n]]
         }' "$1"
-    lines=$(grep -c '^ ' "$1")
-    middle=$(grep '^ ' "$1" | sed -n "$(((lines + 1) / 2))p" | awk '{ print $1 }')
+    lines=$(grep -vc '^#' "$1")
+    middle=$(awk -v "nth=$(((lines + 1) / 2))" '!/^#/ && ++n == nth { print $1 }' "$1")
     "$tool" tree --at "$middle" "$1"
-    grep -E '^ *[0-9.]+ +[0-9]+ +#[0-9]+ +[0-9]+ +[^ ]+ +run ' "$1" | head -n 20 |
+    grep -m 20 -E '^ *[0-9.]+ +[0-9]+ +#[0-9]+ +[0-9]+ +[^ ]+ +run ' "$1" |
         sed 's/^[^#]*#\([0-9]*\) .*/\1/' | while read -r seq; do
         echo "why #$seq $("$tool" why "$seq" "$1" | head -n 1)"
     done

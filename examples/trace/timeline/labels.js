@@ -1,4 +1,4 @@
-// Labels: whole words, or none.
+// What all marks need: those that are in view, and labels.
 
 const SMALL = "11px system-ui, sans-serif", PLAIN = "12px system-ui, sans-serif";
 
@@ -31,4 +31,19 @@ let ground = "";
 function erase(a, b, wide, high) {
   pen.fillStyle = ground;
   pen.fillRect(a, b, wide, high);
+}
+
+// For marks in the order of their beginnings: how far those up to each of them reach.
+function reach(marks) {
+  let to = -1;
+  for (const mark of marks) mark.reach = to = Math.max(to, mark.to);
+}
+
+// Those marks that are in view.
+function* inView(marks) {
+  for (let m = firstOf(marks, (mark) => x(mark.reach) >= view.from); m < marks.length; m++) {
+    const { from, to } = marks[m];
+    if (x(from) > view.to) return;
+    if (x(to) >= view.from) yield marks[m];
+  }
 }

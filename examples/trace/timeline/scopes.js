@@ -22,7 +22,10 @@ for (const lane of lanes) Object.assign(lane, { scopes: [], brackets: 0 });
 for (const [from, to, left] of trace.scopes) {
   lanes[laneOf.get(taskOf[from])].scopes.push({ from, to, left, a: 0, b: 0 });
 }
-for (const lane of lanes) lane.brackets = layScopes(lane.scopes);
+for (const lane of lanes) {
+  lane.brackets = layScopes(lane.scopes);
+  reach(lane.scopes);
+}
 
 // How high it is above the bar of a lane.
 function above(n) {
@@ -39,9 +42,8 @@ function scopeName(n) {
 function scopes(n, y, end) {
   pen.font = SMALL;
   let last = [];
-  for (const scope of lanes[n].scopes) {
+  for (const scope of inView(lanes[n].scopes)) {
     const { from, to, left: how, row, outer } = scope;
-    if (x(to) < view.from || x(from) > view.to) continue;
     // Those that open or close together still nest.
     scope.a = Math.max(px(x(from)), outer ? outer.a + 3 : -Infinity);
     scope.b = Math.min(px(x(to)), outer ? outer.b - 3 : Infinity);
@@ -50,7 +52,7 @@ function scopes(n, y, end) {
     if (scope.b < (last[row] ?? -9) + 1) continue;
     last[row] = scope.b;
     bracket(scope, y + row * BRACKET + 7, end);
-    const text = scope.b - scope.a > 40 ? scopeName(from) : "";
+    const text = scope.b - scope.a > 24 ? scopeName(from) : "";
     const timer = lates.get(from), top = y + row * BRACKET + 7;
     const right = timer ? px(xOfTime(at[timer.fired] - timer.micros)) : scope.b;
     const flagged = how === DEADLINE || how === INTERRUPT;
@@ -59,9 +61,10 @@ function scopes(n, y, end) {
   pen.font = PLAIN;
 }
 
-// A name on a line.
+// A name on a line; where there is no room for all of it, its second word says more than the first.
 function named(text, from, to, middle) {
-  const shown = whole(text, to - from);
+  const fits = (part) => part && pen.measureText(part).width <= to - from;
+  const shown = [text, text.split(" ")[1]].find(fits) ?? "";
   if (!shown) return;
   const long = pen.measureText(shown).width;
   erase(from - 3, middle - 6, long + 6, 12);

@@ -1,6 +1,6 @@
 // The tree of tasks at the chosen line, as `trace tree` prints it.
 
-const ALIKE = 20;
+const ALIKE = 20, LOOK = 50;
 const treeBox = document.getElementById("tree");
 
 // What a task does at a line, and since which line.
@@ -17,8 +17,44 @@ function doing(lane, n) {
   if (open.length > 3) words.push(`any of ${open.length - 3} other waits`);
   const sites = open.map((block) => readLine(line(block)).key("at")).filter(Boolean);
   const where = sites.filter((site, nth) => site !== sites[nth - 1]).slice(0, 3).join(", ");
-  const site = where && ` at ${where}`;
-  return { state, since, text: `waits ${long} for ${words.join(" or ")}${site}` };
+  const site = where && ` at ${where}`, phase = phaseOf(lane, n);
+  return { state, since, text: `${phase}waits ${long} for ${words.join(" or ")}${site}` };
+}
+
+// The phase of the connection that a task serves: that of the deadline that it has made, if that is
+// armed. A server makes it when it begins, and arms it in each of its waits.
+function phaseOf({ events }, n) {
+  const last = firstOf(events, (event) => event > n) - 1;
+  const first = Array.from(events.slice(0, LOOK), (event) => readLine(line(event)));
+  const its = first.find(({ op }) => op === "connection_deadline")?.outcome;
+  for (let e = last; its && e >= 0 && e > last - LOOK; e--) {
+    const { verb, word, key } = readLine(line(events[e]));
+    if (word(0) !== its) continue;
+    if (verb === "disarm") return "";
+    if (verb === "arm") return key("phase") ? `${key("phase")}: ` : "";
+  }
+  return "";
+}
+
+// The name of a task, with who is at the other end of its connection. Whoever accepts one spawns
+// the task for it right behind that.
+function nameAndPeer({ name, events }, n) {
+  const spawn = events[0], parent = readLine(line(spawn)).number("parent");
+  const around = laneOf.has(parent) ? lanes[laneOf.get(parent)].events : [];
+  const before = firstOf(around, (event) => event > spawn) - 1;
+  for (let e = before; e >= 0 && e > before - 4; e--) {
+    const it = readLine(line(around[e]));
+    if (it.verb !== "accept") continue;
+    const uses = events.slice(0, LOOK).some((event) => event <= n && serves(event, it.word(2)));
+    return uses && it.key("peer") ? `${name} ${it.key("peer")}` : name;
+  }
+  return name;
+}
+
+function serves(n, alias) {
+  const { verb, word } = readLine(line(n));
+  return (verb === "io" && word(0) === alias) ||
+    (["block", "await"].includes(verb) && word(0) === "io" && word(1) === alias);
 }
 
 // The tasks that live at a line, by their parent; 0 for those whose parent does not.
@@ -55,7 +91,7 @@ function treeAt(n) {
       const last = nth + 1 === shown.length && !folded.size;
       const { since, text } = doing(lane, n);
       const left = gone === null ? "" : ` (task ${gone}, its parent, has ended)`;
-      rows.push([before + (last ? "└─ " : "├─ "), `${lane.id} ${lane.name}`, text + left, since]);
+      rows.push([before + (last ? "└─ " : "├─ "), `${lane.id} ${nameAndPeer(lane, n)}`, text + left, since]);
       grow(lane.id, before + (last ? "   " : "│  "));
     }
     for (const [nth, [family, [run, ready, blocked]]] of [...folded].entries()) {
@@ -76,6 +112,9 @@ function growTree() {
   list.append(...rows.map(([branch, name, text, since]) =>
     leadTo(since, make("span", "branch", branch), make("b", "", name), make("span", "", text))));
   treeBox.replaceChildren(make("p", "sentence", head), list);
+  for (const branch of list.querySelectorAll(".branch")) {
+    branch.parentElement.style.setProperty("--deep", branch.textContent.length);
+  }
 }
 
 function toggleTree() {

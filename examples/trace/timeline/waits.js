@@ -31,7 +31,10 @@ for (const lane of lanes) Object.assign(lane, { waits: [], waitRows: 0 });
 for (const [from, to, ended] of trace.waits) {
   lanes[laneOf.get(taskOf[from])].waits.push({ from, to, ended, row: -1 });
 }
-for (const lane of lanes) lane.waitRows = layWaits(lane.waits);
+for (const lane of lanes) {
+  lane.waitRows = layWaits(lane.waits);
+  reach(lane.waits);
+}
 
 // The lines that opened the waits of a lane that are open at a line; the last `most` of them.
 function openWaits({ waits }, n, most = Infinity) {
@@ -57,8 +60,7 @@ function waitName(n) {
 function waits(n, middle, y) {
   pen.font = SMALL;
   const last = [];
-  for (const { from, to, ended, row } of lanes[n].waits) {
-    if (x(to) < view.from || x(from) > view.to) continue;
+  for (const { from, to, ended, row } of inView(lanes[n].waits)) {
     const a = Math.max(px(x(from)), left - 4), b = Math.min(px(x(to)), width + 4);
     if (b < (last[row] ?? -9) + 1) continue;
     last[row] = b;

@@ -143,23 +143,13 @@ impl<M: Machine> Core<M> {
     fn log_note(&mut self, note: Note) {
         let acting = self.run.task;
         let event = match note {
-            Note::Warning(text) => {
-                announce!(self, self.tasks.label_of(acting), Event::Warn { text });
-                return;
-            }
-            Note::Cap(text) => {
-                announce!(self, self.tasks.label_of(acting), Event::Cap { text });
-                return;
-            }
+            Note::Warning(text) => Event::Warn { text },
+            Note::Cap(text) => Event::Cap { text },
             Note::PutBack(task, interrupt) => {
-                if let Some(task) = self.find(task) {
-                    self.log_put_back(task, &interrupt);
-                }
-                return;
+                let Some(task) = self.find(task) else { return };
+                return self.log_put_back(task, &interrupt);
             }
-            Note::Deadline(number, what, site) => {
-                return self.log_deadline(number, what, site);
-            }
+            Note::Deadline(number, what, site) => return self.log_deadline(number, what, site),
             Note::Moved(handle, direction, bytes) => {
                 Event::Io { alias: self.alias(handle), direction, bytes: bytes as u64 }
             }
@@ -173,7 +163,8 @@ impl<M: Machine> Core<M> {
             Note::Span(true, name) => Event::Enter { name },
             Note::Span(false, name) => Event::Leave { name },
         };
-        emit_for!(self, self.tasks.label_of(acting), event);
+        // A warning and a limit are worth a line even if only these are wanted.
+        announce!(self, self.tasks.label_of(acting), event);
     }
 
     fn log_deadline(&mut self, number: u32, what: DeadlineEvent, site: Site) {
@@ -183,12 +174,14 @@ impl<M: Machine> Core<M> {
                 let outcome = Outcome::Deadline(u64::from(number));
                 Event::Trap { op: Op::ConnectionDeadline, outcome, cause: None, at: None }
             }
-            DeadlineEvent::Armed(until) => Event::Arm { timer, until, at: Some(log::site(site)) },
+            DeadlineEvent::Armed(until, phase) => {
+                Event::Arm { timer, until, phase: phase.into(), at: Some(log::site(site)) }
+            }
             DeadlineEvent::Disarmed => Event::Disarm { timer },
         };
         emit_for!(self, self.tasks.label_of(self.run.task), event);
         if self.log.listening {
-            self.log.arm(number, matches!(what, DeadlineEvent::Armed(_)));
+            self.log.arm(number, matches!(what, DeadlineEvent::Armed(..)));
         }
     }
 }

@@ -12,7 +12,7 @@ use super::timers::Owner;
 use super::waits::call;
 use crate::log::{self, emit};
 use crate::machine::Machine;
-use crate::trace::{Event, Op, Reg, Seq};
+use crate::trace::{Event, Op, Outcome, Reg, Seq};
 
 /// What becomes of a trap.
 pub(crate) enum Verdict {
@@ -21,6 +21,9 @@ pub(crate) enum Verdict {
     /// It waits; for a descriptor, also what that did about its registration.
     Block(On, Option<Reg>),
 }
+
+/// A trap in the words of the log, if anybody listens.
+type Shown = Option<Op<'static>>;
 
 impl<M: Machine> Core<M> {
     /// The trap table: answers a trap, or parks it.
@@ -88,30 +91,18 @@ impl<M: Machine> Core<M> {
     }
 
     /// Gives a task the reply to a trap that did not park. The task is polled again.
-    fn answer(
-        &mut self,
-        task: u32,
-        ticket: Ticket,
-        reply: Reply,
-        op: Option<Op<'static>>,
-        cause: Option<Seq>,
-    ) {
+    fn answer(&mut self, task: u32, ticket: Ticket, reply: Reply, op: Shown, cause: Option<Seq>) {
         let mut records = self.gate.records();
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         let site = wait.site;
         let waker = wait.waker.take();
-        if let (Some(op), true) = (op, self.log.listening) {
-            let fails = matches!(
-                reply,
-                Reply::Busy | Reply::Closed | Reply::Refused(_) | Reply::Interrupt(_)
-            );
-            let (outcome, at) = (log::outcome(&reply), fails.then(|| log::site(site)));
-            wait.state = WaitState::Done(reply);
-            drop(records);
+        let outcome = op.is_some().then(|| log::outcome(&reply));
+        wait.state = WaitState::Done(reply);
+        drop(records);
+        if let (Some(op), Some(outcome)) = (op, outcome) {
+            let fails = cause.is_some() || matches!(outcome, Outcome::Error(_));
+            let at = fails.then(|| log::site(site));
             emit!(self, task, Event::Trap { op, outcome, cause, at });
-        } else {
-            wait.state = WaitState::Done(reply);
-            drop(records);
         }
         self.run.again = true;
         call(waker);
@@ -119,14 +110,7 @@ impl<M: Machine> Core<M> {
 
     /// Parks a trap.
     #[inline]
-    fn park(
-        &mut self,
-        task: u32,
-        ticket: Ticket,
-        on: On,
-        op: Option<Op<'static>>,
-        reg: Option<Reg>,
-    ) {
+    fn park(&mut self, task: u32, ticket: Ticket, on: On, op: Shown, reg: Option<Reg>) {
         let queue = match &on {
             On::Queue(queue, _) => Some(queue.clone()),
             _ => None,
@@ -135,7 +119,7 @@ impl<M: Machine> Core<M> {
         let Some(wait) = records.waits.get_mut(ticket) else { return };
         wait.state = WaitState::Parked(on);
         drop(records);
-        let is_told = !self.log.listening || self.log_wait(task, ticket, queue.as_deref(), op, reg);
+        let is_told = !self.log.listening || self.log_wait(task, ticket, op, reg);
         let is_parked = queue.is_none_or(|queue| {
             // What it waits for may have come already.
             self.serve_newcomer(&queue);
@@ -146,28 +130,23 @@ impl<M: Machine> Core<M> {
 
     /// The line of a wait. True if it is `block`: the task leaves the CPU, and has no other wait.
     #[cold]
-    fn log_wait(
-        &mut self,
-        task: u32,
-        ticket: Ticket,
-        queue: Option<&Queue>,
-        op: Option<Op<'static>>,
-        reg: Option<Reg>,
-    ) -> bool {
+    fn log_wait(&mut self, task: u32, ticket: Ticket, op: Shown, reg: Option<Reg>) -> bool {
         let records = self.gate.records();
-        let leaves = !(self.run.goes_on || self.run.again)
-            && queue.is_none_or(|queue| !queue.over.get() && queue.permits.get() == 0)
-            && records.is_only(self.tasks[task].root.index, ticket);
-        let (at, op) = (Some(log::site(records.waits[ticket.index].site)), op.expect("it listens"));
+        let wait = &records.waits[ticket.index];
+        let answers = |queue: &Queue| queue.over.get() || queue.permits.get() > 0;
+        let goes_on = self.run.goes_on
+            || self.run.again
+            || matches!(&wait.state, WaitState::Parked(On::Queue(queue, _)) if answers(queue));
+        let leaves = !goes_on && records.is_only(self.tasks[task].root.index, ticket);
+        let (at, op) = (Some(log::site(wait.site)), op.expect("somebody listens"));
         drop(records);
-        let ran = if leaves { self.ran(task) } else { None };
         let ticket = Some(self.log.number(ticket));
-        let event = if leaves {
-            Event::Block { op, ticket, reg, at }
+        if leaves {
+            let ran = self.ran(task);
+            emit!(self, task, Event::Block { op, ticket, reg, at }, ran);
         } else {
-            Event::Await { op, ticket, reg, at }
-        };
-        emit!(self, task, event, ran);
+            emit!(self, task, Event::Await { op, ticket, reg, at });
+        }
         leaves
     }
 }

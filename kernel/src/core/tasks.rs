@@ -15,6 +15,9 @@ use super::wakers::SpareWaker;
 use crate::log::KERNEL;
 use crate::trace::{Answered, Seq};
 
+/// The future of a task.
+type Boxed = Pin<Box<dyn Body>>;
+
 /// What a task is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -36,7 +39,7 @@ pub(crate) struct Task {
     /// Its number, from 2; the kernel's own task is number 1.
     pub(crate) id: u64,
     /// Its future; `None` for main.
-    pub(crate) body: Option<Pin<Box<dyn Body>>>,
+    pub(crate) body: Option<Boxed>,
     /// The number of the task that spawned it, 0 for none.
     pub(crate) parent: u64,
     /// The time since which it is ready or parked.
@@ -94,13 +97,7 @@ impl IndexMut<u32> for Tasks {
 
 impl Tasks {
     /// Adds a parked task. Main has no body: its future is in the stack frame of `run`.
-    pub(crate) fn add(
-        &mut self,
-        root: TaskRef,
-        id: u64,
-        parent: u64,
-        body: Option<Pin<Box<dyn Body>>>,
-    ) -> u32 {
+    pub(crate) fn add(&mut self, root: TaskRef, id: u64, parent: u64, body: Option<Boxed>) -> u32 {
         let index = self.rows.insert(Task {
             root,
             state: State::Parked,

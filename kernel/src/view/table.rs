@@ -60,11 +60,8 @@ impl fmt::Display for TaskTable {
                 let (holder, _) = circle[(place + 1) % circle.len()];
                 let (name, holder_name) = (word(&task.name), word(&holder.name));
                 write!(f, "{:>1$}", task.id, widths[0])?;
-                writeln!(
-                    f,
-                    " {name} waits for {}, held by {} {holder_name}",
-                    wait.trap, holder.id
-                )?;
+                let (trap, by) = (&wait.trap, holder.id);
+                writeln!(f, " {name} waits for {trap}, held by {by} {holder_name}")?;
             }
         }
         Ok(())

@@ -156,6 +156,9 @@ impl Default for Links {
     }
 }
 
+/// Finds the links of a list in a row.
+type LinksOf<T> = fn(&mut T) -> &mut Links;
+
 /// A list through rows of a table, oldest first: the index of its first row, or [`NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List(u32);
@@ -182,12 +185,7 @@ impl List {
 
     /// Adds a row at the end. O(1). `links` finds the links of this list in a row.
     #[inline]
-    pub fn push<K, T>(
-        &mut self,
-        rows: &mut Table<K, T>,
-        index: u32,
-        links: fn(&mut T) -> &mut Links,
-    ) {
+    pub fn push<K, T>(&mut self, rows: &mut Table<K, T>, index: u32, links: LinksOf<T>) {
         let Some(first) = self.first() else {
             *links(&mut rows[index]) = Links { before: index, after: index };
             self.0 = index;
@@ -200,12 +198,7 @@ impl List {
 
     /// Removes a row that is in this list. O(1).
     #[inline]
-    pub fn remove<K, T>(
-        &mut self,
-        rows: &mut Table<K, T>,
-        index: u32,
-        links: fn(&mut T) -> &mut Links,
-    ) {
+    pub fn remove<K, T>(&mut self, rows: &mut Table<K, T>, index: u32, links: LinksOf<T>) {
         let Links { before, after } = std::mem::take(links(&mut rows[index]));
         if after == index {
             self.0 = NONE;
