@@ -30,7 +30,10 @@ function laneText(page) {
   return text;
 }
 
-window.timeline = { view, axes, rows: () => rows, groups, busy, rangeSays, count, line, behind, chain, choose, point, laneText, treeText, lanes, prose };
+window.timeline = {
+  view, count, line, behind, chain, choose, point, lanes, rows: () => rows, busy, prose, laneText,
+  treeText,
+};
 
 // A wide page has room for the legend.
 if (innerWidth >= 900 && innerHeight >= 700) toggleLegend();

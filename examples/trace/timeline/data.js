@@ -85,7 +85,8 @@ for (const name of ["scopes", "waits", "lates"]) trace[name] = nextList();
 unpacked = null;
 
 // Names as wide as their column.
-const padded = new Map(trace.tasks.map(([id, name]) => [id, name + " ".repeat(Math.max(0, 8 - [...name].length))]));
+const pad = (name) => name + " ".repeat(Math.max(0, 8 - [...name].length));
+const padded = new Map(trace.tasks.map(([id, name]) => [id, pad(name)]));
 
 function seconds(micros) {
   return `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, "0")}`;

@@ -9,34 +9,46 @@ function isDense(n) {
   return (last - first) * 4 > width - left;
 }
 
-// One column of each pixel, `parts` from the bottom up as shares of the height.
-function columns(list, y, high, parts, fills) {
-  const paths = fills.map(() => new Path2D());
+// One column of each pixel, `parts` from the bottom up as shares of the height: each a colour, the
+// least height of what is there at all, however short it was, and the colour of its upper edge.
+function columns(list, y, high, shares, parts) {
+  const bodies = parts.map(() => new Path2D()), edges = parts.map(() => new Path2D());
   for (let a = 0; a < list.length; a++) {
     let bottom = y + high;
-    parts(list[a]).forEach((part, nth) => {
-      // What is there is seen, however short it was.
-      const tall = part > 0 ? Math.min(Math.max(part * high, 1), bottom - y) : 0;
-      if (tall > 0) paths[nth].rect(left + a, bottom - tall, 1, tall);
+    for (const [nth, share] of shares(list[a]).entries()) {
+      if (!(share > 0)) continue;
+      const tall = Math.min(Math.max(share * high, parts[nth].least ?? 1), bottom - y);
+      bodies[nth].rect(left + a, bottom - tall, 1, tall);
       bottom -= tall;
-    });
+      edges[nth].rect(left + a, bottom, 1, 1);
+    }
   }
-  fills.forEach((fill, nth) => {
+  for (const [nth, { fill, edge }] of parts.entries()) {
     pen.fillStyle = fill;
-    pen.fill(paths[nth]);
-  });
+    pen.fill(bodies[nth]);
+    pen.fillStyle = edge ?? fill;
+    if (edge) pen.fill(edges[nth]);
+  }
+}
+
+// How the three states look. A shade each, so that they differ without colour too.
+function looks() {
+  return [
+    { fill: colors.run, least: 2 }, { fill: tint, edge: colors.ready }, { fill: colors.rest },
+  ];
 }
 
 function densityOfLane(n, y, high) {
-  columns(averages(laneFlow(n)), y + 3, high - 6, (each) => each, [colors.run, tint, colors.rest]);
+  columns(averages(laneFlow(n)), y + 3, high - 6, (each) => each, looks());
 }
 
 // Below the share of the CPU, above it the tasks: how many are ready, and how many are blocked.
 function densityOfGroup(group, y, high) {
   const flow = groupFlow(group), list = averages(flow), middle = Math.round(high * 0.4);
-  columns(list, y + 3, middle - 4, (each) => [each[READY], each[BLOCKED]].map((n) => n / flow.alive),
-    [tint, colors.rest]);
-  columns(list, y + middle + 2, high - middle - 5, (each) => [Math.min(each[RUN], 1)], [colors.run]);
+  const [run, ready, blocked] = looks(), part = (many) => many / flow.alive;
+  columns(list, y + 3, middle - 4, (each) => [part(each[READY]), part(each[BLOCKED])],
+    [ready, blocked]);
+  columns(list, y + middle + 2, high - middle - 5, (each) => [Math.min(each[RUN], 1)], [run]);
   pen.fillStyle = colors.rule;
   pen.fillRect(left, y + high - 3, width - left, 1);
 }
@@ -54,7 +66,7 @@ function densityOfKernel(y, high) {
     before = after;
   }
   const most = Math.max(1, ...list);
-  columns(list, y + 3, high - 6, (many) => [many / most], [colors.outside]);
+  columns(list, y + 3, high - 6, (many) => [many / most], [{ fill: colors.outside }]);
 }
 
 function kernelIsDense() {

@@ -9,7 +9,7 @@ const canvas = document.getElementById("lanes");
 const stage = document.getElementById("stage");
 const pen = canvas.getContext("2d");
 const COLORS = ["paper", "ink", "faint", "rule", "stripe", "run", "ready", "blocked", "outside",
-  "chosen", "span", "scope", "hit", "late", "soft", "rest"];
+  "chosen", "span", "scope", "hit", "late", "soft", "grain", "rest"];
 let width = 0, height = 0, left = 120, bar = 26, groupHigh = 46, tops = [], colors = {}, hatch = null, tint = null;
 
 function measure() {
@@ -24,17 +24,20 @@ function measure() {
   left = width < 600 ? 104 : 150;
   const rest = ({ lane }) => (lane < 0 ? 0 : above(lane) + below(lane));
   const room = height - TOP - rows.reduce((sum, row) => sum + rest(row), 0);
-  bar = Math.max(26, Math.min(44, Math.floor(room / rows.length)));
-  groupHigh = Math.max(GROUP[0], Math.min(GROUP[1], Math.floor(room / rows.length)));
+  const heads = rows.filter(({ group }) => group).length, others = rows.length - heads;
+  bar = Math.max(26, Math.min(44, Math.floor((room - heads * GROUP[0]) / others)));
+  const each = Math.floor((room - others * bar) / heads);
+  groupHigh = Math.max(GROUP[0], Math.min(GROUP[1], each));
   tops = [0];
   for (const row of rows) tops.push(tops.at(-1) + (row.group ? groupHigh : bar + rest(row)));
-  hatch = hatched(colors.ready, null);
-  tint = hatched(colors.ready, colors.soft);
+  hatch = hatched(colors.ready, null, 1.6);
+  // Columns of a pixel would make a noise of strong lines.
+  tint = hatched(colors.grain, colors.soft, 1);
   // At once: to set its size has emptied the canvas.
   paint();
 }
 
-function hatched(color, ground) {
+function hatched(color, ground, thick) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
   const it = tile.getContext("2d");
@@ -43,7 +46,7 @@ function hatched(color, ground) {
     it.fillRect(0, 0, 6, 6);
   }
   it.strokeStyle = color;
-  it.lineWidth = 1.6;
+  it.lineWidth = thick;
   it.beginPath();
   for (const d of [-3, 3, 9]) {
     it.moveTo(d - 3, 6.5 + 0);

@@ -30,7 +30,7 @@ function place(event) {
 // A click on the name of a group folds or unfolds it; any other one chooses an event.
 function click(a, b) {
   const row = b < TOP ? null : rows[rowAt(b - TOP + view.top)];
-  if (a < left && row?.group) fold(row.group);
+  if (a < left && row?.group) fold([row.group], !row.group.folded);
   else if (b < TOP) select(null, null);
   else choose(nearest(a, b), false);
 }

@@ -88,7 +88,7 @@ function rangeSays(from, to) {
 }
 
 function percent(part, all) {
-  return `${((part / (all || 1)) * 100).toFixed(1)} %`;
+  return `${((part / (all || 1)) * 100).toFixed(1)}\u00a0%`;
 }
 
 function tellRange() {

@@ -38,8 +38,8 @@ function layRows() {
   }
 }
 
-function fold(group) {
-  group.folded = !group.folded;
+function fold(them, folded) {
+  for (const group of them) group.folded = folded;
   layRows();
   measure();
   scroll(0);
@@ -49,9 +49,7 @@ function fold(group) {
 function foldChosen() {
   const group = view.chosen < 0 ? null : groupOf[laneOfLine[view.chosen]];
   const them = group ? [group] : [...groups.values()];
-  const folded = them.some((each) => !each.folded);
-  for (const each of them) each.folded = !folded;
-  them.forEach(fold);
+  fold(them, them.some((each) => !each.folded));
   if (group) show(view.chosen);
 }
 

@@ -11,18 +11,19 @@ function strip() {
   const busiest = Math.max(...list.map((each) => each[RUN]));
   const isMeasured = isTimed || trace.clock === "virtual" || view.axis !== "time";
   const [used, most] = isMeasured ? [list, `${Math.round(busiest * 100)} %`] : [[], "?"];
-  band(0, used, (each) => Math.min(each[RUN], 1), colors.run, "CPU", most);
-  band(1, list, (each) => each[READY] / ready, tint, "ready", ready);
-  band(2, list, (each) => each[BLOCKED] / waiting, colors.rest, "waiting", waiting);
+  const [run, isReady, blocked] = looks();
+  band(0, used, (each) => Math.min(each[RUN], 1), run, "CPU", most);
+  band(1, list, (each) => each[READY] / ready, isReady, "ready", ready);
+  const waits = { ...blocked, edge: colors.faint };
+  band(2, list, (each) => each[BLOCKED] / waiting, waits, "waiting", waiting);
   if (!isMeasured) unmeasured();
   pen.fillStyle = colors.faint;
   pen.fillRect(0, TOP - 1, width, 1);
 }
 
-function band(nth, list, share, fill, name, most) {
+function band(nth, list, share, look, name, most) {
   const y = RULER + 2 + nth * BAND;
-  columns(list, y + 2, BAND - 4, (each) => [share(each) || 0], [fill]);
-  edge(list, share, y + 2, BAND - 4);
+  columns(list, y + 2, BAND - 4, (each) => [share(each)], [look]);
   pen.fillStyle = colors.rule;
   pen.fillRect(left, y + BAND - 2, width - left, 1);
   pen.font = SMALL;
@@ -31,24 +32,16 @@ function band(nth, list, share, fill, name, most) {
   pen.fillText(name, 10, y + BAND / 2);
   pen.fillStyle = colors.faint;
   pen.textAlign = "right";
-  pen.fillText(`max ${most}`, left - 8, y + BAND / 2);
+  pen.fillText(width < 600 ? most : `max ${most}`, left - 8, y + BAND / 2);
   pen.font = PLAIN;
-}
-
-// A line along the top of a band, so that pale ones are seen.
-function edge(list, share, y, high) {
-  pen.fillStyle = colors.faint;
-  list.forEach((each, a) => {
-    const part = share(each) || 0;
-    if (part > 0) pen.fillRect(left + a, y + high - Math.max(part * high, 1), 1, 1);
-  });
 }
 
 function unmeasured() {
   pen.font = SMALL;
   pen.textAlign = "left";
   pen.fillStyle = colors.faint;
-  const text = whole("This log does not say how long runs took: record it with --timed.", width - left - 16);
+  const hint = "This log does not say how long runs took: record it with --timed.";
+  const text = whole(hint, width - left - 16);
   pen.fillText(text, left + 8, RULER + 2 + BAND / 2);
   pen.font = PLAIN;
 }
