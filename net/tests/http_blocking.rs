@@ -49,7 +49,7 @@ fn a_blocking_handler_has_the_whole_request_and_a_thread() {
     assert_eq!(seen.statuses(), [200, 200]);
     assert!(seen.text.contains("one abcde") && seen.text.ends_with("none "), "{}", seen.text);
     assert_eq!((seen.at, seen.closed), (Time::ZERO + 2 * JOB, false));
-    assert_eq!(seen.trace.matches("block    offload ").count(), 2, "{}", seen.trace);
+    assert_eq!(seen.trace.matches("await    offload ").count(), 2, "{}", seen.trace);
     let seen = talk(&(with("POST /", "Content-Length: 6") + "sixsix"));
     assert_eq!((seen.statuses(), seen.at), (vec![413], Time::ZERO));
 }
@@ -125,7 +125,7 @@ fn f5_the_sixth_of_five_has_the_answer_that_the_route_promised_in_its_turn() {
     assert!(answer.ends_with(&wanted) && *at == Time::ZERO, "{answer}");
     assert_eq!((gate.entered(), gate.refused(), gate.inside()), (5, 1, 0));
     // The refused request used no thread.
-    assert_eq!(trace.matches("block    offload ").count(), 5, "{trace}");
+    assert_eq!(trace.matches("await    offload ").count(), 5, "{trace}");
     assert_eq!(trace.matches("cap      name=request_task limit=5").count(), 1);
 }
 
@@ -158,7 +158,7 @@ fn a_gate_stands_before_any_handler() {
     let (answers, trace) = burst(Gated(Entrance::new(Limit::new("few", 2))), 4);
     let statuses: Vec<&str> = answers.iter().map(|(answer, _)| &answer[9..12]).collect();
     assert_eq!(statuses, ["200", "200", "503", "503"]);
-    assert_eq!(trace.matches("block    offload ").count(), 0);
+    assert_eq!(trace.matches("await    offload ").count(), 0);
 }
 
 /// A route of each form before the same handler behind a gate.

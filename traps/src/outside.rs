@@ -110,7 +110,7 @@ where
 #[derive(Debug)]
 pub(crate) struct Wait {
     call: Call,
-    what: Parked,
+    pub(crate) what: Parked,
     /// Whether a virtual clock stands still meanwhile.
     pub(crate) external: bool,
     /// The wait whose waker was registered.

@@ -1,6 +1,7 @@
 //! Waits in the words of the log: what each is called stands here and nowhere else.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use traps::core::names::{HandleId, TaskRef};
 use traps::core::protocol::{Act, Parked, Trap};
@@ -10,9 +11,6 @@ use traps::core::records::On;
 use super::Core;
 use crate::machine::Machine;
 use crate::trace::{Alias, Op, Primitive, QueueOp, WakeOp};
-
-/// Each [`Act`] in a word.
-const ACTS: [&str; 3] = ["queue_put", "queue_get", "event_wait"];
 
 /// For a descriptor that is gone.
 pub(crate) const UNKNOWN: Alias = Alias { kind: 'f', number: 0 };
@@ -28,12 +26,8 @@ impl<M: Machine> Core<M> {
             Trap::Clock => Op::Clock,
             Trap::Check => Op::CheckCancellation,
             Trap::Yield { .. } => Op::Yield,
-            Trap::Sleep { span, until } => {
-                Op::Sleep { span: std::time::Duration::from_micros(*span), until: *until }
-            }
-            Trap::Io { handle, direction } => {
-                Op::Io { alias: self.alias(*handle), direction: *direction }
-            }
+            &Trap::Sleep { span, until } => Op::Sleep { span: Duration::from_micros(span), until },
+            &Trap::Io { handle, direction } => Op::Io { alias: self.alias(handle), direction },
             Trap::Wait { queue, .. } => {
                 self.number(queue);
                 Op::Queue(named(queue, self.holders(queue)))
@@ -44,11 +38,8 @@ impl<M: Machine> Core<M> {
             }
             Trap::Park { what: Parked::Job(job), .. } => Op::Offload { job: *job },
             Trap::Park { what: Parked::Universal(act, id), .. } => {
-                let queues = &mut self.queues;
-                self.universal.entry(*id).or_insert_with(|| {
-                    *queues += 1;
-                    *queues
-                });
+                let number = self.universal.entry(*id).or_insert(self.queues + 1);
+                self.queues = self.queues.max(*number);
                 Op::Queue(self.universal(*act, *id))
             }
         }
@@ -81,7 +72,7 @@ impl<M: Machine> Core<M> {
 
     /// What a task does with something that is shared with threads.
     fn universal(&self, act: Act, id: u32) -> QueueOp<'static> {
-        let (queue, kind) = (self.universal.get(&id).copied().unwrap_or(0), ACTS[act as usize]);
+        let (queue, kind) = (self.universal.get(&id).copied().unwrap_or(0), act.word());
         QueueOp::Primitive(Box::new(Primitive { kind, name: "".into(), queue, held_by: vec![] }))
     }
 
@@ -131,6 +122,6 @@ pub(crate) fn word(on: &On) -> &'static str {
         On::Park(Parked::Job(_), _) => "offload",
         On::Park(Parked::Foreign, _) => "foreign",
         On::Park(Parked::Outside(_), _) => "outside",
-        On::Park(Parked::Universal(act, _), _) => ACTS[*act as usize],
+        On::Park(Parked::Universal(act, _), _) => act.word(),
     }
 }

@@ -90,6 +90,14 @@ pub enum Act {
     Event,
 }
 
+impl Act {
+    /// What the log calls it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        ["queue_put", "queue_get", "event_wait"][self as usize]
+    }
+}
+
 /// What a wait came to. It lies in the record of the wait until it is read.
 #[derive(Debug)]
 pub enum Reply {

@@ -50,6 +50,9 @@ impl<T, R> Waiting<T, R> {
     /// A real thread will end the wait: a virtual clock stands still until one does.
     pub fn external(mut self) -> Waiting<T, R> {
         self.wait.external = true;
+        if let Parked::Universal(act, _) = self.wait.what {
+            self.wait.what = Parked::Outside(act.word());
+        }
         self
     }
 
