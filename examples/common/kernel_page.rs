@@ -125,7 +125,8 @@ impl Board {
     fn is_hidden(&mut self, line: &Line<'_>) -> bool {
         if self.hidden.contains(&line.task) {
             match &line.event {
-                Event::Block { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
+                Event::Block { op: Op::Sleep { .. }, ticket: Some(ticket), .. }
+                | Event::Await { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
                     self.timers.insert(Timer::Sleep(*ticket));
                 }
                 Event::Trap { outcome: Outcome::Scope(scope), .. } => {

@@ -182,6 +182,7 @@ fn timer_in_words(fire: &Line<'_>) -> String {
 fn did(line: &Line<'_>, who: &str) -> String {
     let (first, second, outcome) = (line.word(0), line.word(1), line.outcome().unwrap_or_default());
     match (line.verb, second) {
+        ("await", _) => format!("{who} began to wait for {}{}", wait_in_words(line), at(line)),
         ("block", _) => {
             format!("{who} left the CPU to wait for {}{}", wait_in_words(line), at(line))
         }

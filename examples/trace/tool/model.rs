@@ -257,9 +257,9 @@ impl Trace {
         self.lines.last().map_or(Time::ZERO, |line| line.at)
     }
 
-    /// The `block` line of a ticket, the last before that place.
+    /// The `block` or `await` line of a ticket, the last before that place.
     pub fn block_of(&self, ticket: u64, before: usize) -> Option<&Line<'static>> {
-        let is_it = |line: &&Line<'_>| line.verb == "block" && line.number("k") == Some(ticket);
+        let is_it = |line: &&Line<'_>| opens(line) && line.number("k") == Some(ticket);
         self.lines[..before].iter().rev().find(is_it)
     }
 
@@ -269,7 +269,12 @@ impl Trace {
     }
 }
 
-/// What a `block` line waits for, in words: `bytes on c1`.
+/// Whether a line begins a wait.
+pub fn opens(line: &Line<'_>) -> bool {
+    ["block", "await"].contains(&line.verb)
+}
+
+/// What a `block` or `await` line waits for, in words: `bytes on c1`.
 pub fn wait_in_words(block: &Line<'_>) -> String {
     let [first, second, third] = [0, 1, 2].map(|nth| block.word(nth));
     match (first, third) {
@@ -289,7 +294,7 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
         ("waker" | "foreign", _) => "a waker".to_owned(),
         ("outside", _) => format!("`{second}` from outside"),
         ("parked", _) => {
-            format!("any of {} earlier waits", block.key("n").unwrap_or_default())
+            format!("any of {} waits", block.key("n").unwrap_or_default())
         }
         _ => match block.key("held-by") {
             Some(holders) => format!("{first} {second}, held by {}", tasks_in_words(holders)),
@@ -298,13 +303,13 @@ pub fn wait_in_words(block: &Line<'_>) -> String {
     }
 }
 
-/// Whether a `block` line waits for a primitive, whose holders a trace may know.
+/// Whether such a line waits for a primitive, whose holders a trace may know.
 pub fn is_primitive(block: &Line<'_>) -> bool {
     let others = [
         "io", "sleep", "join", "wait", "offload", "signal", "yield", "waker", "foreign", "outside",
         "parked",
     ];
-    block.verb == "block" && !others.contains(&block.word(0))
+    opens(block) && !others.contains(&block.word(0))
 }
 
 /// Numbers of tasks as the log has them, in words: `tasks 3, 4 and others`.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use testing::trace::Line;
 
-use super::model::{State, Trace, is_primitive, tasks_in_words, wait_in_words};
+use super::model::{State, Trace, is_primitive, opens, tasks_in_words, wait_in_words};
 
 /// A wait that is open at the end.
 struct Wait<'t> {
@@ -39,7 +39,7 @@ impl<'t> Stuck<'t> {
         let mut open = BTreeMap::new();
         for line in &trace.lines {
             match (line.verb, line.number("k")) {
-                ("block", Some(ticket)) => drop(open.insert(ticket, line)),
+                ("block" | "await", Some(ticket)) => drop(open.insert(ticket, line)),
                 ("wake" | "deliver" | "withdraw", Some(ticket)) => drop(open.remove(&ticket)),
                 _ => {}
             }
@@ -52,7 +52,7 @@ impl<'t> Stuck<'t> {
                 for wait in by_op.get_mut(line.op()).into_iter().flatten() {
                     wait.hand_over(by, line.task);
                 }
-            } else if line.verb == "block" {
+            } else if opens(line) {
                 let (held_by, has_others) = holders(line);
                 let waits = by_op.entry(line.op()).or_default();
                 for wait in waits.iter_mut() {

@@ -33,7 +33,7 @@ impl Paint {
     pub fn line(self, line: &Line<'_>, text: &str) -> String {
         let color = match line.verb {
             "run" | "io" => AnsiColor::Green,
-            "block" | "exit" => AnsiColor::Blue,
+            "block" | "await" | "exit" => AnsiColor::Blue,
             "wake" => AnsiColor::Cyan,
             "arrive" | "fire" => AnsiColor::Magenta,
             "deliver" | "cancel" | "panic" | "warn" => AnsiColor::Red,

@@ -90,7 +90,7 @@ pub fn summary(trace: &Trace, paint: Paint) -> String {
 
 /// The word of a trap that a task made.
 fn trap<'l>(line: &'l Line<'_>) -> Option<&'l str> {
-    let word = Some(line.word(0)).filter(|_| ["trap", "block"].contains(&line.verb));
+    let word = Some(line.word(0)).filter(|_| ["trap", "block", "await"].contains(&line.verb));
     word.filter(|word| !["waker", "parked"].contains(word))
 }
 
@@ -100,7 +100,7 @@ fn traps(trace: &Trace) -> Table {
     for line in trace.lines.iter().filter(|line| line.task > 1) {
         if let Some(word) = trap(line) {
             let counts = kinds.entry(word).or_default();
-            counts[usize::from(line.verb == "block")] += 1;
+            counts[usize::from(line.verb != "trap")] += 1;
         }
         if let Some(ticket) = line.number("k").filter(|_| line.verb == "deliver")
             && let Some(place) = trace.place(line.seq)
@@ -151,7 +151,7 @@ fn kernel(trace: &Trace) -> Vec<(&'static str, usize)> {
 /// Whether it sets a timer.
 fn arms(line: &Line<'_>) -> bool {
     match (line.verb, line.word(0)) {
-        ("block", "sleep") => line.word(1) != "0s",
+        ("block" | "await", "sleep") => line.word(1) != "0s",
         ("trap", "set_timeout") => line.key("until").is_some(),
         (verb, _) => verb == "arm",
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use traps::core::gate::Filed;
 use traps::core::kernel_side::is_running;
-use traps::core::protocol::{End, Reply};
+use traps::core::protocol::{End, Post, Reply};
 use traps::core::records::{On, WaitState};
 
 use super::handles::Policy;
@@ -188,14 +188,20 @@ impl<M: Machine> Core<M> {
     #[inline(never)]
     fn serve_list(&mut self, services: &mut impl Services<M>) {
         let mut list = self.gate.take();
-        for filed in list.drain(..) {
+        let mut rest = list.drain(..);
+        while let Some(filed) = rest.next() {
             match (filed, self.run.task) {
                 (Filed::Post(post), _) => self.handle_post(services, post),
-                (Filed::Trap(ticket), Some(task)) => self.dispatch(task, ticket),
+                (Filed::Trap(ticket), Some(task)) => {
+                    self.run.goes_on = self.log.listening && !rest.as_slice().iter().all(is_quiet);
+                    self.dispatch(task, ticket);
+                }
                 // The poll that filed it has panicked.
                 (Filed::Trap(_), None) => {}
             }
         }
+        self.run.goes_on = false;
+        drop(rest);
         self.gate.give_back(list);
     }
 
@@ -258,13 +264,13 @@ impl<M: Machine> Core<M> {
         true
     }
 
-    /// Handles the less common cases: the task has no new wait, was woken while it ran, or has a
-    /// policy that acts when it parks.
+    /// Handles the less common cases: the task has no `block` line, was woken while it ran, or has
+    /// a policy that acts when it parks.
     #[cold]
     fn suspend_unusually(&mut self, index: u32, parked: bool) {
         let woken = mem::take(&mut self.run.woken);
-        if !parked && !woken && self.log.listening {
-            // It parks on the waits that it had before, or on wakers.
+        if !parked && self.log.listening {
+            // It parks on several waits, on those that it had before, or on wakers.
             let tickets = self.parked(index, |_, _, _| ()).len() as u64;
             let op = if tickets == 0 { Op::Waker } else { Op::Parked { tickets } };
             let ran = self.ran(index);
@@ -295,4 +301,9 @@ impl<M: Machine> Core<M> {
         }
         self.run.yields = yields;
     }
+}
+
+/// Whether what is filed makes no line of the task that filed it, or none before it is parked.
+fn is_quiet(filed: &Filed) -> bool {
+    matches!(filed, Filed::Post(Post::Set(_) | Post::Woken(_) | Post::Service(_)))
 }

@@ -23,8 +23,10 @@ pub(crate) struct Run {
     pub(crate) woken: bool,
     /// Its future was ready.
     pub(super) has_ended: bool,
-    /// It has parked a wait.
+    /// It has parked a wait; for a log, by a `block` line.
     pub(crate) parked: bool,
+    /// For a log: the poll has filed more than the trap that is dispatched.
+    pub(super) goes_on: bool,
     /// The waits that end when it leaves the CPU.
     pub(crate) yields: Vec<Ticket>,
     /// Its future is being polled: a panic belongs to the task.

@@ -4,6 +4,7 @@
 
 use traps::core::names::Ticket;
 use traps::core::protocol::{Reply, Trap};
+use traps::core::queue::Queue;
 use traps::core::records::{On, Wait, WaitState};
 
 use super::Core;
@@ -132,21 +133,41 @@ impl<M: Machine> Core<M> {
         };
         let mut records = self.gate.records();
         let Some(wait) = records.waits.get_mut(ticket) else { return };
-        let site = wait.site;
         wait.state = WaitState::Parked(on);
-        if self.log.listening {
-            drop(records);
-            let ran = self.ran(task);
-            let (ticket, at) = (Some(self.log.number(ticket)), Some(log::site(site)));
-            let op = op.expect("somebody listens");
-            emit!(self, task, Event::Block { op, ticket, reg, at }, ran);
-        } else {
-            drop(records);
-        }
-        self.run.parked |= queue.is_none_or(|queue| {
+        drop(records);
+        let is_told = !self.log.listening || self.log_wait(task, ticket, queue.as_deref(), op, reg);
+        let is_parked = queue.is_none_or(|queue| {
             // What it waits for may have come already.
             self.serve_newcomer(&queue);
             self.gate.records().waits.get(ticket).is_some_and(Wait::is_parked)
         });
+        self.run.parked |= is_parked && is_told;
+    }
+
+    /// The line of a wait. True if it is `block`: the task leaves the CPU, and has no other wait.
+    #[cold]
+    fn log_wait(
+        &mut self,
+        task: u32,
+        ticket: Ticket,
+        queue: Option<&Queue>,
+        op: Option<Op<'static>>,
+        reg: Option<Reg>,
+    ) -> bool {
+        let records = self.gate.records();
+        let leaves = !(self.run.goes_on || self.run.again)
+            && queue.is_none_or(|queue| !queue.over.get() && queue.permits.get() == 0)
+            && records.is_only(self.tasks[task].root.index, ticket);
+        let (at, op) = (Some(log::site(records.waits[ticket.index].site)), op.expect("it listens"));
+        drop(records);
+        let ran = if leaves { self.ran(task) } else { None };
+        let ticket = Some(self.log.number(ticket));
+        let event = if leaves {
+            Event::Block { op, ticket, reg, at }
+        } else {
+            Event::Await { op, ticket, reg, at }
+        };
+        emit!(self, task, event, ran);
+        leaves
     }
 }

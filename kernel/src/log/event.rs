@@ -41,6 +41,13 @@ table! {
             cause " cause=": Option<Seq> = Opt(SEQ),
             at " at=": Option<Site<'a>> = Opt(Own),
         },
+        /// A task has filed a wait, and goes on, or has others. The fields are those of `block`.
+        Await = "await" {
+            op: Op<'a>,
+            ticket " k=": Option<u64> = Opt(COUNT),
+            reg " reg=": Option<Reg> = Opt(Own),
+            at " at=": Option<Site<'a>> = Opt(Own),
+        },
         /// A task left the CPU. `waker` and `parked` have no ticket and no place.
         Block = "block" {
             op: Op<'a>,
@@ -123,8 +130,8 @@ table! {
         Arm = "arm" { timer: Timer, until " until=": Time, at " at=": Option<Site<'a>> = Opt(Own) },
         /// A timer is taken back.
         Disarm = "disarm" { timer: Timer },
-        /// A timer comes true. Its cause is the line that set it: a `block`, `trap`, `arm` or
-        /// `phase`.
+        /// A timer comes true. Its cause is the line that set it: a `block`, `await`, `trap`, `arm`
+        /// or `phase`.
         Fire = "fire" { timer: Timer, deadline " deadline=": Time, cause " cause=": Seq = SEQ },
         /// One scan of the table of connection deadlines: how many fired, how many are still armed.
         Tick = "tick" { fired " fired=": u64 = COUNT, armed " armed=": u64 = COUNT },

@@ -92,7 +92,7 @@ pub(crate) struct Log {
     pub(crate) timed: bool,
     /// The number of the last wait.
     waits: u64,
-    /// Waits by their index, with their number and their `block` line.
+    /// Waits by their index, with their number and their `block` or `await` line.
     parked: Vec<(Ticket, u64, Seq)>,
     /// The lines that armed connection deadlines, by number.
     pub(crate) armed: BTreeMap<u32, Seq>,
@@ -118,7 +118,7 @@ impl Log {
         self.listening = cfg!(feature = "trace") && all;
     }
 
-    /// Numbers a wait that is about to park; the next line is its `block` line.
+    /// Numbers a wait that is about to park; the next line is its `block` or `await` line.
     pub(crate) fn number(&mut self, ticket: Ticket) -> u64 {
         self.waits += 1;
         let index = ticket.index as usize;
@@ -129,7 +129,7 @@ impl Log {
         self.waits
     }
 
-    /// The number of a wait and its `block` line; zeros if nobody listened.
+    /// The number of a wait and the line that filed it; zeros if nobody listened.
     pub(crate) fn number_of(&self, ticket: Ticket) -> (u64, Seq) {
         let found = self.parked.get(ticket.index as usize).filter(|(of, ..)| *of == ticket);
         found.map_or((0, 0), |&(_, number, line)| (number, line))
@@ -250,7 +250,7 @@ fn place(event: &Event<'_>) -> (Level, &'static str) {
         Event::Run { .. } | Event::Join { .. } | Event::Yielded { .. } => {
             (Level::Trace, "kernel::sched")
         }
-        Event::Trap { .. } | Event::Block { .. } | Event::Withdraw { .. } => {
+        Event::Trap { .. } | Event::Await { .. } | Event::Block { .. } | Event::Withdraw { .. } => {
             (Level::Trace, "kernel::trap")
         }
         Event::Wake { .. } => (Level::Trace, "kernel::wake"),

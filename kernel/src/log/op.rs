@@ -11,7 +11,7 @@ use super::place::{Alias, Primitive, Seq, Site};
 use super::words::Text;
 
 table! {
-    /// What a trap asks for, behind `trap` and `block`.
+    /// What a trap asks for, behind `trap`, `await` and `block`.
     pub enum Op<'a>, word {
         /// A reading of the clock.
         Clock = "clock",
@@ -58,11 +58,11 @@ table! {
         Foreign = "foreign" { external: bool = EXTERNAL },
         /// Until any thread wakes it; what it is for.
         Outside = "outside" { what: Text<'a> = WORD, external: bool = EXTERNAL },
-        /// Polled, made no trap, and stays parked in so many earlier ones.
+        /// In so many waits at once.
         Parked = "parked" { tickets " n=": u64 = COUNT },
     }
 
-    /// What a task waits for in a queue, behind `block` and `wake`.
+    /// What a task waits for in a queue, behind `await`, `block` and `wake`.
     pub enum QueueOp<'a>, word {
         /// The end of that task.
         Join = "join" { task: u64 = TASK },

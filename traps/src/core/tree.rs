@@ -172,6 +172,12 @@ impl Records {
         })
     }
 
+    /// Whether no other wait at or inside a scope is without its result.
+    #[must_use]
+    pub fn is_only(&self, scope: u32, ticket: Ticket) -> bool {
+        self.each_wait(scope).all(|it| it == ticket || self.waits[it.index].is_done())
+    }
+
     // ---- The tree --------------------------------------------------------------------------
 
     /// `from` and the scopes around it, from the inside out.

@@ -147,9 +147,9 @@ fn order(last: Option<(Seq, Time, u64)>, line: &Line<'_>, report: &mut Report<'_
 fn fits(line: &Line<'_>, cause: &str) -> bool {
     match line.verb {
         "run" => ["spawn", "wake", "deliver"].contains(&cause),
-        "fire" => ["block", "trap", "arm", "phase"].contains(&cause),
+        "fire" => ["block", "await", "trap", "arm", "phase"].contains(&cause),
         "deliver" => ["fire", "cancel"].contains(&cause),
-        "wake" if ["io", "signal"].contains(&line.word(0)) => cause != "block",
+        "wake" if ["io", "signal"].contains(&line.word(0)) => !["block", "await"].contains(&cause),
         _ => true,
     }
 }

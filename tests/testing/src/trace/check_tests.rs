@@ -86,7 +86,7 @@ fn a_cause_is_an_earlier_line_of_the_trace() {
     let all = [
         "0 2 spawn parent=-",
         "1 2 run cause=#0001",
-        "1 2 block sleep 1s until=1.000000 k=1",
+        "1 2 await sleep 1s until=1.000000 k=1",
         "1 2 wake sleep k=1 cause=#0099",
         "1 2 cancel by=- cause=#0099 = pending",
         "1 2 block sleep 1s until=1.000000 k=2",
@@ -106,7 +106,7 @@ fn after_run(lines: &[&'static str]) -> Vec<String> {
 fn a_cause_leads_to_what_it_causes() {
     let (block, fire) = ("1 2 block signal k=1", "1 0 fire s1 deadline=0.000000 cause=#0003");
     assert_eq!(after_run(&[block, "1 2 wake signal k=1 cause=#0003"]), ["#4 cause"]);
-    assert_eq!(after_run(&["1 2 run cause=#0002"]), ["#3 cause", "#3 ready"]);
+    assert_eq!(after_run(&["1 2 run cause=#0002"]), ["#3 cause", "#3 block", "#3 ready"]);
     assert_eq!(after_run(&[block, "1 2 deliver k=1 = !timeout cause=#0002"]), ["#4 cause"]);
     let scope = "1 2 trap set_timeout 1s until=1.000000 = s1";
     assert_eq!(after_run(&[scope, fire]), NONE);
@@ -129,7 +129,7 @@ fn every_chain_of_causes_ends_outside() {
 
 #[test]
 fn a_ticket_is_opened_once_and_ends_once() {
-    assert_eq!(after_run(&["1 2 block signal k=1", "1 2 block signal k=1"]), ["#4 ticket"]);
+    assert_eq!(after_run(&["1 2 await signal k=1", "1 2 block signal k=1"]), ["#4 ticket"]);
     assert_eq!(after_run(&["1 2 withdraw k=1"]), ["#3 ticket"]);
     for end in ["1 2 withdraw k=1", "1 2 wake signal k=1 cause=#0002"] {
         assert_eq!(after_run(&["1 2 block signal k=1", end]), NONE);
@@ -147,17 +147,19 @@ fn a_ticket_is_opened_once_and_ends_once() {
 #[test]
 fn a_run_answers_tickets_that_have_ended_and_each_once() {
     let wake = "1 2 wake waker cause=#0001";
-    assert_eq!(after_run(&[wake, "2 2 run cause=#0003 k=1 = ok"]), ["#4 answer"]);
+    let left = "1 2 block waker";
+    assert_eq!(after_run(&[left, wake, "2 2 run cause=#0004 k=1 = ok"]), ["#5 answer"]);
     let open = ["1 2 block signal k=1", wake, "2 2 run cause=#0004 k=1 = ok"];
     assert_eq!(after_run(&open), ["#5 answer"]);
     let twice = [
         "1 2 block signal k=1",
         "1 2 wake signal k=1 cause=#0002",
         "2 2 run cause=#0004 k=1 = ok",
+        "2 2 block waker",
         "2 2 wake waker cause=#0001",
-        "3 2 run cause=#0006 k=1 = ok",
+        "3 2 run cause=#0007 k=1 = ok",
     ];
-    assert_eq!(after_run(&twice), ["#7 answer"]);
+    assert_eq!(after_run(&twice), ["#8 answer"]);
     assert_eq!(after_run(&twice[..4]), NONE);
 }
 
@@ -165,19 +167,20 @@ fn a_run_answers_tickets_that_have_ended_and_each_once() {
 fn a_task_runs_between_its_spawn_and_its_one_exit() {
     assert_eq!(
         broken(&["0 0 tick fired=1 armed=0", "1 2 block signal k=1"]),
-        ["#2 life", "#2 root"]
+        ["#2 life", "#2 block", "#2 root"]
     );
     assert_eq!(broken(&["0 0 tick fired=1 armed=0", "1 2 exit ok cause=#0001"]), ["#2 life"]);
     let exit = "1 2 exit ok cause=#0002";
     assert_eq!(after_run(&[exit, exit]), ["#4 exit"]);
     assert_eq!(after_run(&[exit, "1 2 spawn parent=-"]), ["#4 life"]);
     let wake = "1 2 wake waker cause=#0001";
-    assert_eq!(after_run(&[wake, exit, "2 2 run cause=#0003"]), ["#5 life"]);
+    let left = "1 2 block waker";
+    assert_eq!(after_run(&[left, wake, exit, "2 2 run cause=#0004"]), ["#6 life"]);
 }
 
 #[test]
 fn a_side_of_a_descriptor_has_one_waiter() {
-    let block = "1 2 block io c1 read k=1";
+    let block = "1 2 await io c1 read k=1";
     assert_eq!(after_run(&[block, "1 2 block io c1 read k=2"]), ["#4 one-waiter"]);
     assert_eq!(after_run(&[block, "1 2 block io c1 write k=2"]), NONE);
     assert_eq!(after_run(&[block, "1 2 withdraw k=1", "1 2 block io c1 read k=2"]), NONE);
@@ -252,8 +255,25 @@ fn the_timer_of_a_scope_that_is_armed_ends_once_and_before_a_halt() {
 
 #[test]
 fn a_run_has_something_that_made_the_task_ready() {
-    assert_eq!(after_run(&["2 2 run cause=#0001"]), ["#3 ready"]);
-    assert_eq!(after_run(&["1 2 wake waker cause=#0001", "2 2 run cause=#0003"]), NONE);
+    let left = "1 2 block waker";
+    assert_eq!(after_run(&[left, "2 2 run cause=#0001"]), ["#4 ready"]);
+    assert_eq!(after_run(&[left, "1 2 wake waker cause=#0001", "2 2 run cause=#0004"]), NONE);
+    // What comes while it runs is served by the same run.
+    assert_eq!(
+        after_run(&["1 2 wake waker cause=#0001", left, "2 2 run cause=#0003"]),
+        ["#5 ready"]
+    );
+}
+
+#[test]
+fn a_block_ends_a_run() {
+    let (left, wait) = ("1 2 block parked n=1", "1 2 await signal k=1");
+    let wake = "1 2 wake signal k=1 cause=#0002";
+    assert_eq!(after_run(&[wait, left, wake, "2 2 run cause=#0005 k=1 = ok"]), NONE);
+    assert_eq!(after_run(&[wait, wake, "1 2 exit ok cause=#0002"]), NONE);
+    assert_eq!(after_run(&[wait, left, left]), ["#5 block"]);
+    assert_eq!(after_run(&[left, wait]), ["#4 block"]);
+    assert_eq!(after_run(&[wait, wake, "2 2 run cause=#0004"]), ["#5 block", "#5 ready"]);
 }
 
 #[test]
@@ -266,30 +286,33 @@ fn tasks_of_one_turn_run_in_the_order_in_which_they_were_made_ready() {
         two,
         three,
         "1 3 run cause=#0002",
+        "1 3 block waker",
         "1 3 wake waker cause=#0001",
         "1 2 run cause=#0001",
+        "1 2 block waker",
         "1 2 wake waker cause=#0001",
         "1 3 wake waker cause=#0001",
-        "2 3 run cause=#0004",
-        "2 2 run cause=#0006",
+        "2 3 run cause=#0005",
+        "2 2 run cause=#0008",
     ];
-    assert_eq!(broken(&woken_twice), ["#5 fifo"], "the first wake since the last run counts");
+    assert_eq!(broken(&woken_twice), ["#6 fifo"], "the first wake since the last run counts");
     for (op, span) in [("yield", ""), ("sleep", " 0s until=0.000000")] {
-        let (block, wake) =
-            (format!("1 2 block {op}{span} k=2"), format!("1 2 wake {op} k=2 cause=#0006"));
+        let (wait, wake) =
+            (format!("1 2 await {op}{span} k=2"), format!("1 2 wake {op} k=2 cause=#0006"));
         let woken_as_it_leaves = [
             three,
             two,
             "1 3 run cause=#0001",
             "1 3 block outside it k=1",
             "1 2 run cause=#0002",
-            &block,
-            "1 2 block outside it k=3",
+            &wait,
+            "1 2 await outside it k=3",
+            "1 2 block parked n=2",
             &wake,
             "1 3 wake outside k=1 cause=#0005",
             "1 2 wake outside k=3 cause=#0005",
-            "2 2 run cause=#0008 k=2 = ok, k=3 = ok",
-            "2 3 run cause=#0009 k=1 = ok",
+            "2 2 run cause=#0009 k=2 = ok, k=3 = ok",
+            "2 3 run cause=#0010 k=1 = ok",
         ];
         assert_eq!(broken(&woken_as_it_leaves), NONE, "who has left the CPU has its place in line");
     }
@@ -313,6 +336,7 @@ fn the_wakeup_task_runs_outside_the_queue() {
         "0 2 spawn parent=-",
         "1 2 run cause=#0002",
         "1 1 run cause=#0001",
+        "1 1 block io e1 read",
         "1 1 run cause=#0001",
     ];
     assert_eq!(broken(&lines), NONE);

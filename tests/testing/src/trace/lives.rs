@@ -93,7 +93,7 @@ fn step(line: &Line<'_>, tokens: u64) -> Option<Step> {
     Some(match line.verb {
         "spawn" => (task(line), &[New], Open),
         "exit" => (task(line), &[Open], Ended),
-        "block" => (ticket(line.number("k")?), &[New], Open),
+        "block" | "await" => (ticket(line.number("k")?), &[New], Open),
         "wake" => (ticket(line.number("k")?), &[Open], Ended),
         "deliver" | "withdraw" => (ticket(line.number("k").unwrap_or(0)), &[Open], Ended),
         "trap" => return scope_step(line),
@@ -183,7 +183,7 @@ impl Lives {
                     self.go(answered, Answered);
                 }
             }
-            ("block", _) => {
+            ("block" | "await", _) => {
                 self.must_be(report, "life", &task(line), &[Open]);
                 self.block(report, line);
             }

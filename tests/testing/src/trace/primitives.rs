@@ -23,7 +23,7 @@ impl Primitives {
         match (line.verb, ticket) {
             ("spawn", _) => drop(self.tasks.insert(line.task)),
             ("exit", _) => drop(self.tasks.remove(&line.task)),
-            ("block", Some(ticket)) if !OTHERS.contains(&line.word(0)) => {
+            ("block" | "await", Some(ticket)) if !OTHERS.contains(&line.word(0)) => {
                 self.waits.insert(ticket, line.op().to_owned());
                 let held_by = line.key("held-by").unwrap_or_default();
                 let unknown = |task: &&str| task.parse().is_ok_and(|id| !self.tasks.contains(&id));

@@ -1,5 +1,5 @@
 //! The ready queue: first come, first served, and who comes after the first run of a turn waits
-//! for the next.
+//! for the next. A task runs from its `run` line to its `block`.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,10 @@ type Ready = (Seq, u64);
 
 #[derive(Default)]
 struct Task {
-    /// The first line since its last run that made it ready.
+    /// The first line since it left the CPU that made it ready.
     ready: Option<Ready>,
-    /// That line may have been of a wait that ended while the task ran, and that the same run read.
-    is_tentative: bool,
-    /// It has left the CPU since it ran, to be ready at once.
-    has_left: bool,
+    /// It has the CPU. What makes it ready meanwhile is served by the same run.
+    runs: bool,
 }
 
 /// The runs of one turn, without those of `wakeup`.
@@ -26,8 +24,6 @@ struct Turn {
     first_run: Seq,
     /// The line that made the task ready that ran last.
     last_ready: Seq,
-    /// The task that ran last; 0 when it is over.
-    task: u64,
 }
 
 #[derive(Default)]
@@ -42,52 +38,40 @@ impl Queue {
     pub(super) fn line(&mut self, line: &Line<'_>, report: &mut Report<'_>) {
         let task = self.tasks.entry(line.task).or_default();
         match line.verb {
-            "spawn" | "wake" | "deliver" => self.ready(line),
-            // What made it ready while it ran was served by the same run.
-            "block" => task.ready = None,
+            "spawn" | "wake" | "deliver" if !task.runs => {
+                task.ready.get_or_insert((line.seq, line.turn));
+            }
+            "await" | "block" if !task.runs => {
+                report("block", format!("task {} has left the CPU before", line.task));
+            }
+            "block" | "exit" => task.runs = false,
             "run" => {
-                let ready = std::mem::take(task).ready;
+                if task.runs {
+                    report("block", format!("task {} has not left the CPU", line.task));
+                }
+                let ready = task.ready.take();
+                task.runs = true;
                 // The kernel's own task runs before the ready queue, as soon as it is needed.
                 if (line.task, line.name()) != (1, "wakeup") {
                     self.run(line, ready, report);
                 }
             }
-            // All phases are between two tasks.
-            "phase" => self.turn.iter_mut().for_each(|turn| turn.task = 0),
             _ => {}
         }
-    }
-
-    fn ready(&mut self, line: &Line<'_>) {
-        let runs = self.turn.is_some_and(|turn| (turn.turn, turn.task) == (line.turn, line.task));
-        let task = self.tasks.entry(line.task).or_default();
-        if !runs || task.has_left {
-            if task.is_tentative || task.ready.is_none() {
-                task.ready = Some((line.seq, line.turn));
-            }
-            task.is_tentative = false;
-            return;
-        }
-        // It is polled on for all but the last of these, which is of its leaving the CPU. None of
-        // the waits named here ends while a task goes on.
-        task.ready = Some((line.seq, line.turn));
-        let leaves =
-            line.verb == "wake" && ["waker", "yield", "sleep", "scope"].contains(&line.word(0));
-        (task.has_left, task.is_tentative) = (leaves, !leaves);
     }
 
     fn run(&mut self, line: &Line<'_>, ready: Option<Ready>, report: &mut Report<'_>) {
         let Some((ready, in_turn)) = ready else {
             return report("ready", format!("nothing made task {} ready", line.task));
         };
-        let (turn, seq, task) = (line.turn, line.seq, line.task);
+        let (turn, seq) = (line.turn, line.seq);
         let now = self.turn.filter(|now| now.turn == turn);
-        let now = now.unwrap_or(Turn { turn, first_run: seq, last_ready: 0, task });
+        let now = now.unwrap_or(Turn { turn, first_run: seq, last_ready: 0 });
         if in_turn == turn && ready > now.first_run {
             report("next-turn", format!("ready at #{ready:04}, after the first run of the turn"));
         } else if ready < now.last_ready && !self.is_in_any_order {
             report("fifo", format!("ready at #{ready:04}, runs after #{:04}", now.last_ready));
         }
-        self.turn = Some(Turn { last_ready: now.last_ready.max(ready), task, ..now });
+        self.turn = Some(Turn { last_ready: now.last_ready.max(ready), ..now });
     }
 }
