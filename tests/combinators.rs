@@ -534,7 +534,7 @@ fn a_pinned_future_raced_each_round_keeps_its_deadline_and_its_ticket() {
         }
     });
     assert_eq!(rounds, (3, (Kind::TaskTimeout, Time::from_micros(3_500_000))));
-    assert_lines(&trace, "block    sleep 9s", 1);
+    assert_lines(&trace, "await    sleep 9s", 1);
 }
 
 #[test]

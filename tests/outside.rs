@@ -100,7 +100,7 @@ fn a_wake_in_the_poll_that_files_the_wait_is_not_missed() {
         (at_once.await, never_filed.await)
     });
     assert_eq!(ends, (Ok(()), Ok(())));
-    assert_lines(&trace, "block    outside a_test k=", 1);
+    assert_lines(&trace, "await    outside a_test k=", 1);
     assert_lines(&trace, "wake     outside k=", 1);
 }
 

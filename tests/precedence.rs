@@ -460,7 +460,8 @@ fn in_order(ran: &Ran<()>, order: &Order, chain: &[Level]) {
             What::Cancel => vec!["victim   cancel   by=".to_owned()],
         };
         let is_it = |line: &str| {
-            words.iter().any(|word| line.contains(word.as_str())) && !line.contains("block")
+            words.iter().any(|word| line.contains(word.as_str()))
+                && !["block", "await"].iter().any(|verb| line.contains(verb))
         };
         let lines = ran.lines(|_| true);
         let Some(place) = lines.iter().position(|line| is_it(line)) else {

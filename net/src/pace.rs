@@ -83,7 +83,7 @@ pub(crate) async fn write_until_stalled<S: Stream>(
         }
         let again = deadline.now() + patience.min(window / TRIES);
         let wait = pace.waits(deadline);
-        let written = guard(deadline, again, stream.write_vectored(bufs)).await;
+        let written = guard(deadline, ("write", again), stream.write_vectored(bufs)).await;
         drop(wait);
         match written {
             Err(error) if is_timeout(&error) => {}
@@ -96,12 +96,17 @@ pub(crate) async fn write_until_stalled<S: Stream>(
     }
 }
 
-/// Runs `wait` until then at most.
+/// Runs `wait` until then at most, in that phase.
 #[track_caller]
-pub(crate) fn guard<T, F>(deadline: &ConnectionDeadline, until: Time, wait: F) -> Guard<'_, F>
+pub(crate) fn guard<'d, T, F>(
+    deadline: &'d ConnectionDeadline,
+    (phase, until): (&'static str, Time),
+    wait: F,
+) -> Guard<'d, F>
 where
     F: Future<Output = io::Result<T>>,
 {
+    deadline.phase(phase);
     match until {
         // Until never is no guard, and a timeout from further out would have the name of its own.
         Time::NEVER => deadline.guard(Duration::MAX, wait),

@@ -39,7 +39,8 @@ impl<M: Machine> Core<M> {
         let kind = ScopeKind::Timeout;
         let scope = self.gate.records().open_around(root.index, kind, number, site);
         let (timer, until) = (Timer::Scope(number), self.now);
-        let armed = emit_for!(self, KERNEL, Event::Arm { timer, until, at: None });
+        let armed =
+            emit_for!(self, KERNEL, Event::Arm { timer, until, phase: "".into(), at: None });
         let fire = self.log_fire(timer, until, armed);
         self.gate.records().scopes[scope.index].deadline = until;
         self.fire(scope, Fired { line: fire, ..Fired::default() });

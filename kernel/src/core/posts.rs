@@ -183,12 +183,14 @@ impl<M: Machine> Core<M> {
                 let outcome = Outcome::Deadline(u64::from(number));
                 Event::Trap { op: Op::ConnectionDeadline, outcome, cause: None, at: None }
             }
-            DeadlineEvent::Armed(until) => Event::Arm { timer, until, at: Some(log::site(site)) },
+            DeadlineEvent::Armed(until, phase) => {
+                Event::Arm { timer, until, phase: phase.into(), at: Some(log::site(site)) }
+            }
             DeadlineEvent::Disarmed => Event::Disarm { timer },
         };
         emit_for!(self, self.tasks.label_of(self.run.task), event);
         if self.log.listening {
-            self.log.arm(number, matches!(what, DeadlineEvent::Armed(_)));
+            self.log.arm(number, matches!(what, DeadlineEvent::Armed(..)));
         }
     }
 }

@@ -126,8 +126,13 @@ table! {
         Unregister = "unregister" { alias: Alias, why " why=": Why },
         /// The poller did not take a descriptor; its error.
         Refuse = "refuse" { alias: Alias, text: Text<'a> = SENTENCE },
-        /// A timer is set. Only a connection deadline has a place.
-        Arm = "arm" { timer: Timer, until " until=": Time, at " at=": Option<Site<'a>> = Opt(Own) },
+        /// A timer is set. Only a connection deadline has a place, and a phase if it was said.
+        Arm = "arm" {
+            timer: Timer,
+            until " until=": Time,
+            phase " phase=": Text<'a> = Filled(WORD),
+            at " at=": Option<Site<'a>> = Opt(Own),
+        },
         /// A timer is taken back.
         Disarm = "disarm" { timer: Timer },
         /// A timer comes true. Its cause is the line that set it: a `block`, `await`, `trap`, `arm`

@@ -115,10 +115,7 @@ pub async fn turn_away<S: Stream>(stream: S, config: &Config) -> io::Result<()> 
     busy.transport.get_mut().hit(config, "connections", config.limits.connections);
     let end = busy.refuse(FULL, false).await;
     busy.give_back();
-    match end {
-        Err(error) if !Expired::is(&error) => Err(error),
-        _ => Ok(()),
-    }
+    end.map(drop).or_else(|error| if Expired::is(&error) { Ok(()) } else { Err(error) })
 }
 
 /// All that there is of a connection while nothing comes.
@@ -209,6 +206,7 @@ impl<S: Stream, C: Deref<Target = Config>> Connection<S, C> {
             _ => deadline.now() + span,
         };
         config.open.set_waits(entry, waits);
+        deadline.phase(if entry.has_asked() { "keep-alive" } else { "head" });
         deadline.guard_task(until, stream.readable())
     }
 }

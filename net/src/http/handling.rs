@@ -122,6 +122,7 @@ impl Watch<'_> {
     fn run(&mut self) {
         let span = self.config.deadlines.handler;
         let span = if self.left { span.min(LEFT) } else { span };
+        self.entry.deadline().phase("handler");
         self.entry.deadline().arm(self.entry.now() + span);
         self.runs = true;
     }

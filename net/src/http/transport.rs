@@ -161,13 +161,12 @@ impl<S: Stream> Transport<S> {
             }
             self.begin_wait(config).await?;
             let deadline = self.entry.deadline();
-            let now = deadline.now();
             let Deadlines { body, body_window, .. } = config.deadlines;
             let patience = pace.patience(MinRate::new(rate, body_window));
             let phase = if patience < body { Phase::SlowBody(rate) } else { Phase::Body };
-            let until = now + patience.min(body);
+            let until = deadline.now() + patience.min(body);
             let wait = pace.waits(deadline);
-            let waited = guard(deadline, until, self.stream.readable()).await;
+            let waited = guard(deadline, ("body", until), self.stream.readable()).await;
             drop(wait);
             self.end_wait(phase, waited, config)?;
         }
@@ -185,7 +184,8 @@ impl<S: Stream> Transport<S> {
                 return Ok(n);
             }
             self.begin_wait(config).await?;
-            let waited = guard(self.entry.deadline(), until, self.stream.readable()).await;
+            let limit = (if phase == Phase::Head { "head" } else { "linger" }, until);
+            let waited = guard(self.entry.deadline(), limit, self.stream.readable()).await;
             self.end_wait(phase, waited, config)?;
         }
     }
@@ -351,7 +351,7 @@ impl<S: Stream> Transport<S> {
     pub(crate) async fn sent(&mut self, config: &Config) -> io::Result<()> {
         let deadline = self.entry.deadline();
         let until = deadline.now() + config.deadlines.write;
-        match guard(deadline, until, self.stream.sent()).await {
+        match guard(deadline, ("write", until), self.stream.sent()).await {
             Err(error) if is_timeout(&error) => Ok(()),
             sent => sent,
         }

@@ -194,8 +194,8 @@ pub enum Note {
 pub enum DeadlineEvent {
     /// It was made.
     Made,
-    /// It was armed, and will fire at this time.
-    Armed(Time),
+    /// It was armed for that phase, and will fire at this time.
+    Armed(Time, &'static str),
     /// It was disarmed.
     Disarmed,
 }

@@ -60,6 +60,8 @@ pub struct ConnectionDeadline {
     until: Cell<Time>,
     /// A guard runs on the slot.
     guards: Cell<bool>,
+    /// What it limits, for the log.
+    phase: Cell<&'static str>,
 }
 
 /// Makes a connection deadline, disarmed. Does not wait.
@@ -79,7 +81,9 @@ impl ConnectionDeadline {
         let scope = scope.expect("the task that is being polled has a scope");
         kernel.deadlines.set_scope(slot, scope);
         let (until, guards, guarding) = (Cell::new(Time::NEVER), Cell::new(false), Cell::new(None));
-        let deadline = ConnectionDeadline { kernel, slot, number, scope, guarding, until, guards };
+        let phase = Cell::new("");
+        let deadline =
+            ConnectionDeadline { kernel, slot, number, scope, guarding, until, guards, phase };
         deadline.note(DeadlineEvent::Made, site);
         deadline
     }
@@ -95,6 +99,13 @@ impl ConnectionDeadline {
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Says what it limits from now on: one word, `phase=` in the `arm` lines that follow. To say
+    /// it costs a store.
+    #[inline]
+    pub fn phase(&self, word: &'static str) {
+        self.phase.set(word);
     }
 
     /// Sets it to a span from now or to a point of kernel time, in place of what was set before,
@@ -136,7 +147,7 @@ impl ConnectionDeadline {
             self.forget_interrupt();
         }
         if until != Time::NEVER {
-            self.note(DeadlineEvent::Armed(until), site);
+            self.note(DeadlineEvent::Armed(until, self.phase.get()), site);
         } else if was == Was::Armed {
             self.note(DeadlineEvent::Disarmed, site);
         }
