@@ -37,6 +37,7 @@ enum Route {
     Gate,
     Kernel,
     KernelEvents,
+    KernelWhy,
 }
 
 #[derive(clap::Args)]
@@ -75,7 +76,10 @@ impl App {
             .get("/gate", Route::Gate)
             .form(Form::Text);
         let routes = match flags.kernel_page {
-            true => routes.get("/kernel", Route::Kernel).get("/kernel/events", Route::KernelEvents),
+            true => routes
+                .get("/kernel", Route::Kernel)
+                .get("/kernel/events", Route::KernelEvents)
+                .get("/kernel/why", Route::KernelWhy),
             false => routes,
         };
         // As many threads as the gate lets in, so that nobody who is in waits for one.
@@ -107,6 +111,7 @@ impl Handler for App {
             Route::Events => Box::pin(events(request)).await,
             Route::Kernel => Box::pin(kernel_page::page()).await,
             Route::KernelEvents => Box::pin(kernel_page::feed(request)).await,
+            Route::KernelWhy => Box::pin(kernel_page::why(request)).await,
             Route::File => match &self.files {
                 Some(files) => {
                     let name = found.rest(request).to_owned();

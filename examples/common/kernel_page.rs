@@ -1,32 +1,36 @@
-//! `/kernel`: what the kernel of this thread does now, by server-sent events.
+//! `/kernel`: what the kernel of this thread does now, by server-sent events, and
+//! `/kernel/why?task=N`: the lines of the log that explain a task.
 //!
-//! It knows only the events of the log, and hides those of its own connection, so that it does not
-//! show itself at work.
+//! It knows only the events of the log, and hides those of its own connections, so that it does not
+//! show itself at work. While no page is open, an event costs the copy of a few words.
+
+mod board;
+mod kept;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Timer};
+use kernel::trace::{Line, Seq};
 use kernel::{Kernel, Machine};
 use net::Stream;
 use net::http::{Request, Response};
 use net::web::{Event as Sent, Events};
+use serde_json::{Value, json};
 use traps::{Time, shutdown};
 
-/// So many events are kept for the page.
-const EVENTS: usize = 200;
+use board::{Board, Task};
+use kept::Kept;
 
-/// So many turns are kept for the lanes.
-const TURNS: usize = 72;
+/// So many tasks are shown, the oldest first.
+const TASKS: usize = 5_000;
 
-/// So many tasks are shown.
-const TASKS: usize = 200;
+/// How often the page changes.
+const EVERY: Duration = Duration::from_millis(500);
 
-/// How often the page may change.
-const EVERY: Duration = Duration::from_millis(300);
+/// So many lines explain a task.
+const CHAIN: usize = 40;
 
 thread_local! {
     static BOARD: RefCell<Board> = RefCell::default();
@@ -40,24 +44,48 @@ pub fn watch<M: Machine>(kernel: &mut Kernel<M>) {
 /// The page itself.
 pub async fn page() -> io::Result<Response> {
     hide_own().await;
-    let page = Response::new(200).header("Content-Type", "text/html; charset=utf-8")?;
-    Ok(page.with_text(include_str!("kernel_page.html")))
+    let scripts = [
+        include_str!("../trace/why.js"),
+        include_str!("kernel_page/tasks.js"),
+        include_str!("kernel_page/table.js"),
+        include_str!("kernel_page/page.js"),
+    ];
+    let page = include_str!("kernel_page/page.html")
+        .replace("/* page.css */", include_str!("kernel_page/page.css"))
+        .replace("/* scripts */", &scripts.concat());
+    Ok(Response::new(200).header("Content-Type", "text/html; charset=utf-8")?.with_text(page))
 }
 
-/// What it shows, again whenever something has happened, until the client leaves or the server
-/// stops. `?own=1` shows the events of this connection too.
+/// A page is open as long as this lives.
+struct Viewer;
+
+impl Viewer {
+    fn new() -> Viewer {
+        BOARD.with_borrow_mut(|board| board.viewers += 1);
+        Viewer
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        BOARD.with_borrow_mut(|board| board.viewers -= 1);
+    }
+}
+
+/// What the page shows, again and again, until the client leaves or the server stops. `?own=1`
+/// shows the events of this connection too.
 pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Response> {
     if request.query_value("own") != Some("1") {
         hide_own().await;
     }
     let mut events = Events::start(request).await?;
-    let (mut shown, mut last) = (0, None);
+    let _viewer = Viewer::new();
+    let mut shown = 0;
     while events.is_wanted() {
-        let (count, text) = BOARD.with_borrow(|board| (board.count, board.snapshot(shown)));
-        if last != Some(count) {
-            (shown, last) = (count, Some(count));
-            events.send(&Sent::new(&text)).await?;
-        }
+        let now = traps::clock().await;
+        let text = BOARD.with_borrow(|board| snapshot(board, shown, now).to_string());
+        shown = BOARD.with_borrow(|board| board.last);
+        events.send(&Sent::new(&text)).await?;
         if shutdown::until_begun(traps::sleep(EVERY)).await.transpose()?.is_none() {
             break;
         }
@@ -65,183 +93,117 @@ pub async fn feed<S: Stream>(request: &mut Request<'_, S>) -> io::Result<Respons
     events.finish()
 }
 
+/// The lines that explain a task, from the oldest.
+pub async fn why<S: Stream>(request: &Request<'_, S>) -> io::Result<Response> {
+    hide_own().await;
+    let Some(id) = request.query_value("task").and_then(|id| id.parse().ok()) else {
+        let text = "Say which task, as in /kernel/why?task=2\n";
+        return Ok(Response::new(400).with_text(text));
+    };
+    if request.query_value("worker").is_some_and(|asked| asked != worker()) {
+        let text = "Another worker has answered. Start the server with --workers 1 to ask why.\n";
+        return Ok(Response::new(409).with_text(text));
+    }
+    let lines = BOARD.with_borrow(|board| Some(explain(board, id, board.tasks.get(&id)?)));
+    let Some(lines) = lines else {
+        return Ok(Response::new(404).with_text(format!("No task {id} lives here\n")));
+    };
+    let answer = Response::new(200).header("Content-Type", "application/json")?;
+    Ok(answer.with_text(json!({ "lines": lines }).to_string()))
+}
+
+/// Workers share the port, and each has a kernel of its own.
+fn worker() -> String {
+    let id = format!("{:?}", std::thread::current().id());
+    id.chars().filter(char::is_ascii_digit).collect()
+}
+
 async fn hide_own() {
     let task = traps::current_task();
     BOARD.with_borrow_mut(|board| board.hide(task.0));
 }
 
-/// One task.
-#[derive(Default)]
-struct Row {
-    name: String,
-    state: &'static str,
-    parked: String,
-    since: Time,
-    site: String,
-    /// The descriptor that it used last.
-    alias: Option<Alias>,
+/// How long this thread has had the CPU, in microseconds, if the system says it.
+fn thread_ran() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(text.split(' ').next()?.parse::<u64>().ok()? / 1_000)
 }
 
-#[derive(Default)]
-struct Board {
-    tasks: BTreeMap<u64, Row>,
-    counts: BTreeMap<&'static str, u64>,
-    /// How many events were shown, and the last of them.
-    count: u64,
-    events: VecDeque<String>,
-    /// What each task did in the last turns.
-    turns: VecDeque<(u64, BTreeMap<u64, char>)>,
-    at: Time,
-    /// Tasks that serve this page, and what is theirs.
-    hidden: BTreeSet<u64>,
-    aliases: BTreeSet<Alias>,
-    timers: BTreeSet<Timer>,
+/// All that has changed since the event `shown`.
+fn snapshot(board: &Board, shown: Seq, now: Time) -> Value {
+    let tasks = board.tasks.iter().take(TASKS);
+    let rows = tasks.clone().filter(|(_, task)| shown == 0 || task.changed > shown);
+    json!({
+        "worker": worker(),
+        "at": now.as_micros(),
+        "count": board.count,
+        "live": board.tasks.len(),
+        "cpu": { "thread": thread_ran(), "tasks": micros(board.ran), "page": micros(board.own) },
+        "ids": tasks.map(|(id, _)| id).collect::<Vec<_>>(),
+        "rows": rows.map(|(id, task)| row(*id, task)).collect::<Vec<_>>(),
+        "lines": board.after(shown).map(Kept::text).collect::<Vec<_>>(),
+    })
 }
 
-impl Board {
-    fn hide(&mut self, task: u64) {
-        self.hidden.insert(task);
-        let row = self.tasks.remove(&task);
-        self.aliases.extend(row.and_then(|row| row.alias));
-    }
-
-    fn event(&mut self, line: &Line<'_>) {
-        if self.is_hidden(line) {
-            return;
-        }
-        self.at = line.at;
-        self.count += 1;
-        *self.counts.entry(line.event.verb()).or_default() += 1;
-        self.events.push_back(line.to_string());
-        if self.events.len() > EVENTS {
-            self.events.pop_front();
-        }
-        if line.task > 0 {
-            self.follow(line);
-        }
-    }
-
-    /// Whether an event is of this page's own making.
-    fn is_hidden(&mut self, line: &Line<'_>) -> bool {
-        if self.hidden.contains(&line.task) {
-            match &line.event {
-                Event::Block { op: Op::Sleep { .. }, ticket: Some(ticket), .. }
-                | Event::Await { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
-                    self.timers.insert(Timer::Sleep(*ticket));
-                }
-                Event::Trap { outcome: Outcome::Scope(scope), .. } => {
-                    self.timers.insert(Timer::Scope(*scope));
-                }
-                Event::Arm { timer, .. } => drop(self.timers.insert(*timer)),
-                Event::Io { alias, .. } => drop(self.aliases.insert(*alias)),
-                Event::Exit { .. } => drop(self.hidden.remove(&line.task)),
-                _ => {}
-            }
-            return true;
-        }
-        match &line.event {
-            Event::Fire { timer, .. } => self.timers.remove(timer),
-            Event::Arrive(Arrival::Io { alias, .. })
-            | Event::Remember { alias, .. }
-            | Event::Unregister { alias, .. } => self.aliases.contains(alias),
-            Event::Tick { .. } => !self.hidden.is_empty(),
-            _ => false,
-        }
-    }
-
-    /// A task does something else now.
-    fn follow(&mut self, line: &Line<'_>) {
-        if self.turns.back().is_none_or(|(turn, _)| *turn != line.turn) {
-            self.turns.push_back((line.turn, BTreeMap::new()));
-            if self.turns.len() > TURNS {
-                self.turns.pop_front();
-            }
-        }
-        let row = self.tasks.entry(line.task).or_default();
-        let mark = match &line.event {
-            Event::Spawn { .. } | Event::Wake { .. } | Event::Deliver { .. } => {
-                if row.state == "running" {
-                    return;
-                }
-                row.state = "ready";
-                '+'
-            }
-            Event::Run { .. } => {
-                row.state = "running";
-                '#'
-            }
-            Event::Block { op, at, .. } => {
-                row.state = "parked";
-                row.parked = op.to_string();
-                row.site = at.as_ref().map_or("-".to_owned(), ToString::to_string);
-                if let Op::Io { alias, .. } = op {
-                    row.alias = Some(*alias);
-                }
-                '.'
-            }
-            Event::Io { alias, .. } => {
-                row.alias = Some(*alias);
-                return;
-            }
-            Event::Exit { .. } => {
-                self.tasks.remove(&line.task);
-                return;
-            }
-            _ => return,
-        };
-        row.since = line.at;
-        if row.name.is_empty() {
-            row.name = line.name.to_string();
-        }
-        let (_, marks) = self.turns.back_mut().expect("there is one of this turn");
-        let old = marks.entry(line.task).or_insert(mark);
-        *old = if *old == '#' { '#' } else { mark };
-    }
-
-    /// All that the page shows, as JSON, with the events after the first `shown`.
-    fn snapshot(&self, shown: u64) -> String {
-        let list = |items: Vec<String>| format!("[{}]", items.join(","));
-        let tasks = self.tasks.iter().take(TASKS).map(|(id, row)| {
-            let waits = row.state == "parked";
-            let parked = if waits { &*row.parked } else { "-" };
-            let cells = [&row.name, row.state, parked, &row.since.to_string(), &row.site];
-            format!("[{id},{}]", cells.map(quoted).join(","))
-        });
-        let lanes = self.tasks.iter().take(TASKS).map(|(id, row)| {
-            let marks = self.turns.iter().map(|(_, marks)| *marks.get(id).unwrap_or(&'.'));
-            format!(
-                "[{},{}]",
-                quoted(&format!("{id:>3} {}", row.name)),
-                quoted(&marks.collect::<String>())
-            )
-        });
-        let counts = self.counts.iter().map(|(verb, count)| format!("[{},{count}]", quoted(verb)));
-        let fresh = usize::try_from(self.count - shown).unwrap_or(EVENTS).min(self.events.len());
-        let events = self.events.range(self.events.len() - fresh..).map(|line| quoted(line));
-        format!(
-            r#"{{"at":{},"count":{},"live":{},"counts":{},"tasks":{},"lanes":{},"events":{}}}"#,
-            quoted(&self.at.to_string()),
-            self.count,
-            self.tasks.len(),
-            list(counts.collect()),
-            list(tasks.collect()),
-            list(lanes.collect()),
-            list(events.collect()),
-        )
-    }
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A text as JSON has it. Lines of the log are ASCII.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\0'..='\x1f' => {
-                let _ = write!(quoted, "\\u{:04x}", c as u32);
-            }
-            c => quoted.push(c),
+fn row(id: u64, task: &Task) -> Value {
+    let limits = task.limits.iter().filter(|(_, until, _)| *until != Time::NEVER);
+    let limit = limits.min_by_key(|(_, until, _)| *until);
+    json!({
+        "id": id,
+        "name": &*task.name,
+        "parent": task.parent,
+        "state": task.state,
+        "since": task.since.as_micros(),
+        "runs": task.runs,
+        "ran": micros(task.ran),
+        "waits": task.waits().map(Kept::text).collect::<Vec<_>>(),
+        "limit": limit.map(|(timer, until, what)| {
+            json!({ "until": until.as_micros(), "what": format!("{timer} {what}").trim_end() })
+        }),
+    })
+}
+
+/// The lines of a task that are kept, and those behind them as far as they are.
+fn explain(board: &Board, id: u64, task: &Task) -> Vec<String> {
+    let own = [&task.spawn, &task.ended, &task.wake, &task.cause, &task.run, &task.block];
+    let own = own.into_iter().flatten().chain(task.awaits.iter().map(|(_, kept)| kept));
+    let mut lines: BTreeMap<Seq, String> = own.map(|kept| (kept.seq, kept.text())).collect();
+    let (wake, cause) = (task.wake.as_ref(), task.cause.as_ref());
+    let mut open: Vec<Seq> = wake.into_iter().chain(cause).map(|kept| kept.seq).collect();
+    while let Some(seq) = open.pop()
+        && lines.len() < CHAIN
+    {
+        let Some(line) = lines.get(&seq) else { continue };
+        let behind = cause_of(line).and_then(|cause| find(board, cause));
+        let behind = behind.or_else(|| run_before(board, id, line, seq));
+        if let Some(kept) = behind
+            && !lines.contains_key(&kept.seq)
+        {
+            lines.insert(kept.seq, kept.text());
+            open.push(kept.seq);
         }
     }
-    quoted + "\""
+    lines.into_values().collect()
+}
+
+/// The number behind `cause=` in a line.
+fn cause_of(line: &str) -> Option<Seq> {
+    let cause = line.split(' ').find_map(|word| word.strip_prefix("cause=#"))?;
+    cause.parse().ok()
+}
+
+fn find(board: &Board, seq: Seq) -> Option<&Kept> {
+    let tasks = board.tasks.values();
+    let kept = tasks.flat_map(|it| [&it.spawn, &it.wake, &it.run, &it.block]).flatten();
+    board.find(seq).or_else(|| kept.into_iter().find(|kept| kept.seq == seq))
+}
+
+/// What another task did, it did in its run before.
+fn run_before<'b>(board: &'b Board, id: u64, line: &str, seq: Seq) -> Option<&'b Kept> {
+    let by = line.split_whitespace().nth(3)?.parse().ok().filter(|by| *by != id)?;
+    board.tasks.get(&by)?.run.as_ref().filter(|run| run.seq < seq)
 }

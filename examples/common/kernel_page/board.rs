@@ -1,0 +1,292 @@
+//! What the live page knows of a kernel, from the events of its log.
+//!
+//! Bounded: the last [`EVENTS`] lines, and of each task that has not ended its first line, the wait
+//! that it was woken from, the line that woke it with the one behind that, its last `run` and
+//! `block`, and one line for each of its open waits, scopes and deadlines. So a task that parked
+//! long ago can still be explained.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Seq, Timer};
+use traps::Time;
+
+use super::kept::{Kept, Words};
+
+/// So many lines of the log are kept, at the place of their number.
+pub const EVENTS: usize = 256;
+
+/// One task.
+pub struct Task {
+    pub name: Rc<str>,
+    pub parent: Option<u64>,
+    pub state: &'static str,
+    pub since: Time,
+    pub runs: u64,
+    /// How long it had the CPU while somebody watched.
+    pub ran: Duration,
+    pub spawn: Option<Kept>,
+    pub wake: Option<Kept>,
+    pub cause: Option<Kept>,
+    /// The wait that it was woken from.
+    pub ended: Option<Kept>,
+    pub run: Option<Kept>,
+    pub block: Option<Kept>,
+    /// Its `await` lines with their tickets.
+    pub awaits: Vec<(u64, Kept)>,
+    /// The timeouts and connection deadlines in force, and what each limits.
+    pub limits: Vec<(Timer, Time, &'static str)>,
+    /// The connection deadlines that it made. Other tasks may arm them.
+    deadlines: Vec<u64>,
+    /// The last event that changed it.
+    pub changed: Seq,
+    /// The descriptor that it used last.
+    alias: Option<Alias>,
+}
+
+#[derive(Default)]
+pub struct Board {
+    pub tasks: BTreeMap<u64, Task>,
+    /// How many events were shown, and the number of the last.
+    pub count: u64,
+    pub last: Seq,
+    events: Vec<Option<Kept>>,
+    words: Words,
+    /// Whose each connection deadline is.
+    owners: BTreeMap<u64, u64>,
+    /// The name of what is no task.
+    kernel: Option<Rc<str>>,
+    /// How many pages are open. The clock is read only for them.
+    pub viewers: usize,
+    /// Since when a task has the CPU.
+    running: Option<Instant>,
+    /// How long tasks had the CPU while somebody watched, and those that serve the page.
+    pub ran: Duration,
+    pub own: Duration,
+    /// Tasks that serve this page, and what is theirs.
+    hidden: BTreeSet<u64>,
+    aliases: BTreeSet<Alias>,
+    timers: BTreeSet<Timer>,
+}
+
+impl Board {
+    pub fn hide(&mut self, task: u64) {
+        self.hidden.insert(task);
+        let known = self.remove(task);
+        self.aliases.extend(known.and_then(|known| known.alias));
+    }
+
+    fn remove(&mut self, task: u64) -> Option<Task> {
+        let known = self.tasks.remove(&task)?;
+        for number in &known.deadlines {
+            self.owners.remove(number);
+        }
+        Some(known)
+    }
+
+    pub fn event(&mut self, line: &Line<'_>) {
+        let ran = self.measure(&line.event);
+        if self.is_hidden(line) {
+            self.own += ran;
+            return;
+        }
+        self.count += 1;
+        self.last = line.seq;
+        let name = match line.task {
+            0 => self.kernel.get_or_insert_with(|| (&*line.name).into()).clone(),
+            task => self.tasks.get(&task).map_or_else(|| (&*line.name).into(), Task::name),
+        };
+        let kept = Kept::new(line, name, &mut self.words);
+        if line.task > 0 {
+            self.follow(line, &kept, ran);
+        }
+        let place = place(line.seq);
+        if place >= self.events.len() {
+            self.events.resize(place + 1, None);
+        }
+        self.events[place] = Some(kept);
+    }
+
+    /// How long a task that leaves the CPU had it. None while nobody watches.
+    fn measure(&mut self, event: &Event<'_>) -> Duration {
+        match event {
+            Event::Run { .. } if self.viewers > 0 => self.running = Some(Instant::now()),
+            Event::Block { .. } | Event::Exit { .. } => {
+                return self.running.take().map_or(Duration::ZERO, |since| since.elapsed());
+            }
+            _ => {}
+        }
+        Duration::ZERO
+    }
+
+    /// Whether an event is of this page's own making.
+    fn is_hidden(&mut self, line: &Line<'_>) -> bool {
+        if self.hidden.contains(&line.task) {
+            match &line.event {
+                Event::Block { op: Op::Sleep { .. }, ticket: Some(ticket), .. }
+                | Event::Await { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
+                    self.timers.insert(Timer::Sleep(*ticket));
+                }
+                Event::Wake { ticket: Some(ticket), .. } | Event::Withdraw { ticket } => {
+                    self.timers.remove(&Timer::Sleep(*ticket));
+                }
+                Event::Trap { outcome: Outcome::Scope(scope), .. } => {
+                    self.timers.insert(Timer::Scope(*scope));
+                }
+                Event::Trap { op: Op::UnsetTimeout { scope }, .. } => {
+                    self.timers.remove(&Timer::Scope(*scope));
+                }
+                Event::Arm { timer, .. } => drop(self.timers.insert(*timer)),
+                Event::Io { alias, .. } => drop(self.aliases.insert(*alias)),
+                Event::Unregister { alias, .. } => drop(self.aliases.remove(alias)),
+                Event::Exit { .. } => drop(self.hidden.remove(&line.task)),
+                _ => {}
+            }
+            return true;
+        }
+        if self.hidden.is_empty() && self.aliases.is_empty() {
+            return false;
+        }
+        match &line.event {
+            Event::Fire { timer, .. } => self.timers.remove(timer),
+            Event::Arrive(Arrival::Io { alias, .. })
+            | Event::Remember { alias, .. }
+            | Event::Unregister { alias, .. } => self.aliases.contains(alias),
+            Event::Tick { .. } => !self.hidden.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// A task does something else now.
+    fn follow(&mut self, line: &Line<'_>, kept: &Kept, ran: Duration) {
+        self.ran += ran;
+        if let Event::Exit { .. } = line.event {
+            self.remove(line.task);
+            return;
+        }
+        let cause = match line.event {
+            Event::Wake { cause, .. } | Event::Deliver { cause, .. } => self.find(cause).cloned(),
+            _ => None,
+        };
+        let task = self.tasks.entry(line.task).or_insert_with(|| Task::new(line, kept.name()));
+        task.changed = line.seq;
+        task.ran += ran;
+        match &line.event {
+            Event::Spawn { parent, .. } => {
+                task.parent = *parent;
+                task.spawn = Some(kept.clone());
+            }
+            Event::Wake { ticket, .. } => task.wake(line.at, *ticket, kept, cause),
+            Event::Deliver { ticket, .. } => task.wake(line.at, Some(*ticket), kept, cause),
+            Event::Withdraw { ticket } => task.awaits.retain(|(of, _)| of != ticket),
+            Event::Run { .. } => {
+                task.run = Some(kept.clone());
+                task.runs += 1;
+                (task.state, task.since) = ("running", line.at);
+            }
+            Event::Await { ticket, .. } => {
+                task.awaits.push((ticket.unwrap_or_default(), kept.clone()));
+            }
+            Event::Block { .. } => {
+                task.block = Some(kept.clone());
+                (task.state, task.since) = ("parked", line.at);
+            }
+            Event::Io { alias, .. } => task.alias = Some(*alias),
+            Event::Trap {
+                op: Op::ConnectionDeadline, outcome: Outcome::Deadline(number), ..
+            } => {
+                task.deadlines.push(*number);
+                self.owners.insert(*number, line.task);
+            }
+            _ => self.limit(line),
+        }
+    }
+
+    /// A limit of time begins or ends.
+    fn limit(&mut self, line: &Line<'_>) {
+        let (timer, limit) = match &line.event {
+            Event::Trap {
+                op: Op::SetTimeout { until: Some(until), .. },
+                outcome: Outcome::Scope(scope),
+                ..
+            } => (Timer::Scope(*scope), Some((*until, "timeout"))),
+            Event::Trap { op: Op::UnsetTimeout { scope }, .. } => (Timer::Scope(*scope), None),
+            Event::Arm { timer, until, phase, .. } => {
+                (*timer, Some((*until, self.words.find(phase))))
+            }
+            Event::Disarm { timer } => (*timer, None),
+            _ => return,
+        };
+        let task = match timer {
+            Timer::Deadline(number) => self.owners.get(&number).copied(),
+            _ => Some(line.task),
+        };
+        let Some(task) = task.and_then(|task| self.tasks.get_mut(&task)) else { return };
+        task.changed = line.seq;
+        task.limits.retain(|(known, ..)| *known != timer);
+        task.limits.extend(limit.map(|(until, what)| (timer, until, what)));
+    }
+
+    /// The line of that number, if it is kept.
+    pub fn find(&self, seq: Seq) -> Option<&Kept> {
+        let found = self.events.get(place(seq))?.as_ref();
+        found.filter(|kept| kept.seq == seq)
+    }
+
+    /// The last lines, after that of the number `shown`.
+    pub fn after(&self, shown: Seq) -> impl Iterator<Item = &Kept> {
+        let from = shown.max(self.last.saturating_sub(EVENTS as u64));
+        (from + 1..=self.last).filter_map(|seq| self.find(seq))
+    }
+}
+
+fn place(seq: Seq) -> usize {
+    (seq % EVENTS as u64) as usize
+}
+
+impl Task {
+    fn new(line: &Line<'_>, name: Rc<str>) -> Task {
+        Task {
+            name,
+            parent: None,
+            state: "ready",
+            since: line.at,
+            runs: 0,
+            ran: Duration::ZERO,
+            spawn: None,
+            wake: None,
+            cause: None,
+            ended: None,
+            run: None,
+            block: None,
+            awaits: Vec::new(),
+            limits: Vec::new(),
+            deadlines: Vec::new(),
+            changed: line.seq,
+            alias: None,
+        }
+    }
+
+    fn name(&self) -> Rc<str> {
+        self.name.clone()
+    }
+
+    fn wake(&mut self, at: Time, ticket: Option<u64>, kept: &Kept, cause: Option<Kept>) {
+        let place = self.awaits.iter().position(|(of, _)| Some(*of) == ticket);
+        let ended = place.map(|place| self.awaits.remove(place).1).or_else(|| self.block.clone());
+        // The first that made it ready is why it will run.
+        if self.state == "parked" {
+            self.wake = Some(kept.clone());
+            (self.cause, self.ended) = (cause, ended);
+            (self.state, self.since) = ("ready", at);
+        }
+    }
+
+    /// Its waits: that of its `block` line, or all of them if there are several.
+    pub fn waits(&self) -> impl Iterator<Item = &Kept> {
+        let alone = self.block.as_ref().filter(|_| self.awaits.is_empty());
+        let several = self.awaits.iter().map(|(_, kept)| kept);
+        alone.into_iter().chain(several).filter(|_| self.state == "parked")
+    }
+}
