@@ -112,7 +112,7 @@ impl Handler for App {
             Route::Events => Box::pin(events(request)).await,
             Route::Kernel => Box::pin(kernel_page::page()).await,
             Route::KernelEvents => Box::pin(kernel_page::feed(request)).await,
-            Route::KernelWhy => kernel_page::why(request.query_value("task")).await,
+            Route::KernelWhy => Box::pin(kernel_page::why(request)).await,
             Route::File => match &self.files {
                 Some(files) => {
                     let name = found.rest(request).to_owned();

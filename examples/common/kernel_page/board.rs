@@ -1,72 +1,69 @@
-//! What is known of the tasks of a kernel, from its events alone.
+//! What the live page knows of a kernel, from the events of its log.
 //!
-//! It grows with the number of tasks that live: each has a few lines of the log.
+//! Bounded: the last [`EVENTS`] lines, and of each task that has not ended its first line, the wait
+//! that it was woken from, the line that woke it with the one behind that, its last `run` and
+//! `block`, and one line for each of its open waits, scopes and deadlines. So a task that parked
+//! long ago can still be explained.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Timer};
-use serde_json::{Value, json};
+use kernel::trace::{Alias, Arrival, Event, Line, Op, Outcome, Seq, Timer};
 use traps::Time;
 
-/// So many lines are kept, to find what is behind a wake.
-const KEPT: usize = 4_000;
+use super::kept::{Kept, Words};
 
-/// So many of the last lines are sent.
-const SENT: usize = 200;
-
-/// So many tasks are sent.
-const TASKS: usize = 5_000;
-
-/// So many tasks that have ended are remembered, for a page that still shows them.
-const GONE: usize = 10_000;
-
-/// A line of the log.
-type Text = Rc<str>;
+/// So many lines of the log are kept, at the place of their number.
+pub const EVENTS: usize = 256;
 
 /// One task.
-#[derive(Default)]
-struct Row {
-    name: String,
-    parent: Option<u64>,
-    state: &'static str,
-    since: Time,
-    runs: u64,
-    /// How long it ran while somebody looked.
-    busy: Duration,
-    /// Its open waits: their tickets, and the lines that opened them.
-    waits: Vec<(u64, Text)>,
-    /// The line with which it left the CPU.
-    left: Option<Text>,
-    /// Why it is ready: the wait that ended, what ended it, and its `wake`.
-    woken: Vec<Text>,
-    /// The same of its last run, and the `run` line.
-    why: Vec<Text>,
-    /// When its deadlines pass: of open scopes, by number, and of its connection.
-    deadlines: BTreeMap<u64, Time>,
+pub struct Task {
+    pub name: Rc<str>,
+    pub parent: Option<u64>,
+    pub state: &'static str,
+    pub since: Time,
+    pub runs: u64,
+    /// How long it had the CPU while somebody watched.
+    pub ran: Duration,
+    pub spawn: Option<Kept>,
+    pub wake: Option<Kept>,
+    pub cause: Option<Kept>,
+    /// The wait that it was woken from.
+    pub ended: Option<Kept>,
+    pub run: Option<Kept>,
+    pub block: Option<Kept>,
+    /// Its `await` lines with their tickets.
+    pub awaits: Vec<(u64, Kept)>,
+    /// The timeouts and connection deadlines in force, and what each limits.
+    pub limits: Vec<(Timer, Time, &'static str)>,
+    /// The connection deadlines that it made. Other tasks may arm them.
+    deadlines: Vec<u64>,
+    /// The last event that changed it.
+    pub changed: Seq,
     /// The descriptor that it used last.
     alias: Option<Alias>,
-    /// The number of events when it last changed.
-    changed: u64,
 }
 
-/// What the page shows.
 #[derive(Default)]
 pub struct Board {
-    tasks: BTreeMap<u64, Row>,
-    /// Tasks that have ended, and when.
-    gone: VecDeque<(u64, u64)>,
-    counts: BTreeMap<&'static str, u64>,
-    /// How many events were shown.
+    pub tasks: BTreeMap<u64, Task>,
+    /// How many events were shown, and the number of the last.
     pub count: u64,
-    /// The last of them, with their numbers in the log.
-    lines: VecDeque<(u64, Text)>,
-    at: Time,
-    /// How many look at it now.
+    pub last: Seq,
+    events: Vec<Option<Kept>>,
+    words: Words,
+    /// Whose each connection deadline is.
+    owners: BTreeMap<u64, u64>,
+    /// The name of what is no task.
+    kernel: Option<Rc<str>>,
+    /// How many pages are open. The clock is read only for them.
     pub viewers: usize,
-    /// When the task that runs got the CPU.
-    started: Option<Instant>,
+    /// Since when a task has the CPU.
+    running: Option<Instant>,
+    /// How long tasks had the CPU while somebody watched, and those that serve the page.
+    pub ran: Duration,
+    pub own: Duration,
     /// Tasks that serve this page, and what is theirs.
     hidden: BTreeSet<u64>,
     aliases: BTreeSet<Alias>,
@@ -74,29 +71,53 @@ pub struct Board {
 }
 
 impl Board {
-    /// Shows nothing of that task any more.
     pub fn hide(&mut self, task: u64) {
         self.hidden.insert(task);
-        let row = self.tasks.remove(&task);
-        self.aliases.extend(row.and_then(|row| row.alias));
-        self.forget(task);
+        let known = self.remove(task);
+        self.aliases.extend(known.and_then(|known| known.alias));
+    }
+
+    fn remove(&mut self, task: u64) -> Option<Task> {
+        let known = self.tasks.remove(&task)?;
+        for number in &known.deadlines {
+            self.owners.remove(number);
+        }
+        Some(known)
     }
 
     pub fn event(&mut self, line: &Line<'_>) {
+        let ran = self.measure(&line.event);
         if self.is_hidden(line) {
+            self.own += ran;
             return;
         }
-        self.at = line.at;
         self.count += 1;
-        *self.counts.entry(line.event.verb()).or_default() += 1;
-        let text: Text = line.to_string().into();
-        if self.lines.len() == KEPT {
-            self.lines.pop_front();
-        }
-        self.lines.push_back((line.seq, text.clone()));
+        self.last = line.seq;
+        let name = match line.task {
+            0 => self.kernel.get_or_insert_with(|| (&*line.name).into()).clone(),
+            task => self.tasks.get(&task).map_or_else(|| (&*line.name).into(), Task::name),
+        };
+        let kept = Kept::new(line, name, &mut self.words);
         if line.task > 0 {
-            self.follow(line, text);
+            self.follow(line, &kept, ran);
         }
+        let place = place(line.seq);
+        if place >= self.events.len() {
+            self.events.resize(place + 1, None);
+        }
+        self.events[place] = Some(kept);
+    }
+
+    /// How long a task that leaves the CPU had it. None while nobody watches.
+    fn measure(&mut self, event: &Event<'_>) -> Duration {
+        match event {
+            Event::Run { .. } if self.viewers > 0 => self.running = Some(Instant::now()),
+            Event::Block { .. } | Event::Exit { .. } => {
+                return self.running.take().map_or(Duration::ZERO, |since| since.elapsed());
+            }
+            _ => {}
+        }
+        Duration::ZERO
     }
 
     /// Whether an event is of this page's own making.
@@ -107,15 +128,25 @@ impl Board {
                 | Event::Await { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
                     self.timers.insert(Timer::Sleep(*ticket));
                 }
+                Event::Wake { ticket: Some(ticket), .. } | Event::Withdraw { ticket } => {
+                    self.timers.remove(&Timer::Sleep(*ticket));
+                }
                 Event::Trap { outcome: Outcome::Scope(scope), .. } => {
                     self.timers.insert(Timer::Scope(*scope));
                 }
+                Event::Trap { op: Op::UnsetTimeout { scope }, .. } => {
+                    self.timers.remove(&Timer::Scope(*scope));
+                }
                 Event::Arm { timer, .. } => drop(self.timers.insert(*timer)),
                 Event::Io { alias, .. } => drop(self.aliases.insert(*alias)),
+                Event::Unregister { alias, .. } => drop(self.aliases.remove(alias)),
                 Event::Exit { .. } => drop(self.hidden.remove(&line.task)),
                 _ => {}
             }
             return true;
+        }
+        if self.hidden.is_empty() && self.aliases.is_empty() {
+            return false;
         }
         match &line.event {
             Event::Fire { timer, .. } => self.timers.remove(timer),
@@ -127,161 +158,135 @@ impl Board {
         }
     }
 
-    /// The line of that number, if it is kept.
-    fn line(&self, seq: u64) -> Option<Text> {
-        let at = self.lines.binary_search_by_key(&seq, |(seq, _)| *seq).ok()?;
-        Some(self.lines[at].1.clone())
-    }
-
     /// A task does something else now.
-    fn follow(&mut self, line: &Line<'_>, text: Text) {
-        let cause = match &line.event {
-            Event::Wake { cause, .. } | Event::Deliver { cause, .. } => self.line(*cause),
-            Event::Spawn { cause: Some(cause), .. } => self.line(*cause),
-            Event::Exit { .. } => {
-                self.started = None;
-                self.tasks.remove(&line.task);
-                self.forget(line.task);
-                return;
-            }
+    fn follow(&mut self, line: &Line<'_>, kept: &Kept, ran: Duration) {
+        self.ran += ran;
+        if let Event::Exit { .. } = line.event {
+            self.remove(line.task);
+            return;
+        }
+        let cause = match line.event {
+            Event::Wake { cause, .. } | Event::Deliver { cause, .. } => self.find(cause).cloned(),
             _ => None,
         };
-        let is_watched = self.viewers > 0;
-        let row = self.tasks.entry(line.task).or_default();
-        row.changed = self.count;
-        if row.name.is_empty() {
-            row.name = line.name.to_string();
-        }
-        match &line.event {
-            Event::Run { .. } => self.started = is_watched.then(Instant::now),
-            Event::Block { .. } => {
-                row.busy += self.started.take().map_or(Duration::ZERO, |since| since.elapsed());
-            }
-            _ => {}
-        }
-        row.follow(line, text, cause);
-    }
-
-    fn forget(&mut self, task: u64) {
-        if self.gone.len() == GONE {
-            self.gone.pop_front();
-        }
-        self.gone.push_back((self.count, task));
-    }
-
-    /// Why a task is where it is, as a list of lines in JSON.
-    pub fn why(&self, task: u64) -> Option<String> {
-        let row = self.tasks.get(&task)?;
-        let mut lines: Vec<&Text> = row.why.iter().chain(&row.woken).chain(&row.left).collect();
-        lines.extend(row.waits.iter().map(|(_, line)| line));
-        let lines: BTreeMap<_, _> = lines.into_iter().map(|line| (number_of(line), line)).collect();
-        Some(json!(lines.values().map(|line| &***line).collect::<Vec<_>>()).to_string())
-    }
-
-    /// What has changed since so many events were shown, as JSON; all of it for the first time.
-    /// `tasks` are `[id, parent, name, state, since, runs, busy, until, lines]`, times in
-    /// microseconds, `lines` those of the waits.
-    pub fn changes(&self, shown: Option<u64>) -> String {
-        let is_new = |changed: u64| shown.is_none_or(|shown| changed > shown);
-        let rows = self.tasks.iter().take(TASKS).filter(|(_, row)| is_new(row.changed));
-        let tasks: Vec<Value> = rows.map(|(id, row)| row.json(*id)).collect();
-        let gone = self.gone.iter().filter(|(at, _)| shown.is_some_and(|shown| *at >= shown));
-        let fresh = usize::try_from(self.count - shown.unwrap_or(0)).unwrap_or(SENT);
-        let fresh = fresh.min(SENT).min(self.lines.len());
-        let events = self.lines.range(self.lines.len() - fresh..);
-        json!({
-            "at": self.at.as_micros(),
-            "count": self.count,
-            "live": self.tasks.len(),
-            "counts": self.counts,
-            "first": shown.is_none(),
-            "tasks": tasks,
-            "gone": gone.map(|(_, task)| task).collect::<Vec<_>>(),
-            "events": events.map(|(_, line)| &**line).collect::<Vec<_>>(),
-        })
-        .to_string()
-    }
-}
-
-/// The number of a line, for an order.
-fn number_of(line: &str) -> u64 {
-    let number = line.split_whitespace().find_map(|word| word.strip_prefix('#'));
-    number.and_then(|number| number.parse().ok()).unwrap_or_default()
-}
-
-impl Row {
-    fn follow(&mut self, line: &Line<'_>, text: Text, cause: Option<Text>) {
+        let task = self.tasks.entry(line.task).or_insert_with(|| Task::new(line, kept.name()));
+        task.changed = line.seq;
+        task.ran += ran;
         match &line.event {
             Event::Spawn { parent, .. } => {
-                self.parent = *parent;
-                self.wake(None, cause, text, line.at);
+                task.parent = *parent;
+                task.spawn = Some(kept.clone());
             }
-            Event::Wake { ticket, .. } => self.wake(*ticket, cause, text, line.at),
-            Event::Deliver { ticket, .. } => self.wake(Some(*ticket), cause, text, line.at),
-            Event::Withdraw { ticket } => drop(self.end(*ticket)),
+            Event::Wake { ticket, .. } => task.wake(line.at, *ticket, kept, cause),
+            Event::Deliver { ticket, .. } => task.wake(line.at, Some(*ticket), kept, cause),
+            Event::Withdraw { ticket } => task.awaits.retain(|(of, _)| of != ticket),
             Event::Run { .. } => {
-                self.woken.push(text);
-                self.why = std::mem::take(&mut self.woken);
-                self.runs += 1;
-                self.go("running", line.at);
+                task.run = Some(kept.clone());
+                task.runs += 1;
+                (task.state, task.since) = ("running", line.at);
             }
             Event::Await { ticket, .. } => {
-                self.waits.extend(ticket.map(|ticket| (ticket, text)));
+                task.awaits.push((ticket.unwrap_or_default(), kept.clone()));
             }
-            Event::Block { ticket, .. } => {
-                self.waits.extend(ticket.map(|ticket| (ticket, text.clone())));
-                self.left = Some(text);
-                self.go("parked", line.at);
+            Event::Block { .. } => {
+                task.block = Some(kept.clone());
+                (task.state, task.since) = ("parked", line.at);
             }
-            Event::Io { alias, .. } => self.alias = Some(*alias),
-            Event::Arm { until, .. } => drop(self.deadlines.insert(0, *until)),
-            Event::Disarm { .. } => drop(self.deadlines.remove(&0)),
+            Event::Io { alias, .. } => task.alias = Some(*alias),
+            Event::Trap {
+                op: Op::ConnectionDeadline, outcome: Outcome::Deadline(number), ..
+            } => {
+                task.deadlines.push(*number);
+                self.owners.insert(*number, line.task);
+            }
+            _ => self.limit(line),
+        }
+    }
+
+    /// A limit of time begins or ends.
+    fn limit(&mut self, line: &Line<'_>) {
+        let (timer, limit) = match &line.event {
             Event::Trap {
                 op: Op::SetTimeout { until: Some(until), .. },
                 outcome: Outcome::Scope(scope),
                 ..
-            } => drop(self.deadlines.insert(*scope, *until)),
-            Event::Trap { op: Op::UnsetTimeout { scope }, .. } => {
-                self.deadlines.remove(scope);
+            } => (Timer::Scope(*scope), Some((*until, "timeout"))),
+            Event::Trap { op: Op::UnsetTimeout { scope }, .. } => (Timer::Scope(*scope), None),
+            Event::Arm { timer, until, phase, .. } => {
+                (*timer, Some((*until, self.words.find(phase))))
             }
-            _ => {}
+            Event::Disarm { timer } => (*timer, None),
+            _ => return,
+        };
+        let task = match timer {
+            Timer::Deadline(number) => self.owners.get(&number).copied(),
+            _ => Some(line.task),
+        };
+        let Some(task) = task.and_then(|task| self.tasks.get_mut(&task)) else { return };
+        task.changed = line.seq;
+        task.limits.retain(|(known, ..)| *known != timer);
+        task.limits.extend(limit.map(|(until, what)| (timer, until, what)));
+    }
+
+    /// The line of that number, if it is kept.
+    pub fn find(&self, seq: Seq) -> Option<&Kept> {
+        let found = self.events.get(place(seq))?.as_ref();
+        found.filter(|kept| kept.seq == seq)
+    }
+
+    /// The last lines, after that of the number `shown`.
+    pub fn after(&self, shown: Seq) -> impl Iterator<Item = &Kept> {
+        let from = shown.max(self.last.saturating_sub(EVENTS as u64));
+        (from + 1..=self.last).filter_map(|seq| self.find(seq))
+    }
+}
+
+fn place(seq: Seq) -> usize {
+    (seq % EVENTS as u64) as usize
+}
+
+impl Task {
+    fn new(line: &Line<'_>, name: Rc<str>) -> Task {
+        Task {
+            name,
+            parent: None,
+            state: "ready",
+            since: line.at,
+            runs: 0,
+            ran: Duration::ZERO,
+            spawn: None,
+            wake: None,
+            cause: None,
+            ended: None,
+            run: None,
+            block: None,
+            awaits: Vec::new(),
+            limits: Vec::new(),
+            deadlines: Vec::new(),
+            changed: line.seq,
+            alias: None,
         }
     }
 
-    fn go(&mut self, state: &'static str, at: Time) {
-        (self.state, self.since) = (state, at);
+    fn name(&self) -> Rc<str> {
+        self.name.clone()
     }
 
-    /// The line that opened a wait, which has ended.
-    fn end(&mut self, ticket: u64) -> Option<Text> {
-        let at = self.waits.iter().position(|(open, _)| *open == ticket)?;
-        Some(self.waits.remove(at).1)
-    }
-
-    /// It is ready, unless it runs.
-    fn wake(&mut self, ticket: Option<u64>, cause: Option<Text>, line: Text, at: Time) {
-        let wait = ticket.and_then(|ticket| self.end(ticket));
-        // The first wakes make it ready; more change nothing.
-        if self.state != "running" && self.woken.len() < 9 {
-            self.woken.extend(wait.into_iter().chain(cause).chain([line]));
-            self.go("ready", at);
+    fn wake(&mut self, at: Time, ticket: Option<u64>, kept: &Kept, cause: Option<Kept>) {
+        let place = self.awaits.iter().position(|(of, _)| Some(*of) == ticket);
+        let ended = place.map(|place| self.awaits.remove(place).1).or_else(|| self.block.clone());
+        // The first that made it ready is why it will run.
+        if self.state == "parked" {
+            self.wake = Some(kept.clone());
+            (self.cause, self.ended) = (cause, ended);
+            (self.state, self.since) = ("ready", at);
         }
     }
 
-    fn json(&self, id: u64) -> Value {
-        let until = self.deadlines.values().min().filter(|until| **until != Time::NEVER);
-        let lines = self.waits.iter().map(|(_, line)| &**line);
-        let left = self.left.iter().map(|line| &**line).filter(|_| self.waits.is_empty());
-        json!([
-            id,
-            self.parent,
-            self.name,
-            self.state,
-            self.since.as_micros(),
-            self.runs,
-            self.busy.as_micros() as u64,
-            until.map(|until| until.as_micros()),
-            lines.chain(left).collect::<Vec<_>>(),
-        ])
+    /// Its waits: that of its `block` line, or all of them if there are several.
+    pub fn waits(&self) -> impl Iterator<Item = &Kept> {
+        let alone = self.block.as_ref().filter(|_| self.awaits.is_empty());
+        let several = self.awaits.iter().map(|(_, kept)| kept);
+        alone.into_iter().chain(several).filter(|_| self.state == "parked")
     }
 }
