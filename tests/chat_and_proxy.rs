@@ -200,7 +200,7 @@ fn what_the_proxy_cannot_finish_is_reset_and_the_proxy_goes_on() {
     server.send("TERM");
     assert_eq!(met(silent), ErrorKind::ConnectionReset);
     let log = server.ends_well();
-    assert!(log.contains("the time for this is over: cancelling "), "{log}");
+    assert!(log.contains("time is up: cancelling "), "{log}");
 }
 
 #[test]

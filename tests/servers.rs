@@ -182,8 +182,7 @@ fn the_length_of_the_drain_is_an_option() {
         let left = |rest: &str| rest.ends_with(&format!(" left, at most {span}"));
         let mut drains = log.lines().filter_map(|line| line.strip_prefix("finishing work "));
         assert!(drains.next().is_some_and(left) && drains.next().is_none(), "{log}");
-        let why =
-            if args.is_empty() { "a second signal came" } else { "the time for this is over" };
+        let why = if args.is_empty() { "a second signal came" } else { "time is up" };
         assert!(log.contains(&format!("{why}: cancelling ")), "{log}");
     }
     let server = start_with("http", "drain_off", &["--drain", "off"]);
@@ -710,10 +709,10 @@ fn each_event_of_importance_has_a_message() {
             "  0 kernel   phase    cleanup tasks=1 until=6.500000",
             Some("cleaning up: 1 task left, at most 5s"),
         ),
-        ("  0 kernel   phase    drop tasks=3", Some("the time for this is over: dropping 3 tasks")),
+        ("  0 kernel   phase    drop tasks=3", Some("time is up: dropping 3 tasks")),
         (
             "  0 kernel   halt     tasks=0 tickets=0 timers=0 handles=0 threads=1",
-            Some("stopped; 1 thread with a job that goes on"),
+            Some("stopped; 1 thread still running a job"),
         ),
         ("  4 conn-2   panic    left == right", Some("panic: left == right (task 4 conn-2)")),
         (

@@ -63,7 +63,7 @@ fn after_the_machine_has_failed_a_job_that_ends_is_not_left_alone() {
     drop(kernel.shutdown());
     let trace = kernel.text();
     assert_eq!(late.get(), 1, "{trace}");
-    assert_lines(&trace, "left alone", 0);
+    assert_lines(&trace, "left behind", 0);
     assert_lines(&trace, "main     drop     its_run_failed", 1);
     assert_sound(&trace);
 }
@@ -607,7 +607,7 @@ fn r9_what_outlives_the_grace_is_named_and_left_alone() {
     let (mut kernel, open) = with_an_abandoned_job(Options::new().grace(secs(0)));
     kernel.shutdown().unwrap();
     let trace = kernel.text();
-    assert_lines(&trace, "warn     threads still run jobs, and are left alone: o1", 1);
+    assert_lines(&trace, "warn     jobs still running on threads, left behind: o1", 1);
     assert!(trace.ends_with("handles=0 threads=1\n"), "{trace}");
     common_kernel::assert_sound(&trace);
     open.send(()).unwrap();

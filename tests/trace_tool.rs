@@ -976,8 +976,8 @@ fn a_timer_is_late_by_what_the_line_says_or_by_its_time() {
  2.000000       3  #0003   2 main     block    sleep 1s until=3.000000 k=2
  3.000000       4  #0004   0 kernel   fire     k=2 deadline=3.000000 cause=#0003
  4.000000       5  #0005   2 main     block    sleep 1s until=5.000000 k=3
- 5.002000       6  #0006   0 kernel   fire     k=3 deadline=5.000000 cause=#0005 late=1.5ms
+ 5.002000       6  #0006   0 kernel   fire     k=3 deadline=5.000000 cause=#0005 late=2ms
 ";
     let late: Vec<_> = lates(&read(text)).iter().map(|l| (l.set, l.fired, l.micros)).collect();
-    assert_eq!(late, [(0, 1, 300), (4, 5, 1500)]);
+    assert_eq!(late, [(0, 1, 300), (4, 5, 2000)]);
 }

@@ -619,7 +619,7 @@ fn r9_a_job_that_no_thread_has_taken_at_the_halt_is_dropped_with_a_line() {
             yield_now().await.unwrap();
         });
         let trace = kernel.end();
-        assert_lines(&trace, "left alone", 0);
+        assert_lines(&trace, "left behind", 0);
         let ends = ["orphan   o", "done     o", "_before_it_ran"];
         let ends: usize = ends.iter().map(|end| common_kernel::count(&trace, end)).sum();
         assert_eq!(ends, 4, "{trace}");
@@ -675,7 +675,7 @@ fn a_job_that_asks_its_kernel_for_something_does_not_hold_the_halt_up() {
     });
     let trace = kernel.end();
     assert_eq!(heard.recv().unwrap(), Err(Error::Gone));
-    assert_lines(&trace, "left alone", 0);
+    assert_lines(&trace, "left behind", 0);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct HttpFlags {
     /// Requests in /gate, of all workers; others are refused
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = between(1, THREADS))]
     pub gate: u64,
-    // Not a comment: rustdoc takes brackets for a link.
+    // `help =`: in a doc comment rustdoc would take the brackets for a link.
     #[arg(long, help = "Log answers: PEER - - [TIME] \"REQUEST\" STATUS LENGTH; 499: left before")]
     pub access_log: bool,
     /// Serve /kernel, a page that shows what the kernel does

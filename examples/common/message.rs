@@ -30,7 +30,7 @@ fn of_event(line: &Line<'_>) -> Option<String> {
         "halt" => match line.number("threads") {
             None => "stopped".to_owned(),
             Some(threads) => {
-                format!("stopped; {} with a job that goes on", counted(threads, "thread"))
+                format!("stopped; {} still running a job", counted(threads, "thread"))
             }
         },
         "panic" => format!("panic: {}", line.detail()),
@@ -62,7 +62,7 @@ fn of_phase(line: &Line<'_>) -> String {
         "drain" => format!("finishing work in progress: {holds} left{most}"),
         "cancel" => {
             let why = match line.key("after") {
-                Some("limit") => "the time for this is over",
+                Some("limit") => "time is up",
                 Some("signal") => "a second signal came",
                 Some("failure") => "the system failed",
                 _ => "no work is in progress",
@@ -70,7 +70,7 @@ fn of_phase(line: &Line<'_>) -> String {
             format!("{why}: cancelling {tasks}")
         }
         "cleanup" => format!("cleaning up: {tasks} left{most}"),
-        _ => format!("the time for this is over: dropping {tasks}"),
+        _ => format!("time is up: dropping {tasks}"),
     }
 }
 

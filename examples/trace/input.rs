@@ -49,7 +49,8 @@ pub fn open(file: Option<&Path>) -> io::Result<Source> {
         Some(_) => whole_lines(&mut file, about.len()).map_err(named)?,
         None => u64::MAX,
     };
-    let goes_on = !is_virtual(&mut file).map_err(named)?;
+    // A pipe cannot be read twice, and has no known writer.
+    let goes_on = writer.is_some() && !is_virtual(&mut file).map_err(named)?;
     let bar = match about.len() > LARGE && io::stderr().is_terminal() {
         true => ProgressBar::new(about.len()),
         false => ProgressBar::hidden(),

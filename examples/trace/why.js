@@ -260,6 +260,8 @@ const { readLine, Causes, Why } = (() => {
       case "yield": return "its next turn";
       case "waker": case "foreign": return "a waker";
       case "outside": return `\`${second}\` from outside`;
+      case "queue_get": return `an item of queue ${second}`;
+      case "queue_put": return `room in queue ${second}`;
       case "parked": return `any of ${line.key("n") ?? ""} waits`;
       default: {
         const holders = line.key("held-by");

@@ -111,7 +111,7 @@ impl<M: Machine> Kernel<M> {
         if threads > 0 {
             let jobs = services.threads.tokens.jobs.keys().map(|job| format!("o{job}"));
             let jobs: Vec<String> = jobs.collect();
-            let text = format!("threads still run jobs, and are left alone: {}", jobs.join(" "));
+            let text = format!("jobs still running on threads, left behind: {}", jobs.join(" "));
             announce!(core, KERNEL, Event::Warn { text: text.into() });
         }
         let counters = self.counters();

@@ -128,10 +128,14 @@ impl Board {
                 | Event::Await { op: Op::Sleep { .. }, ticket: Some(ticket), .. } => {
                     self.timers.insert(Timer::Sleep(*ticket));
                 }
-                Event::Wake { ticket: Some(ticket), .. } | Event::Withdraw { ticket } => {
+                Event::Wake { ticket: Some(ticket), .. }
+                | Event::Deliver { ticket, .. }
+                | Event::Withdraw { ticket } => {
                     self.timers.remove(&Timer::Sleep(*ticket));
                 }
-                Event::Trap { outcome: Outcome::Scope(scope), .. } => {
+                Event::Trap {
+                    op: Op::SetTimeout { .. }, outcome: Outcome::Scope(scope), ..
+                } => {
                     self.timers.insert(Timer::Scope(*scope));
                 }
                 Event::Trap { op: Op::UnsetTimeout { scope }, .. } => {

@@ -69,13 +69,21 @@ async function ask() {
   try {
     const answer = await fetch(`/kernel/why?task=${id}&worker=${known.worker}`);
     if (answer.status === 409 && view.why === id) whyRow.firstChild.textContent = await answer.text();
-    // A task that has ended keeps what was said last.
+    if (answer.status === 404 && view.why === id) end(id);
     if (answer.ok && view.why === id) explain(id, (await answer.json()).lines);
   } catch {
     // The feed says that the server is gone.
   } finally {
     asked.isAsking = false;
   }
+}
+
+// A task that has ended keeps what was said last.
+function end(id) {
+  const cell = whyRow.firstChild, text = `Task ${id} has ended. What was known last:`;
+  if (cell.firstChild?.textContent === text) return;
+  if (cell.textContent === "…") cell.replaceChildren();
+  cell.prepend(make("p", { textContent: text }));
 }
 
 function explain(id, texts) {
@@ -137,7 +145,7 @@ function pause() {
     source = null;
     set(at("state"), "paused");
   }
-  set(at("pause"), paused() ? "Go on" : "Pause");
+  set(at("pause"), paused() ? "Resume" : "Pause");
   at("pause").ariaPressed = String(paused());
 }
 

@@ -154,20 +154,19 @@ function showTasks() {
   for (const [key, row] of rows) if (!keys.has(key)) { row.remove(); rows.delete(key); }
   let place = body.firstChild;
   const put = (row) => { if (row === place) place = place.nextSibling; else body.insertBefore(row, place); };
-  let isWhyPlaced = false;
+  // A task that has ended, or is not shown, keeps its answer, on top.
+  if (view.why !== null && !nodes.some(({ task }) => task?.id === view.why)) put(whyRow);
   for (const node of nodes) {
     const row = rows.get(node.key) ?? rowOf(node);
     rows.set(node.key, row);
     fill(row, node);
     put(row);
-    if (node.task && node.task.id === view.why) { put(whyRow); isWhyPlaced = true; }
+    if (node.task && node.task.id === view.why) put(whyRow);
   }
-  // A task that has ended keeps its answer, on top.
-  if (view.why !== null && !isWhyPlaced) body.prepend(whyRow);
   if (view.why === null) whyRow.remove();
   const none = document.getElementById("none");
   none.hidden = nodes.length > 0;
-  set(none, view.filter ? `No task matches "${view.filter}".` : "No task lives.");
+  set(none, view.filter ? `No task matches "${view.filter}".` : "No tasks.");
 }
 
 function showHeads() {

@@ -44,7 +44,8 @@ function waitOf(text) {
   return {
     text, op, until: until === null ? null : Number(until) * 1e6, site: line.key("at"),
     kind: first === "io" ? `io ${third}` : first,
-    target: ["io", "sleep", "waker", "signal", "yield", "offload", "parked", "foreign"].includes(first) ? null : `${first} ${second}`,
+    target: ["io", "sleep", "waker", "signal", "yield", "offload", "parked", "foreign", "outside"].includes(first) ? null
+      : `${first.replace(/^queue_(get|put)$/, "queue")} ${second}`,
     holders: first === "join" ? [Number(second)] : (line.key("held-by") ?? "").split(",").filter((id) => /^\d+$/.test(id)).map(Number),
     seq: line.seq,
   };

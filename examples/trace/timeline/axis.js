@@ -13,7 +13,7 @@ const axes = {
   time: { of: at, label: shortSeconds, step: 0 },
   events: {
     of: Float64Array.from({ length: count }, (_, n) => n),
-    label: (x) => `#${Math.round(x) + 1}`,
+    label: (x) => `#${seqOf[Math.max(0, Math.min(count - 1, Math.round(x)))] ?? 0}`,
     step: 1,
   },
 };

@@ -56,7 +56,7 @@ canvas.addEventListener("pointermove", (event) => {
     moved = true;
   } else if (moved || Math.hypot(a - before[0], b - before[1]) > 4) {
     moved = true;
-    if (ranges) return select(valueOf(before[0]), valueOf(a));
+    if (ranges) return drag(valueOf(before[0]), valueOf(a));
     pan(((before[0] - a) / (width - left)) * (view.to - view.from));
     scroll(before[1] - b);
   } else return;
@@ -66,6 +66,7 @@ canvas.addEventListener("pointermove", (event) => {
 canvas.addEventListener("pointerup", (event) => {
   pointers.delete(event.pointerId);
   if (!moved) click(...place(event));
+  else if (ranges) select(...view.range);
 });
 canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
 canvas.addEventListener("pointerleave", () => (tip.hidden = true));

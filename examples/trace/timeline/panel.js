@@ -12,7 +12,8 @@ function placeOf(seq) {
 // By the line that ends a wait, the line that began it.
 let begun = null;
 function blockOf(_, end) {
-  begun ??= new Map(lanes.flatMap(({ waits }) => waits.map(({ from, to }) => [to, from])));
+  begun ??= new Map(lanes.flatMap(({ waits }) => waits
+    .filter(({ ended }) => ended !== UNENDED).map(({ from, to }) => [to, from])));
   return begun.get(end) ?? -1;
 }
 

@@ -6,8 +6,14 @@ const rangeBox = document.getElementById("range");
 // The two ends as values of the axis, in any order; null for none.
 function select(from, to) {
   view.range = from === null ? null : [from, to];
-  if (view.range) tellRange();
   rangeBox.hidden = !view.range;
+  draw();
+  if (view.range) tellRange();
+}
+
+// While it is dragged it is only drawn: to count its lines takes longer than a frame.
+function drag(from, to) {
+  view.range = [from, to];
   draw();
 }
 

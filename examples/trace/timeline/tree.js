@@ -31,9 +31,19 @@ function phaseOf({ events }, n) {
     const { verb, word, key } = readLine(line(events[e]));
     if (word(0) !== its) continue;
     if (verb === "disarm") return "";
-    if (verb === "arm") return key("phase") ? `${key("phase")}: ` : "";
+    if (verb !== "arm") continue;
+    const fired = firesOf(its).some((fire) => fire > events[e] && fire <= n);
+    return key("phase") && !fired ? `${key("phase")}: ` : "";
   }
   return "";
+}
+
+// Where a deadline fired. These lines are the kernel's.
+let fires = null;
+function firesOf(deadline) {
+  fires ??= Map.groupBy(lanes[0].events.filter((n) => verbOf(n) === "fire"),
+    (n) => readLine(line(n)).word(0));
+  return fires.get(deadline) ?? [];
 }
 
 // The name of a task, with who is at the other end of its connection. Whoever accepts one spawns

@@ -29,8 +29,8 @@ const LINES: usize = 1 << 12;
 /// lines of a primitive of that kind and name. A `wake` that a holder caused hands the primitive to
 /// the task that is woken. A `block` that names one of the holders names all of them. What a log
 /// does not say is not known: a lock that was taken or a permit that was given back without a wake
-/// is seen in the next `block` line alone, a `block` line names four holders at most, and two
-/// primitives of one name are told apart by their holders alone.
+/// is seen in the next `block` or `await` line alone, such a line names four holders at most, and
+/// two primitives of one name are told apart by their holders alone.
 #[derive(Debug, Default)]
 pub struct Holders {
     by_op: BTreeMap<Box<str>, Vec<Wait>>,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use testing::trace::{Line, span};
+use testing::trace::Line;
 use traps::Time;
 
 use super::model::Trace;
@@ -79,13 +79,11 @@ pub struct Late {
     pub micros: u64,
 }
 
-/// All timers that fired late, in order. A timed trace says how late; in others it is the time of
-/// the line that counts.
+/// All timers that fired late, in order, by the time of their lines.
 pub fn lates(trace: &Trace) -> Vec<Late> {
     let late = |(fired, line): (usize, &Line<'_>)| {
         let deadline: Time = line.key("deadline")?.parse().ok()?;
-        let said = line.key("late").and_then(span);
-        let micros = said.unwrap_or_else(|| line.at.since(deadline)).as_micros() as u64;
+        let micros = line.at.since(deadline).as_micros() as u64;
         let set = line.cause.and_then(|cause| trace.place(cause)).unwrap_or(fired);
         (micros > 0).then_some(Late { set, fired, micros })
     };

@@ -23,7 +23,7 @@ pub(crate) struct Run {
     pub(crate) woken: bool,
     /// Its future was ready.
     pub(super) has_ended: bool,
-    /// It has parked a wait; for a log, by a `block` line.
+    /// It has parked a wait. While a log is written: and its `block` line says so.
     pub(crate) parked: bool,
     /// For a log: the poll has filed more than the trap that is dispatched.
     pub(super) goes_on: bool,

@@ -42,7 +42,8 @@ pub struct Primitive<'a> {
     pub name: Text<'a>,
     /// The number of its queue, which stands for a missing name.
     pub queue: u64,
-    /// The tasks that hold what its waiters want, in the order of their numbers; behind `block`.
+    /// The tasks that hold what its waiters want, in the order of their numbers; behind `block` and
+    /// `await`.
     pub held_by: Vec<u64>,
 }
 
