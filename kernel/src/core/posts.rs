@@ -149,7 +149,7 @@ impl<M: Machine> Core<M> {
                 let Some(task) = self.find(task) else { return };
                 return self.log_put_back(task, &interrupt);
             }
-            Note::Deadline(number, what, site) => return self.log_deadline(number, *what, site),
+            Note::Deadline(number, what, site) => return self.log_deadline(number, what, site),
             Note::Moved(handle, direction, bytes) => {
                 Event::Io { alias: self.alias(handle), direction, bytes: bytes as u64 }
             }

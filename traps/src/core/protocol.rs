@@ -203,7 +203,7 @@ pub enum Note {
     /// A listener has accepted a connection from a peer.
     Accepted(HandleId, HandleId, Option<Box<SocketAddr>>),
     /// A connection deadline was made, armed or disarmed: its number.
-    Deadline(u32, Box<DeadlineEvent>, Site),
+    Deadline(u32, DeadlineEvent, Site),
     /// The output of that task was taken.
     Joined(TaskId),
     /// An interrupt of that task was not read: it is pending again.

@@ -164,7 +164,7 @@ impl ConnectionDeadline {
     #[inline]
     fn note(&self, what: DeadlineEvent, site: Site) {
         if gate::is_listening() {
-            let note = Note::Deadline(self.number, Box::new(what), site);
+            let note = Note::Deadline(self.number, what, site);
             posting::post_to(self.kernel.epoch, Post::Note(note));
         }
     }
